@@ -194,8 +194,7 @@ async function findEventfulSubmission(): Promise<string> {
 }
 
 /**
- * Takes every page of the navigation, one submission, one webhook, the menu and the shortcuts at
- * one width.
+ * Takes every page of the navigation, one submission, one webhook and the menu at one width.
  */
 async function pictures(
   page: Page,
@@ -221,14 +220,10 @@ async function pictures(
     await picture(page, fullName);
   }
   if (!isAll) return;
-  await page
-    .getByRole('button', { name: 'Menu' })
-    .or(page.getByRole('button', { name: 'Keyboard shortcuts' }))
-    .click();
+  const menu = page.getByRole('button', { name: 'Menu' });
+  if (!(await menu.isVisible())) return;
+  await menu.click();
   await picture(page, `menu-${viewport.width}-${colorScheme}`);
-  await page.keyboard.press('Escape');
-  await page.keyboard.press('?');
-  await picture(page, `shortcuts-${viewport.width}-${colorScheme}`);
   await page.keyboard.press('Escape');
 }
 

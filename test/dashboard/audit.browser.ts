@@ -5,7 +5,6 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
-import { API_KEY } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useNotifyingApp();
@@ -97,26 +96,5 @@ describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: TEST_MS }, () 
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ seq: 1, action: 'submissions.cancel' });
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ action: 'audit.export' });
     await rows(page).getByText('audit.export').waitFor();
-  });
-
-  it('explains a refused export', async () => {
-    const page = await open('audit');
-    await page.route('**/v1/audit?format=ndjson', (route) =>
-      route.fulfill({
-        status: 429,
-        headers: { 'retry-after': '9' },
-        contentType: 'application/json',
-        body: '{"detail":"too many requests"}',
-      }),
-    );
-    await main(page).getByRole('button', { name: 'Export all entries' }).click();
-    await main(page).getByText('too many requests Try again in 9 s.').waitFor();
-    await page.unroute('**/v1/audit?format=ndjson');
-  });
-
-  it('is no page of a session without access', async () => {
-    const page = await browser.open(`${app.url}/#/audit`);
-    await signIn(page, API_KEY);
-    await page.getByText('you have no access').waitFor();
   });
 });

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { App } from '../../src/app.ts';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const app = useApp();
 const browser = useBrowser();
@@ -92,85 +90,5 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: TEST_MS }, () => {
     await page.clock.runFor(3_000);
     await page.getByRole('listitem').filter({ hasText: id }).waitFor();
     expect(requestCount).toBeGreaterThan(0);
-  });
-
-  it('stays connected over heartbeats without reloading anything', async () => {
-    const heartbeatMs = 15_000;
-    const clock = new HeldClock(heartbeatMs);
-    const running = await openApp({
-      database: join(tempFolder(), 'ledger.db'),
-      clock,
-      tuning: { alertCheckMs: 3_600_000 },
-    });
-    onTestFinished(() => running.close());
-    const id = randomUUID();
-    await post(running.url, { submission_id: id });
-    const page = await browser.open(`${running.url}/#/submissions`);
-    // The page refreshes alerts every 30 s, and connects again after 45 s without a heartbeat.
-    await page.clock.install();
-    await page.clock.pauseAt(Date.now() + 60_000);
-    const requested: string[] = [];
-    page.on('request', (request) => requested.push(new URL(request.url()).pathname));
-    const signedIn = signIn(page, API_KEY);
-    const runUntil = (ready: () => Promise<unknown>) =>
-      expect.poll(
-        async () => {
-          await page.clock.runFor(50);
-          return await ready();
-        },
-        { timeout: 60_000 },
-      );
-    const countOf = (path: string) => requested.filter((one) => one === path).length;
-    // Each is loaded when the page opens, and once more when the feed does.
-    const loaded = ['/v1/submissions', '/v1/submission_count', '/v1/alerts'];
-    await runUntil(async () => loaded.map(countOf)).toEqual([2, 2, 2]);
-    await signedIn;
-    await page.getByText('Live', { exact: true }).waitFor();
-    const row = page.getByRole('row').filter({ hasText: id });
-    await row.getByText('tracking').waitFor();
-    const before = requested.length;
-    for (let beat = 0; beat < 3; beat++) {
-      await vi.waitFor(() => expect(clock.held(heartbeatMs)).toBe(1), {
-        timeout: 15_000,
-        interval: 5,
-      });
-      clock.fire(heartbeatMs);
-      // The page reads the heartbeat; the server drops a reader that reads nothing between two of
-      // them.
-      await page.waitForTimeout(200);
-      await page.clock.runFor(1_000);
-    }
-    expect(await page.getByText('Disconnected').count()).toBe(0);
-    expect(requested.slice(before)).toEqual([]);
-    await cancel(running.url, id);
-    await runUntil(() => row.getByText('cancelled').count()).toBe(1);
-    expect(countOf('/v1/events')).toBe(1);
-  });
-
-  it('starts over if its position belongs to another ledger', async () => {
-    const folder = tempFolder();
-    const [one, two] = [join(folder, 'one.db'), join(folder, 'two.db')];
-    let running: App = await openApp({ database: one });
-    onTestFinished(() => running.close());
-    const { url } = running;
-    const id = randomUUID();
-    const page = await browser.open(url);
-    await signIn(page, API_KEY);
-    await running.close();
-    // The other ledger has the session, but not the events.
-    copyFileSync(one, two);
-    running = await openApp({ database: one, port: Number(new URL(url).port) });
-    await post(url, { submission_id: id });
-    await cancel(url, id);
-    await page.getByText('Live', { exact: true }).waitFor();
-    await page.getByRole('listitem').filter({ hasText: 'submission.cancelled' }).waitFor();
-    await running.close();
-    await page.getByText('Disconnected', { exact: true }).waitFor();
-    running = await openApp({ database: two, port: Number(new URL(url).port) });
-    await page.getByText('Live', { exact: true }).waitFor();
-    await page.getByText('No submissions tracked yet').waitFor();
-    await post(url, { submission_id: id });
-    await goTo(page, 'submissions');
-    await page.getByRole('link', { name: id }).waitFor();
   });
 });

@@ -3,13 +3,7 @@ import { useCallback, useEffect, useState } from 'preact/hooks';
 import { ApiError } from './data/api.js';
 import { html } from './parts/html.js';
 import { Failure, Loading } from './parts/parts.js';
-import {
-  endSession,
-  fetchSession,
-  SignInAgain,
-  SignInPage,
-  takeFailure,
-} from './session/sign-in.js';
+import { endSession, fetchSession, SignInPage, takeFailure } from './session/sign-in.js';
 import { SignedIn } from './session/signed-in.js';
 
 /** @typedef {import('./data/context.js').Session} Session */
@@ -21,10 +15,9 @@ const tabs = new BroadcastChannel('dawatch-session');
 const root = document.getElementById('app');
 if (root) render(html`<${App} />`, root);
 
-/** Shows the sign-in form or the signed-in page, or both after the session has ended. */
+/** Shows the sign-in form or the signed-in page. */
 function App() {
   const [session, setSession] = useState(/** @type {Session | undefined} */ (undefined));
-  const [hasEnded, setHasEnded] = useState(false);
   const [isChecking, setIsChecking] = useState(true);
   const [failure, setFailure] = useState(/** @type {Error | undefined} */ (undefined));
   const [reason, setReason] = useState(takeFailure);
@@ -32,28 +25,29 @@ function App() {
     /** @type {import('./session/sign-in.js').Provider | null} */ (null),
   );
 
-  const end = useCallback((/** @type {string | undefined} */ why) => {
+  const change = (
+    /** @type {Session | undefined} */ changed,
+    /** @type {string | undefined} */ why,
+  ) => {
     setReason(why);
-    setHasEnded(true);
-  }, []);
-  const begin = (/** @type {Session} */ begun) => {
-    setSession(begun);
-    setHasEnded(false);
+    setSession(changed);
     tabs.postMessage('changed');
   };
-  const signOut = async () => {
-    setReason(await endSession());
+  const onEnded = useCallback(() => {
+    setReason('The session has ended. Sign in again.');
     setSession(undefined);
-    setHasEnded(false);
-    tabs.postMessage('changed');
+  }, []);
+  const signOut = async () => {
+    setIsChecking(true);
+    change(undefined, await endSession());
+    setIsChecking(false);
   };
   const check = useCallback(async () => {
     const fetched = await fetchSession();
     setProvider(fetched.provider);
     setSession(fetched.session);
-    setHasEnded(false);
   }, []);
-  const begun = useCallback(async () => {
+  const begin = useCallback(async () => {
     try {
       await check();
       setFailure(undefined);
@@ -70,32 +64,18 @@ function App() {
 
   useEffect(() => {
     tabs.onmessage = () => check().catch(() => undefined);
-    void begun();
+    void begin();
   }, []);
   useEffect(() => {
     if (!failure) return undefined;
-    const timer = setTimeout(begun, RETRY_MS);
+    const timer = setTimeout(begin, RETRY_MS);
     return () => clearTimeout(timer);
   }, [failure]);
-  // The person may have signed in at the provider in another tab.
-  useEffect(() => {
-    if (!hasEnded) return undefined;
-    const shown = () => document.hidden || continueSession();
-    document.addEventListener('visibilitychange', shown);
-    return () => document.removeEventListener('visibilitychange', shown);
-  }, [hasEnded]);
-  const continueSession = async () => {
-    const fetched = await fetchSession().catch(() => undefined);
-    if (!fetched?.session) return;
-    setSession(fetched.session);
-    setHasEnded(false);
-  };
 
   if (isChecking) return html`<main class="sign-in"><h1>dawatch</h1><${Loading} /></main>`;
-  if (failure && !session)
-    return html`<main class="sign-in"><h1>dawatch</h1><${Failure} error=${failure} retry=${begun} /></main>`;
-  const signIn = { reason, provider, onSignedIn: begin };
-  if (!session) return html`<${SignInPage} ...${signIn} />`;
-  return html`<${SignedIn} key=${JSON.stringify(session)} session=${session} signOut=${signOut} onEnded=${end} />
-    ${hasEnded && html`<${SignInAgain} ...${signIn} />`}`;
+  if (session)
+    return html`<${SignedIn} key=${JSON.stringify(session)} session=${session} signOut=${signOut} onEnded=${onEnded} />`;
+  if (failure)
+    return html`<main class="sign-in"><h1>dawatch</h1><${Failure} error=${failure} retry=${begin} /></main>`;
+  return html`<${SignInPage} reason=${reason} provider=${provider} onSignedIn=${change} />`;
 }

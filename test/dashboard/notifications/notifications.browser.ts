@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Page, Route } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { TYPES } from '../../../src/dashboard/page/notifications/webhooks-page.js';
+import { TYPES } from '../../../src/dashboard/page/data/feed.js';
 import { EVENT_TYPES, TestEventType } from '../../../src/submissions/event-types.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
@@ -49,18 +49,14 @@ type Failure = { status: number; detail: string; headers?: Record<string, string
 
 /** Creates a webhook whose receiver sends these responses. */
 async function webhook(...responses: { status?: number }[]) {
-  return describedWebhook('', ...responses);
-}
-
-async function describedWebhook(description: string, ...responses: { status?: number }[]) {
   const receiver = await openReceiver(responses.length > 0 ? responses : {});
   const of = randomUUID();
-  const { id } = await app.create({ url: receiver.url, metadata: { of }, description });
+  const { id } = await app.create({ url: receiver.url, metadata: { of } });
   const cancel = (...ids: string[]) => app.cancelled(ids, { metadata: { of } });
   return { receiver, id, cancel };
 }
 
-it('the form knows every type of event', () => {
+it('the page knows every type of event', () => {
   expect(TYPES).toEqual(
     EVENT_TYPES.filter((type) => !(Object.values(TestEventType) as string[]).includes(type)),
   );
@@ -69,7 +65,7 @@ it('the form knows every type of event', () => {
 describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () => {
   it('are created with every option, and the secret is shown once', async () => {
     const page = await open('webhooks');
-    await page.getByRole('link', { name: 'Create a webhook' }).click();
+    await button(page, 'Create a webhook').click();
     const url = 'https://hooks.example.com/?<script>alert(3)</script>';
     await page.getByLabel('URL').fill(url);
     await page.getByLabel('submission.*').uncheck();
@@ -80,8 +76,8 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
     await page.getByLabel('Description').fill(HOSTILE);
     await page.getByLabel('Enabled').uncheck();
     await button(page, 'Create webhook').click();
-    await page.getByRole('heading', { name: 'Webhook created' }).waitFor();
-    const secret = (await main(page).locator('pre').textContent()) ?? '';
+    await page.getByRole('heading', { name: 'Secret of the receiver' }).waitFor();
+    const secret = (await main(page).locator('section.secret pre').textContent()) ?? '';
     expect(secret).toMatch(/^whsec_/);
     await page.getByRole('button', { name: 'Copy the secret' }).click();
     await page.getByText('Copied', { exact: true }).waitFor();
@@ -101,25 +97,9 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
     });
   });
 
-  it('are more than a page, whose last one has only that of callbacks', async () => {
-    const page = await open('webhooks');
-    const last = {
-      webhooks: [{ id: 'callbacks', url: null, types: ['*'], created_at: '2026-01-02T03:04:05Z' }],
-      next_cursor: null,
-    };
-    const list = (route: Route) =>
-      route.fulfill({
-        json: { ...last, webhooks: [{ ...last.webhooks[0], enabled: true, failing_since: null }] },
-      });
-    await page.route('**/v1/webhooks?cursor=*', list);
-    await goTo(page, 'webhooks?cursor=x');
-    await rowOf(page, 'callbacks').waitFor();
-    expect(await page.getByText('No webhooks yet').count()).toBe(0);
-    await page.unroute('**/v1/webhooks?cursor=*', list);
-  });
-
   it('with ed25519 show the public key instead of a secret', async () => {
-    const page = await open('webhooks/new');
+    const page = await open('webhooks');
+    await button(page, 'Create a webhook').click();
     await page.getByLabel('URL').fill('https://hooks.example.com/');
     await page.getByLabel('Signature').selectOption('v1a');
     await button(page, 'Create webhook').click();
@@ -128,62 +108,33 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
 
   it('show what is refused at the field, keep what was typed, and report everything else above the button', async () => {
     const page = await open('webhooks');
-    await page.getByRole('link', { name: 'Create a webhook' }).click();
+    await button(page, 'Create a webhook').click();
     const url = page.getByLabel('URL');
-    const described = async (label: string) => {
-      const field = page.getByLabel(label);
-      await expect.poll(() => field.getAttribute('aria-invalid')).toBe('true');
-      const id = String(await field.getAttribute('aria-describedby'))
-        .split(' ')
-        .at(-1);
-      return await page.locator(`[id="${id}"]`).textContent();
-    };
     await url.fill('ftp://hooks.example.com/');
     await page.getByLabel('Description').fill('kept');
     await button(page, 'Create webhook').click();
-    expect(await described('URL')).toMatch(/https/);
     await page.getByRole('alert').getByText('Correct the marked fields').waitFor();
     await expect.poll(() => url.evaluate((field) => field === document.activeElement)).toBe(true);
+    expect(await url.getAttribute('aria-invalid')).toBe('true');
     await url.fill('https://hooks.example.com/');
     await page.getByLabel('Metadata filter').fill('team=billing');
     await button(page, 'Create webhook').click();
-    expect(await described('Metadata filter')).toContain('is not valid JSON');
-    await page.getByLabel('Metadata filter').fill('{"team": ["a"]}');
-    await button(page, 'Create webhook').click();
-    expect(await described('Metadata filter')).toContain('must be a string');
+    await page.getByText('is not valid JSON').waitFor();
     await page.getByLabel('Metadata filter').fill('');
-    await page.getByLabel('Own secret').fill('whsec_short');
-    await page.getByLabel('submission.*').uncheck();
+    const tooMany = { status: 429, detail: 'too many requests', headers: { 'retry-after': '7' } };
+    const repair = await failing(page, '**/v1/webhooks', tooMany);
     await button(page, 'Create webhook').click();
-    await page.getByText('must have at least one event type').waitFor();
-    await page.getByLabel('all events').check();
-    await button(page, 'Create webhook').click();
-    expect(await described('Own secret')).toContain('64');
-    await page.getByLabel('Own secret').fill('');
-    for (const failure of [
-      {
-        status: 429,
-        detail: 'too many requests',
-        headers: { 'retry-after': '7' },
-        shown: 'too many requests Try again in 7 s.',
-      },
-      { status: 500, detail: 'the log has the reason', shown: 'the log has the reason' },
-      { status: 422, detail: 'not here', shown: 'not here' },
-    ]) {
-      const repair = await failing(page, '**/v1/webhooks', failure);
-      await button(page, 'Create webhook').click();
-      await page.getByRole('alert').getByText(failure.shown).waitFor();
-      await repair();
-    }
+    await page.getByRole('alert').getByText('too many requests Try again in 7 s.').waitFor();
+    await repair();
     const lose = (route: Route) =>
       route.request().method() === 'POST' ? route.abort() : route.fallback();
     await page.route('**/v1/webhooks', lose);
     await button(page, 'Create webhook').click();
-    await page.getByRole('alert').getByText('The change may have been made nevertheless').waitFor();
+    await page.getByRole('alert').getByText('The change may have been made').waitFor();
     await page.unroute('**/v1/webhooks', lose);
     expect(await page.getByLabel('Description').inputValue()).toBe('kept');
     await button(page, 'Create webhook').click();
-    await page.getByRole('heading', { name: 'Webhook created' }).waitFor();
+    await page.getByRole('heading', { name: 'Secret of the receiver' }).waitFor();
   });
 
   it('are edited: only changed fields are sent', async () => {
@@ -200,17 +151,7 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
       description: 'billing',
     });
     await main(page).getByText('submission.*, alert.*').waitFor();
-    const focused = () =>
-      page.evaluate('document.activeElement.innerText || document.activeElement.name');
-    await expect.poll(focused).toBe('Edit');
-    await button(page, 'Edit').press('Enter');
-    await expect.poll(focused).toBe('url');
-    await button(page, 'Cancel').press('Enter');
-    await expect.poll(focused).toBe('Edit');
-    await button(page, 'Rotate secret').press('Enter');
-    await expect.poll(focused).toMatch(/keep_old_s|for a day/);
-    await button(page, 'Cancel').press('Enter');
-    await expect.poll(focused).toBe('Rotate secret');
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Edit');
   });
 
   it('get a new secret while the old one still signs', async () => {
@@ -251,27 +192,11 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
     await page.getByText('The webhook receives events again').first().waitFor();
   });
 
-  it('show at once that a test event has disabled them', async () => {
-    const { id } = await webhook({ status: 410 });
-    const page = await open(`webhooks/${id}`);
-    await button(page, 'Send test event').click();
-    await main(page).getByText('receiver returned 410 Gone').waitFor({ timeout: 5_000 });
-    await button(page, 'Enable').waitFor();
-  });
-
-  it('are deleted after a confirmation, which shows a refusal', async () => {
+  it('are deleted after a confirmation', async () => {
     const { id } = await webhook();
     const page = await open(`webhooks/${id}`);
-    const repair = await failing(page, `**/v1/webhooks/${id}`, {
-      status: 409,
-      detail: 'it is in use',
-    });
     await button(page, 'Delete this webhook').click();
-    const dialog = page.getByRole('dialog');
-    await dialog.getByRole('button', { name: 'Delete' }).click();
-    await dialog.getByRole('alert').getByText('it is in use').waitFor();
-    await repair();
-    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'Webhooks' }).waitFor();
     expect((await app.admin('GET', `/v1/webhooks/${id}`)).status).toBe(404);
   });
@@ -280,28 +205,13 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
     const receiver = await openReceiver();
     const page = await open('webhooks/callbacks');
     expect(await button(page, 'Delete this webhook').count()).toBe(0);
-    await page.getByLabel('Callback address').fill('ftp://example.com/');
-    await button(page, 'Send test event').click();
-    await page.getByRole('alert').getByText('Correct the marked fields').waitFor();
+    await button(page, 'Test a callback').click();
     await page.getByLabel('Callback address').fill(receiver.url);
     await button(page, 'Send test event').click();
     await main(page)
       .getByText(/^Delivered in/)
       .waitFor();
     expect(receiver.requests).toHaveLength(1);
-  });
-
-  it('lead back to signing in if the session ends in the middle of an action', async () => {
-    const { id } = await webhook();
-    const page = await browser.open(`${app.url}/#/webhooks/${id}`);
-    await signIn(page, ADMIN_TOKEN);
-    await button(page, 'Rotate secret').click();
-    const repair = await failing(page, '**/rotate', { status: 401, detail: 'unknown' });
-    await button(page, 'Rotate').click();
-    await page.getByRole('alert').getByText('Sign in again').waitFor();
-    await repair();
-    await signIn(page, ADMIN_TOKEN);
-    await page.getByRole('heading', { name: id }).waitFor();
   });
 });
 
@@ -343,62 +253,24 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     await rowOf(page, two).filter({ hasText: id }).waitFor();
   });
 
-  it('name the webhook by its description, and by its id without one', async () => {
-    const [named, unnamed] = [await describedWebhook('Orders of the shop'), await webhook()];
-    const [ofNamed, ofUnnamed] = [randomUUID(), randomUUID()];
-    await named.cancel(ofNamed);
-    await unnamed.cancel(ofUnnamed);
+  it('name the webhook by its description', async () => {
+    const { id } = await app.create({
+      url: 'https://hooks.example.com/',
+      metadata: { of: 'named' },
+      description: 'Orders of the shop',
+    });
+    await app.cancelled(['named'], { metadata: { of: 'named' } });
+    await open('channels');
     const page = await open('deliveries');
-    const rowOf = (id: string) => main(page).getByRole('row').filter({ hasText: id });
-    await rowOf(ofUnnamed).getByRole('link', { name: unnamed.id }).waitFor();
-    await rowOf(ofNamed).getByRole('link', { name: 'Orders of the shop' }).click();
-    await page.getByRole('heading', { level: 1 }).waitFor();
-    await expect.poll(() => page.url()).toContain(`#/webhooks/${named.id}`);
+    await rowOf(page, 'named').getByRole('link', { name: 'Orders of the shop' }).click();
+    await expect.poll(() => page.url()).toContain(`#/webhooks/${id}`);
   });
 
-  it('name a webhook that is not on the first page of webhooks', async () => {
-    const { id, cancel } = await webhook();
-    const submission = randomUUID();
-    await cancel(submission);
-    const page = await open('');
-    const pages = [
-      { webhooks: [], next_cursor: 'second' },
-      { webhooks: [{ id, description: 'An old one' }], next_cursor: null },
-    ];
-    await page.route('**/v1/webhooks?limit=100', (route) => route.fulfill({ json: pages[0] }));
-    await page.route('**/v1/webhooks?limit=100&cursor=second', (route) =>
-      route.fulfill({ json: pages[1] }),
-    );
-    await goTo(page, 'deliveries');
-    const row = main(page).getByRole('row').filter({ hasText: submission });
-    await row.getByRole('link', { name: 'An old one' }).waitFor();
-  });
-
-  it('are not shown for a wrong name in the address, and have several values of one', async () => {
-    const { id, cancel } = await webhook();
-    const one = `one-${randomUUID()}`;
-    await cancel(one);
-    for (const path of [
-      'deliveries?type=submission.failed',
-      `webhooks/${id}?destination=channel:ops`,
-    ]) {
-      const page = await open(path);
-      await page.getByRole('alert').getByText('There is no filter named').waitFor();
-      expect(await page.getByRole('button', { name: 'Replay dead letters…' }).count()).toBe(0);
-      await page.getByRole('link', { name: 'Show the list without it' }).click();
-      await rowOf(page, one).first().waitFor();
-    }
-    const page = await open(
-      `webhooks/${id}?event_type=submission.failed&event_type=submission.cancelled`,
-    );
-    await rowOf(page, one).waitFor();
-    expect(await page.getByLabel('Event types').inputValue()).toBe(
-      'submission.failed,submission.cancelled',
-    );
-    await goTo(page, 'audit?callers=x');
-    await page.getByRole('alert').getByText('There is no filter named callers').waitFor();
-    await goTo(page, 'alerts?states=all');
-    await page.getByRole('alert').getByText('There is no filter named states').waitFor();
+  it('are not shown, nor replayed, for a wrong name in the address', async () => {
+    const { id } = await webhook();
+    const page = await open(`webhooks/${id}?type=submission.failed`);
+    await page.getByRole('alert').getByText('type').waitFor();
+    expect(await page.getByRole('button', { name: 'Replay dead letters…' }).count()).toBe(0);
   });
 
   it('are replayed in bulk after the number and the filter were confirmed', async () => {
@@ -409,34 +281,26 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
       .toBe(1);
     const page = await open('deliveries?state=dead');
     await rowOf(page, id).getByText('its receiver is gone').waitFor();
-    await page.getByText('To replay all dead letters of a destination').waitFor();
+    await page.getByText('Filter by destination to replay its dead letters').waitFor();
     await rowOf(page, id).getByRole('link', { name: id }).click();
     await button(page, 'Replay dead letters…').click();
     await main(page).getByText('is disabled').first().waitFor();
+    await page.keyboard.press('Escape');
     await button(page, 'Enable').click();
     await page.getByText('The webhook receives events again').first().waitFor();
     await page.getByLabel('Event types').fill('submission.cancelled');
     await page.keyboard.press('Enter');
     await button(page, 'Replay dead letters…').click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByRole('heading', { name: 'Replay 1 delivery?' }).waitFor();
+    await dialog.getByText('1 delivery').waitFor();
     for (const text of [`webhook:${id}`, 'submission.cancelled', 'the oldest that is kept'])
       await dialog.getByText(text).waitFor();
     await dialog.getByRole('button', { name: 'Back' }).click();
     expect(receiver.requests).toHaveLength(1);
     await button(page, 'Replay dead letters…').click();
-    const repair = await failing(page, '**/v1/deliveries/replay', {
-      status: 500,
-      detail: 'the log has the reason',
-    });
-    await dialog.getByRole('button', { name: 'Replay 1' }).click();
-    await dialog.getByRole('alert').getByText('the log has the reason').waitFor();
-    await repair();
-    await dialog.getByRole('button', { name: 'Replay 1' }).click();
+    await dialog.getByRole('button', { name: 'Replay', exact: true }).click();
     await main(page).getByText('1 waits to be sent again').waitFor();
     await expect.poll(() => receiver.requests.length).toBe(2);
-    await button(page, 'Replay dead letters…').click();
-    await page.getByText('No dead letter matches').first().waitFor();
   });
 
   it('show the response of a receiver as text', async () => {
@@ -490,10 +354,11 @@ describe.skipIf(SKIPPED)('channels in the dashboard', { timeout: TEST_MS }, () =
       .waitFor();
 
     await goTo(page, 'channels');
+    await button(page, 'Test a callback').click();
     await page.getByLabel('Callback address').fill(receiver.url);
     await button(page, 'Send test event').click();
     await page
-      .getByRole('form', { name: 'Test a callback' })
+      .getByRole('region', { name: 'Callbacks' })
       .getByText(/^Delivered in/)
       .waitFor();
     expect(receiver.requests).toHaveLength(2);

@@ -1,133 +1,79 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { withQuery } from '../data/api.js';
 import {
   isAdmin,
   maySeeOperations,
   reloadAll,
   useDashboard,
-  useFeed,
+  useLive,
   useLoad,
-  useThrottled,
-  useWhileVisible,
 } from '../data/context.js';
-import { conditionsIn, UnknownFilters } from '../parts/filters.js';
 import {
-  Field,
-  FormEnd,
+  ChoiceField,
   fromLocalTime,
   invalidField,
+  TextField,
   textOf,
   toLocalTime,
-  useForm,
 } from '../parts/form.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
+import { Filters, List, useList } from '../parts/list.js';
 import { Action, Badge, Empty, Loadable, Time } from '../parts/parts.js';
-import { Pager, Table } from '../parts/table.js';
+import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
-/** @import { Alert, AlertPage, AlertState, Mute, MutePage } from '../../../client/api.ts' */
+/** @import { Alert, Mute, MutePage } from '../../../client/api.ts' */
 
-const PER_PAGE = 50;
 const REFRESH_MS = 30_000;
-const RELOAD_EVERY_MS = 1_000;
-/** @type {readonly AlertState[]} */
-const STATES = ['firing', 'resolved', 'all'];
+const FIELDS = [{ name: 'state', label: 'State', values: ['resolved', 'all'], none: 'firing' }];
 
-/** @typedef {{ rule: string, subject: string }} Covered what the form mutes; empty: all */
+/** @param {import('../data/feed.js').FeedEvent} event */
+const isAlert = ({ type }) => type.startsWith('alert.');
 
 /** The alerts, the mutes and the maintenance windows. @param {{ query: URLSearchParams }} props */
 export function AlertsPage({ query }) {
   const { api, session } = useDashboard();
-  const { given, cursor, unknown } = conditionsIn(query, ['state']);
-  const state = given.state || 'firing';
-  const path = withQuery('v1/alerts', { state, cursor, limit: PER_PAGE });
-  const alerts = useLoad((signal) => api.get(path, { signal }), path);
+  const list = useList('v1/alerts', {
+    query,
+    hrefOf: (given) => hrefTo('alerts', undefined, given),
+  });
   const seesMutes = maySeeOperations(session);
   const mutes = useLoad(
     async (signal) =>
       seesMutes ? await api.get('v1/mutes?limit=1000', { signal }) : { mutes: [] },
     'mutes',
   );
-  const [covered, setCovered] = useState(/** @type {Covered | undefined} */ (undefined));
-  const plan = useRef(/** @type {HTMLElement | null} */ (null));
-  const closeForm = () => {
-    setCovered(undefined);
-    plan.current?.focus();
-  };
   const reload = () => {
-    alerts.reload();
+    list.loaded.reload();
     mutes.reload();
   };
-  useWhileVisible(() => {
-    alerts.refresh();
-    mutes.refresh();
-  }, REFRESH_MS);
-  const reloadSoon = useThrottled(reload, RELOAD_EVERY_MS);
-  useFeed(({ events, isWhole }) => {
-    if (!isWhole || events.some(({ type }) => type.startsWith('alert.'))) reloadSoon();
-  });
-  if (unknown.length > 0)
-    return html`<h1 tabindex="-1">Alerts</h1>
-      <${UnknownFilters} names=${unknown} href=${hrefTo('alerts', undefined, given)} />`;
+  useLive(reload, REFRESH_MS, isAlert);
   const mayChange = isAdmin(session);
-  const columns = mayChange
-    ? [...COLUMNS, actionsColumn({ mutes: mutes.data?.mutes ?? [], mute: setCovered })]
-    : COLUMNS;
+  const columns = mayChange ? [...COLUMNS, actionsColumn(mutes.data?.mutes ?? [])] : COLUMNS;
+  const { state = 'firing' } = list.given;
 
   return html`<h1 tabindex="-1">Alerts</h1>
-    <div class="filter">
-      <label>
-        <span>State</span>
-        <select
-          onChange=${(/** @type {any} */ event) => {
-            location.hash = hrefTo('alerts', undefined, { state: event.target.value });
-          }}
-        >
-          ${STATES.map((name) => html`<option key=${name} value=${name} selected=${name === state}>${name}</option>`)}
-        </select>
-      </label>
-      <button type="button" onClick=${reload}>Refresh</button>
-      ${mayChange && html`<button type="button" ref=${plan} onClick=${() => setCovered({ rule: '', subject: '' })}>Plan a maintenance window</button>`}
-    </div>
-    ${!mayChange && html`<p class="muted">This session cannot acknowledge or mute alerts.</p>`}
+    <${Filters} list=${list} label="Alerts" fields=${FIELDS} />
     ${
-      covered &&
-      html`<${MuteForm}
-        key=${`${covered.rule} ${covered.subject}`}
-        covered=${covered}
-        onMuted=${() => {
-          closeForm();
-          reloadAll();
-        }}
-        onCancel=${closeForm}
-      />`
+      mayChange
+        ? html`<div class="actions"><${MuteAction} label="Plan a maintenance window" rule="" subject="" /></div>`
+        : html`<p class="muted">This session cannot acknowledge or mute alerts.</p>`
     }
-    <${Loadable} loaded=${alerts}>
-      ${(/** @type {AlertPage} */ page) => html`
-        ${
-          page.alerts.length === 0
-            ? html`<${Empty} title=${state === 'firing' ? 'No alert is firing.' : 'No alerts.'}><p>Resolved alerts are kept for 30 days.</p><//>`
-            : html`<${Table} caption=${`Alerts${state === 'all' ? '' : ` that are ${state}`}, newest first`} columns=${columns} rows=${page.alerts} />`
-        }
-        <${Pager}
-          key=${state}
-          cursor=${cursor}
-          next=${page.next_cursor}
-          to=${(/** @type {string | undefined} */ place) => hrefTo('alerts', undefined, { state, cursor: place })}
-        />
-      `}
-    <//>
+    <${List}
+      list=${list}
+      of="alerts"
+      caption=${`Alerts${state === 'all' ? '' : ` that are ${state}`}, newest first`}
+      columns=${columns}
+      empty=${html`<${Empty} title=${state === 'firing' ? 'No alert is firing.' : 'No alerts.'}><p>Resolved alerts are kept for 30 days.</p><//>`}
+    />
     ${seesMutes && html`<${Mutes} loaded=${mutes} mayChange=${mayChange} />`}`;
 }
 
 /** @type {readonly import('../parts/table.js').Column<Alert>[]} */
 const COLUMNS = [
-  // The link may name another address of this server.
   {
     title: 'Alert',
-    cell: ({ summary, link }) =>
-      html`<a class="summary" href=${link.slice(link.indexOf('#'))}>${summary}</a>`,
+    cell: (alert) => html`<a class="summary" href=${pageOf(alert)}>${alert.summary}</a>`,
   },
   {
     title: 'Rule',
@@ -150,54 +96,47 @@ function State({ alert: { firing, resolved_at, acknowledged, muted_until } }) {
     ${muted_until !== null && html`<br /><span class="muted">mute ends <${Time} at=${muted_until} /></span>`}`;
 }
 
-/** @typedef {{ mutes: readonly Mute[], mute: (covered: Covered) => void }} Handling */
-
-/** @param {Handling} handling @returns {import('../parts/table.js').Column<Alert>} */
-function actionsColumn(handling) {
+/** @param {readonly Mute[]} mutes @returns {import('../parts/table.js').Column<Alert>} */
+function actionsColumn(mutes) {
   return {
     title: 'Action',
-    cell: (alert) => alert.firing && html`<${Actions} alert=${alert} ...${handling} />`,
+    cell: (alert) => alert.firing && html`<${Actions} alert=${alert} mutes=${mutes} />`,
   };
 }
 
-/** @param {{ alert: Alert } & Handling} props */
-function Actions({ alert, mutes, mute }) {
-  const { api, announce } = useDashboard();
+/** @param {{ alert: Alert, mutes: readonly Mute[] }} props */
+function Actions({ alert, mutes }) {
+  const { api } = useDashboard();
   const { rule, subject, summary } = alert;
   // A mute that covers other alerts, too, is ended in the list of mutes, which shows its whole
   // scope.
   const own = mutes.find((one) => one.active && one.rule === rule && one.subject === subject);
   const unmute = async () => {
     await api.delete(`v1/mutes/${own?.id}`);
-    announce('The mute has ended.');
     reloadAll();
-    return '';
+    return 'The mute has ended.';
   };
   return html`<div class="action">
     <${Acknowledgement} alert=${alert} />
     ${
       own
         ? html`<${Action} key="unmute" label="Unmute" name=${`Unmute: ${summary}`} act=${unmute} />`
-        : html`<button type="button" aria-label=${`Mute: ${summary}`} onClick=${() => mute({ rule, subject })}>Mute</button>`
+        : html`<${MuteAction} key="mute" label="Mute" name=${`Mute: ${summary}`} rule=${rule} subject=${subject} />`
     }
   </div>`;
 }
 
-/** Further alerts are only counted. */
+/** Further alerts are on the page of alerts. */
 const SHOWN = 100;
 
-/** The firing alerts, above every page. */
+/** The firing alerts that nobody has acknowledged or muted, above every page. */
 export function AlertBanner() {
-  const { api, announce } = useDashboard();
+  const { api, session, announce } = useDashboard();
   const path = `v1/alerts?limit=${SHOWN}`;
-  const { data, reload, refresh } = useLoad((signal) => api.get(path, { signal }), path);
-  useWhileVisible(refresh, REFRESH_MS);
-  const reloadSoon = useThrottled(reload, RELOAD_EVERY_MS);
-  useFeed(({ events, isWhole }) => {
-    if (!isWhole || events.some(({ type }) => type.startsWith('alert.'))) reloadSoon();
-  });
+  const { data, reload } = useLoad((signal) => api.get(path, { signal }), path);
+  useLive(reload, REFRESH_MS, isAlert);
 
-  /** @type {Alert[]} */
+  /** @type {readonly Alert[]} */
   const alerts = data?.alerts ?? [];
   const unhandled = alerts.filter(
     ({ acknowledged, muted_until }) => !acknowledged && muted_until === null,
@@ -210,54 +149,27 @@ export function AlertBanner() {
   }, [data]);
 
   if (alerts.length === 0) return null;
-  const isMore = data.next_cursor !== null;
+  const others = alerts.length - unhandled.length;
   return html`<section class=${unhandled.length === 0 ? 'alerts handled' : 'alerts'} aria-label="Alerts">
+    <ul>
+      ${unhandled.map(
+        (alert) => html`<li key=${alert.id}>
+          <a href=${pageOf(alert)}>${alert.summary}</a>
+          <span class="muted">began <${Time} at=${alert.since} /></span>
+          ${isAdmin(session) && html`<${Acknowledgement} alert=${alert} />`}
+        </li>`,
+      )}
+    </ul>
     ${
-      unhandled.length > 0 &&
-      html`<ul>
-        ${unhandled.map((alert) => html`<${Row} key=${alert.id} alert=${alert} />`)}
-      </ul>`
-    }
-    ${
-      (unhandled.length < alerts.length || isMore) &&
-      html`<details>
-        <summary>${summaryOf(alerts, { isMore })}</summary>
-        <ul>
-          ${alerts
-            .filter((alert) => !unhandled.includes(alert))
-            .map((alert) => html`<${Row} key=${alert.id} alert=${alert} />`)}
-          ${isMore && html`<li><a href=${hrefTo('alerts')}>All alerts</a></li>`}
-        </ul>
-      </details>`
+      (others > 0 || data.next_cursor !== null) &&
+      html`<a href=${hrefTo('alerts')}>${others > 0 ? `${count(others)} acknowledged or muted` : 'All alerts'}</a>`
     }
   </section>`;
 }
 
-/** @param {readonly Alert[]} alerts @param {{ isMore: boolean }} list */
-function summaryOf(alerts, { isMore }) {
-  const acknowledged = alerts.filter((alert) => alert.acknowledged).length;
-  const muted = alerts.filter((alert) => !alert.acknowledged && alert.muted_until !== null).length;
-  const counts = [
-    ...(acknowledged > 0 ? [`${acknowledged} acknowledged`] : []),
-    ...(muted > 0 ? [`${muted} muted`] : []),
-    ...(isMore ? ['and older ones'] : []),
-  ];
-  return counts.join(', ');
-}
-
-/** @param {{ alert: Alert }} props */
-function Row({ alert }) {
-  const { session } = useDashboard();
-  const { summary, since, link, acknowledged, muted_until } = alert;
-  // The link may name another address of this server.
-  const page = link.slice(link.indexOf('#'));
-  return html`<li>
-    <a href=${page}>${summary}</a>
-    <span class="muted">began <${Time} at=${since} /></span>
-    ${acknowledged && html`<span class="muted">acknowledged by ${acknowledged.by}</span>`}
-    ${muted_until !== null && html`<span class="muted">mute ends <${Time} at=${muted_until} /></span>`}
-    ${isAdmin(session) && html`<${Acknowledgement} alert=${alert} />`}
-  </li>`;
+/** The page about an alert. Its link may name another address of this server. @param {Alert} alert */
+function pageOf({ link }) {
+  return link.slice(link.indexOf('#'));
 }
 
 /**
@@ -293,67 +205,55 @@ export const RULES = [
 
 /**
  * Mutes alerts, or plans a maintenance window.
- * @param {{ covered: Covered, onMuted: () => void, onCancel: () => void }} props
+ * @param {{ label: string, name?: string, rule: string, subject: string }} props `rule`, `subject`: what the form begins with; empty: all
  */
-function MuteForm({ covered, onMuted, onCancel }) {
-  const { api, announce } = useDashboard();
-  const [rule, setRule] = useState(covered.rule);
-  const form = useForm({
-    fields: ['rule', 'subject', 'from', 'until', 'reason'],
-    async send(data) {
-      const from = fromLocalTime(textOf(data, 'from'));
-      const until = fromLocalTime(textOf(data, 'until'));
-      if (until === '') throw invalidField('until', 'enter a date and a time');
-      const mute = await api.post('v1/mutes', {
-        rule: rule || null,
-        subject: textOf(data, 'subject') || null,
-        ...(from && { from }),
-        until,
-        reason: textOf(data, 'reason'),
-      });
-      announce(mute.active ? 'The alerts are muted.' : 'The mute is planned.');
-      onMuted();
-    },
-  });
-  const { errorOf } = form;
-  useEffect(form.focusFirst, []);
-  const rules = rule === '' || RULES.includes(rule) ? RULES : [...RULES, rule];
-  return html`<section aria-labelledby="mute">
-    <h2 id="mute">${rule === '' ? 'Plan a maintenance window' : 'Mute alerts'}</h2>
-    <p class="muted">Alerts that begin meanwhile are recorded and not sent. Those that still fire at the end are sent then.</p>
-    <form class="form" ref=${form.form} onSubmit=${form.submit} novalidate>
-      <${Field} label="Alerts" error=${errorOf('rule')}>
-        ${(
-          /** @type {any} */ attributes,
-        ) => html`<select ...${attributes} onChange=${(/** @type {any} */ event) => setRule(event.target.value)}>
-          <option value="" selected=${rule === ''}>all alerts: a maintenance window</option>
-          ${rules.map((name) => html`<option key=${name} value=${name} selected=${name === rule}>${name}</option>`)}
-        </select>`}
-      <//>
-      ${
-        rule !== '' &&
-        html`<${Field} label="Subject" hint="Such as the name of an upstream. Empty: all alerts of the rule." error=${errorOf('subject')}>
-          ${(/** @type {any} */ attributes) =>
-            html`<input ...${attributes} name="subject" defaultValue=${covered.subject} maxlength="300" autocomplete="off" spellcheck="false" />`}
-        <//>`
-      }
-      <${Field} label="From" hint="Empty: now. In the time zone of this browser." error=${errorOf('from')}>
-        ${(/** @type {any} */ attributes) => html`<input ...${attributes} type="datetime-local" name="from" />`}
-      <//>
-      <${Field} label="Until" error=${errorOf('until')}>
-        ${(/** @type {any} */ attributes) => html`<input ...${attributes} type="datetime-local" name="until" defaultValue=${inAnHour()} required />`}
-      <//>
-      <${Field} label="Reason" error=${errorOf('reason')}>
-        ${(/** @type {any} */ attributes) => html`<input ...${attributes} name="reason" maxlength="200" autocomplete="off" />`}
-      <//>
-      <${FormEnd} of=${form} label=${rule === '' ? 'Plan' : 'Mute'} onCancel=${onCancel} />
-    </form>
-  </section>`;
+function MuteAction({ label, name, rule, subject }) {
+  const { api } = useDashboard();
+  const mute = async (/** @type {FormData} */ form) => {
+    const [from, until] = ['from', 'until'].map((field) => fromLocalTime(textOf(form, field)));
+    if (!until) throw invalidField('until', 'enter a date and a time');
+    const made = await api.post('v1/mutes', {
+      rule: textOf(form, 'rule') || null,
+      subject: textOf(form, 'subject') || null,
+      ...(from && { from }),
+      until,
+      reason: textOf(form, 'reason'),
+    });
+    reloadAll();
+    return made.active ? 'The alerts are muted.' : 'The mute is planned.';
+  };
+  const fields = ['rule', 'subject', 'from', 'until', 'reason'];
+  const title = rule === '' ? 'Plan a maintenance window' : 'Mute alerts';
+  return html`<${Action} label=${label} name=${name} title=${title} submit=${rule === '' ? 'Plan' : 'Mute'} fields=${fields} act=${mute}>
+    ${(/** @type {import('../parts/form.js').ErrorOf} */ errorOf) => html`<${MuteFields} rule=${rule} subject=${subject} errorOf=${errorOf} />`}
+  <//>`;
 }
 
-/** To the minute. */
-function inAnHour() {
-  return toLocalTime(Date.now() + HOUR_MS).slice(0, 16);
+/**
+ * @param {{ rule: string, subject: string, errorOf: import('../parts/form.js').ErrorOf }} props
+ */
+function MuteFields({ rule, subject, errorOf }) {
+  const [chosen, setChosen] = useState(rule);
+  const rules = rule === '' || RULES.includes(rule) ? RULES : [...RULES, rule];
+  const choices = {
+    'all alerts: a maintenance window': '',
+    ...Object.fromEntries(rules.map((one) => [one, one])),
+  };
+  return html`<p class="muted">Alerts that begin meanwhile are recorded and not sent. Those that still fire at the end are sent then.</p>
+    <${ChoiceField} label="Alerts" name="rule" choices=${choices} value=${chosen} onChange=${setChosen} error=${errorOf('rule')} />
+    ${
+      chosen !== '' &&
+      html`<${TextField}
+        label="Subject"
+        name="subject"
+        value=${subject}
+        hint="Such as the name of an upstream. Empty: all alerts of the rule."
+        error=${errorOf('subject')}
+      />`
+    }
+    <${TextField} label="From" name="from" type="datetime-local" hint="Empty: now. In the time zone of this browser." error=${errorOf('from')} />
+    <${TextField} label="Until" name="until" type="datetime-local" value=${toLocalTime(Date.now() + HOUR_MS).slice(0, 16)} error=${errorOf('until')} />
+    <${TextField} label="Reason" name="reason" error=${errorOf('reason')} />`;
 }
 
 /**

@@ -1,60 +1,44 @@
 import { useState } from 'preact/hooks';
-import { withQuery } from '../data/api.js';
-import { useDashboard, useLoad } from '../data/context.js';
-import {
-  conditionsIn,
-  Filters,
-  Suggestions,
-  TextFilter,
-  TimeFilter,
-  UnknownFilters,
-  Zone,
-} from '../parts/filters.js';
+import { useDashboard } from '../data/context.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Action, Badge, CopyButton, Empty, Facts, Loadable, Time } from '../parts/parts.js';
-import { Pager, Table } from '../parts/table.js';
-import { hrefTo, parseRoute } from '../router.js';
+import { Filters, List, useList } from '../parts/list.js';
+import { Action, Badge, CopyButton, Empty, Facts, Time } from '../parts/parts.js';
+import { hrefTo } from '../router.js';
 
 /** @import { AuditEntry, AuditPage as Page, AuditVerification } from '../../../client/api.ts' */
-
-const PER_PAGE = 50;
-/** The conditions, as in the address of the page and as the server names them. */
-const CONDITIONS = /** @type {const} */ (['caller', 'action', 'subject', 'since', 'until']);
-/** @typedef {Record<typeof CONDITIONS[number], string>} Conditions empty: no condition */
 
 /**
  * Every change by a caller, and every lookup of users. @param {{ query: URLSearchParams }} props
  */
 export function AuditPage({ query }) {
-  const { api } = useDashboard();
-  const { given, cursor, unknown } = conditionsIn(query, CONDITIONS);
-  const path = withQuery('v1/audit', { ...given, cursor, limit: PER_PAGE });
-  const loaded = useLoad((signal) => api.get(path, { signal }), path);
-  const hasConditions = Object.values(given).some(Boolean);
-  if (unknown.length > 0)
-    return html`<h1 tabindex="-1">Audit</h1>
-      <${UnknownFilters} names=${unknown} href=${hrefTo('audit', undefined, given)} />`;
+  const list = useList('v1/audit', { query, hrefOf: (given) => hrefTo('audit', undefined, given) });
+  const { data, reload } = list.loaded;
+  /** @type {readonly AuditEntry[]} */
+  const entries = data?.entries ?? [];
+  const fields = [
+    { name: 'caller', label: 'Caller', suggest: entries.map(({ caller }) => caller) },
+    {
+      name: 'action',
+      label: 'Actions',
+      suggest: entries.map(({ action }) => action),
+      placeholder: 'webhooks.create',
+    },
+    { name: 'subject', label: 'Subject' },
+    { name: 'since', label: 'Since', isTime: true },
+    { name: 'until', label: 'Until', isTime: true },
+  ];
   return html`<h1 tabindex="-1">Audit</h1>
-    <${Chain} head=${loaded.data?.head ?? null} onExported=${loaded.reload} />
-    <${Filter} given=${given} entries=${loaded.data?.entries ?? []} reload=${loaded.reload} />
-    <${Loadable} loaded=${loaded}>
-      ${(/** @type {Page} */ { entries, next_cursor: next }) => html`
-        ${
-          entries.length === 0
-            ? html`<${Empty} title=${next !== null ? 'No match among the entries searched so far.' : hasConditions ? 'No entry matches.' : 'No entries yet.'}>
-                ${next !== null && html`<p>The search continues on the next page.</p>`}
-              <//>`
-            : html`<${Table} caption="Entries, newest first" columns=${COLUMNS} rows=${entries} keyOf=${(/** @type {AuditEntry} */ { seq }) => seq} isBusy=${loaded.isLoading} />`
-        }
-        <${Pager}
-          key=${JSON.stringify(given)}
-          cursor=${cursor}
-          next=${next}
-          to=${(/** @type {string | undefined} */ place) => hrefTo('audit', undefined, { ...given, cursor: place })}
-        />
-      `}
-    <//>`;
+    <${Chain} head=${data?.head ?? null} onExported=${reload} />
+    <${Filters} list=${list} label="Entries" fields=${fields} />
+    <${List}
+      list=${list}
+      of="entries"
+      caption="Entries, newest first"
+      columns=${COLUMNS}
+      keyOf=${(/** @type {AuditEntry} */ { seq }) => seq}
+      empty=${html`<${Empty} title=${Object.keys(list.given).length > 0 ? 'No entry matches.' : 'No entries yet.'} />`}
+    />`;
 }
 
 /** @type {readonly import('../parts/table.js').Column<AuditEntry>[]} */
@@ -82,30 +66,6 @@ const COLUMNS = [
   { title: 'Address', class: 'secondary', cell: ({ address }) => address },
   { title: 'Entry', class: 'number', cell: ({ seq }) => seq },
 ];
-
-/**
- * @param {{ given: Conditions, entries: readonly AuditEntry[], reload: () => void }} props `entries`:
- * suggest values
- */
-function Filter({ given, entries, reload }) {
-  const apply = (/** @type {keyof Conditions} */ name) => (/** @type {string} */ value) => {
-    // The address may already contain a later change that is not shown yet.
-    const now = conditionsIn(parseRoute(location.hash).query, CONDITIONS).given;
-    location.hash = hrefTo('audit', undefined, { ...now, [name]: value });
-  };
-  return html`<${Filters} label="Entries" given=${given}>
-    <${TextFilter} label="Caller" value=${given.caller} list="audit-callers" maxlength="500" apply=${apply('caller')} />
-    <${TextFilter} label="Actions" value=${given.action} list="audit-actions" placeholder="webhooks.create" apply=${apply('action')} />
-    <${TextFilter} label="Subject" value=${given.subject} maxlength="500" apply=${apply('subject')} />
-    <${TimeFilter} label="Since" value=${given.since} apply=${apply('since')} />
-    <${TimeFilter} label="Until" value=${given.until} apply=${apply('until')} />
-    <${Zone} />
-    <button type="button" onClick=${reload}>Refresh</button>
-    ${Object.values(given).some(Boolean) && html`<a href=${hrefTo('audit')}>Clear filters</a>`}
-    <${Suggestions} id="audit-callers" of=${entries.map(({ caller }) => caller)} />
-    <${Suggestions} id="audit-actions" of=${entries.map(({ action }) => action)} />
-  <//>`;
-}
 
 /** The server reads a million entries in some ten seconds. */
 const VERIFY_TIMEOUT_MS = 600_000;

@@ -96,17 +96,6 @@ export class Api {
   }
 
   /**
-   * The live feed after the event `lastEventId`, or from now on.
-   * @param {{ lastEventId: string | undefined, signal: AbortSignal }} options
-   */
-  async openFeed({ lastEventId, signal }) {
-    const headers = { accept: 'text/event-stream', ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) };
-    const response = await this.#fetch('GET', 'v1/events', { headers, signal });
-    if (response.headers.get('content-type')?.startsWith('text/event-stream')) return response;
-    throw new Unreachable(FOREIGN);
-  }
-
-  /**
    * @param {string} method @param {string} path @param {{ body?: unknown, signal?: AbortSignal |
    * undefined, timeoutMs?: number }} options
    */

@@ -1,5 +1,5 @@
 import { createContext } from 'preact';
-import { useContext, useEffect, useRef, useState, useCallback } from 'preact/hooks';
+import { useCallback, useContext, useEffect, useRef, useState } from 'preact/hooks';
 
 /** @import { Whoami } from '../../../client/api.ts' */
 
@@ -83,30 +83,22 @@ export function maySeeOperations({ scopes }) {
   return scopes.includes('operations:read');
 }
 
-const REFRESH = 'dawatch-refresh';
+const CHANGED = 'dawatch-changed';
 
-/** Reloads all data of the page. */
-export function refreshAll() {
-  window.dispatchEvent(new Event(REFRESH));
-}
-
-/**
- * Reloads after a change, also if a load is in flight, because that load may have begun before the
- * change.
- */
+/** Reloads all data of the page, after a change. */
 export function reloadAll() {
-  window.dispatchEvent(new CustomEvent(REFRESH, { detail: 'changed' }));
+  window.dispatchEvent(new Event(CHANGED));
 }
 
 /**
  * @template T
- * @typedef {{ data: T | undefined, error: Error | undefined, isLoading: boolean, reload: () => void, refresh: () => void, setData: (change: (data: T) => T) => void }} Loaded
+ * @typedef {{ data: T | undefined, error: Error | undefined, isLoading: boolean, reload: () => void }} Loaded
  */
 
 /**
  * Loads when the component mounts, when `of` or `version` changes, and on `reload`. The previous
- * data stays until new data arrives, and beside an error if it belongs to the same `of`. `refresh`
- * reloads unless a load is in flight, for periodic use.
+ * data stays until new data arrives, and beside an error if it belongs to the same `of`. A reload
+ * during a load follows it, because that load may have begun before a change.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
  * @param {string} of identifies what is loaded
@@ -124,70 +116,75 @@ export function useLoad(load, of, version) {
   const newest = useRef({ load, of });
   newest.current = { load, of };
   const running = useRef(/** @type {AbortController | undefined} */ (undefined));
+  const isAgain = useRef(false);
 
-  const reload = useCallback(() => {
+  const start = useCallback(async () => {
     running.current?.abort();
     const controller = new AbortController();
     running.current = controller;
+    isAgain.current = false;
     setState((before) => ({ ...before, isLoading: true }));
-    const requested = newest.current;
-    const end = (
-      /** @type {(before: T | undefined) => { data: T | undefined, error: Error | undefined }} */ change,
-    ) => {
-      if (controller.signal.aborted) return;
-      running.current = undefined;
-      setState(({ data, dataOf }) => ({
-        ...change(dataOf === requested.of ? data : undefined),
-        dataOf: requested.of,
-        isLoading: false,
-      }));
-    };
-    requested.load(controller.signal).then(
-      (data) => end(() => ({ data, error: undefined })),
-      (error) => end((data) => ({ data, error })),
+    const { load, of } = newest.current;
+    const result = await load(controller.signal).then(
+      (data) => ({ data, error: undefined }),
+      (error) => ({ error }),
     );
+    if (controller.signal.aborted) return;
+    running.current = undefined;
+    setState(({ data, dataOf }) => ({
+      data: dataOf === of ? data : undefined,
+      ...result,
+      dataOf: of,
+      isLoading: false,
+    }));
+    if (isAgain.current) void start();
   }, []);
-  const refresh = useCallback(() => {
-    if (running.current === undefined) reload();
+  const reload = useCallback(() => {
+    if (running.current) isAgain.current = true;
+    else void start();
   }, []);
 
   useEffect(() => {
-    reload();
+    void start();
     return () => running.current?.abort();
   }, [of, version]);
   useEffect(() => {
-    const again = (/** @type {any} */ { detail }) => (detail === 'changed' ? reload() : refresh());
-    window.addEventListener(REFRESH, again);
-    return () => window.removeEventListener(REFRESH, again);
+    window.addEventListener(CHANGED, reload);
+    return () => window.removeEventListener(CHANGED, reload);
   }, []);
 
-  const setData = useCallback((/** @type {(data: T) => T} */ change) => {
-    setState((before) => (before.data === undefined ? before : { ...before, data: change(before.data) }));
-  }, []);
   const { data, error, isLoading } = state;
-  return { data, error, isLoading, reload, refresh, setData };
+  return { data, error, isLoading, reload };
 }
 
+/** Minimum time between reloads, however many events arrive. */
+const LEAST_MS = 2_000;
+
 /**
- * Returns a throttled `work`: it runs immediately if it has not run for `everyMs`, otherwise once
- * at the end of that time.
- * @param {() => void} work @param {number} everyMs @returns {() => void}
+ * Reloads after events that concern the page, and every `everyMs` if changes without an event matter.
+ * Never while the tab is hidden.
+ * @param {() => void} reload
+ * @param {number | undefined} everyMs
+ * @param {(event: import('./feed.js').FeedEvent) => boolean} [concerns] default: every event does
  */
-export function useThrottled(work, everyMs) {
-  const newest = useRef(work);
-  newest.current = work;
+export function useLive(reload, everyMs, concerns = () => true) {
   const lastAt = useRef(Number.NEGATIVE_INFINITY);
   const timer = useRef(/** @type {number | undefined} */ (undefined));
   useEffect(() => () => clearTimeout(timer.current), []);
-  return useCallback(() => {
-    if (timer.current !== undefined) return;
-    const waitMs = Math.max(0, lastAt.current + everyMs - performance.now());
-    timer.current = setTimeout(() => {
-      timer.current = undefined;
-      lastAt.current = performance.now();
-      newest.current();
-    }, waitMs);
-  }, [everyMs]);
+  const soon = () => {
+    timer.current ??= setTimeout(
+      () => {
+        timer.current = undefined;
+        lastAt.current = performance.now();
+        reload();
+      },
+      Math.max(0, lastAt.current + LEAST_MS - performance.now()),
+    );
+  };
+  useFeed(({ events, isWhole }) => {
+    if (!isWhole || events.some(concerns)) soon();
+  });
+  useWhileVisible(soon, everyMs ?? 0, everyMs !== undefined);
 }
 
 /**
@@ -199,12 +196,12 @@ export function useWhileVisible(work, everyMs, isOn = true) {
   newest.current = work;
   useEffect(() => {
     if (!isOn) return undefined;
-    const timer = setInterval(() => document.hidden || newest.current(), everyMs);
-    const change = () => document.hidden || newest.current();
-    document.addEventListener('visibilitychange', change);
+    const run = () => document.hidden || newest.current();
+    const timer = setInterval(run, everyMs);
+    document.addEventListener('visibilitychange', run);
     return () => {
       clearInterval(timer);
-      document.removeEventListener('visibilitychange', change);
+      document.removeEventListener('visibilitychange', run);
     };
   }, [everyMs, isOn]);
 }

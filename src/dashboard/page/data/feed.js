@@ -1,24 +1,34 @@
-import { ApiError } from './api.js';
-
 /** @import { Event as ServerEvent } from '../../../client/api.ts' */
 
-/**
- * The connection is considered dead after this time without data; the server sends a heartbeat
- * every 15 s.
- */
-const SILENCE_MS = 45_000;
+const RETRY_MS = 3_000;
 /** Events are passed on in batches, so that the page renders at most four times a second. */
 const BATCH_MS = 250;
 const MAX_BATCH = 500;
-/**
- * After a longer disconnection the page reloads its data, which is faster than replaying the missed
- * events.
- */
-const RESUME_WITHIN_MS = 60_000;
-const MAX_DELAY_MS = 15_000;
+
+/** The types of events by family. */
+export const EVENT_TYPES = {
+  submission: [
+    'finalized',
+    'failing',
+    'recovered',
+    'failed',
+    'unknown',
+    'rejected',
+    'expired',
+    'cancelled',
+    'retracked',
+    'stuck',
+    'corrected',
+  ],
+  upstream: ['down', 'up', 'unauthorized'],
+  alert: ['raised', 'reminder', 'resolved'],
+};
+export const TYPES = Object.entries(EVENT_TYPES).flatMap(([family, names]) =>
+  names.map((name) => `${family}.${name}`),
+);
 
 /**
- * @typedef {{ kind: 'connecting' | 'live' } | { kind: 'lost', retryAt: number }} FeedState
+ * @typedef {'connecting' | 'live' | 'lost'} FeedState
  * @typedef {ServerEvent} FeedEvent
  * @typedef {{ events: readonly FeedEvent[], isWhole: boolean }} Batch `isWhole`: no event was omitted since the previous batch
  */
@@ -28,39 +38,53 @@ export function submissionOf({ data }) {
   return 'submission' in data ? data.submission : undefined;
 }
 
-/** The live feed. It reconnects with growing delays and resumes after the last event. */
+/** The live feed. It reconnects by itself, and passes nothing on while the tab is hidden. */
 export class Feed {
   /** @type {FeedState} */
-  state = { kind: 'connecting' };
+  state = 'connecting';
   #api;
-  #stopped = new AbortController();
+  /** @type {EventSource | undefined} */
+  #source;
+  /** @type {number | undefined} */
+  #retry;
   #events = new EventTarget();
   /** @type {FeedEvent[]} */
   #batch = [];
   #isWhole = true;
   #isScheduled = false;
-  /** @type {(() => void) | undefined} */
-  #wake;
 
   /** @param {import('./api.js').Api} api */
   constructor(api) {
     this.#api = api;
   }
 
-  start() {
-    document.addEventListener('visibilitychange', () => this.#schedule(), { signal: this.#stopped.signal });
-    window.addEventListener('online', () => this.retry(), { signal: this.#stopped.signal });
-    void this.#run();
+  /** Connects, or connects again immediately. */
+  connect() {
+    this.stop();
+    const source = new EventSource('v1/events');
+    this.#source = source;
+    document.addEventListener('visibilitychange', this.#schedule);
+    source.onopen = () => {
+      this.#setState('live');
+      // The page's data is older than this connection.
+      this.#add(undefined);
+    };
+    source.onerror = () => {
+      source.close();
+      this.#setState('lost');
+      // If the session has ended, this request leads to the sign-in.
+      this.#api.get('v1/whoami').catch(() => undefined);
+      this.#retry = setTimeout(() => this.connect(), RETRY_MS);
+    };
+    for (const type of [...TYPES, 'webhook.test', 'channel.test'])
+      source.addEventListener(type, ({ data }) => this.#add(JSON.parse(data)));
+    source.addEventListener('feed.gap', () => this.#add(undefined));
   }
 
   stop() {
-    this.#stopped.abort();
-    this.#wake?.();
-  }
-
-  /** Reconnects immediately if it is waiting. */
-  retry() {
-    this.#wake?.();
+    clearTimeout(this.#retry);
+    this.#source?.close();
+    document.removeEventListener('visibilitychange', this.#schedule);
   }
 
   /** @param {(batch: Batch) => void} listener @returns {() => void} ends it */
@@ -79,91 +103,21 @@ export class Feed {
     return () => this.#events.removeEventListener(type, listener);
   }
 
-  async #run() {
-    /** @type {string | undefined} */
-    let position;
-    let heardAt = performance.now();
-    for (let failures = 0; !this.#stopped.signal.aborted; ) {
-      if (performance.now() - heardAt > RESUME_WITHIN_MS) position = undefined;
-      const connection = this.#connection();
-      try {
-        const response = await this.#api.openFeed({ lastEventId: position, signal: connection.signal });
-        if (!response.body) throw new Error('no body');
-        for await (const { id, data } of parseSse(response.body)) {
-          connection.heard();
-          heardAt = performance.now();
-          if (this.state.kind !== 'live') {
-            // The page's data is older than this connection: not every change is an event, and
-            // requests failed in the meantime.
-            this.#isWhole = false;
-            failures = 0;
-            this.#setState({ kind: 'live' });
-            this.#schedule();
-          }
-          if (data !== undefined) this.#add(JSON.parse(data));
-          if (id !== undefined) position = id;
-        }
-      } catch (error) {
-        if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return;
-        // The position belongs to another ledger.
-        if (error instanceof ApiError && error.status === 400) position = undefined;
-      } finally {
-        connection.close();
-      }
-      if (this.#stopped.signal.aborted) return;
-      failures += 1;
-      await this.#pause(Math.min(MAX_DELAY_MS, 500 * 2 ** (failures - 1)) * (0.5 + Math.random() / 2));
-    }
-  }
-
-  #connection() {
-    const silence = new AbortController();
-    const hangUp = () => silence.abort();
-    let timer = setTimeout(hangUp, SILENCE_MS);
-    return {
-      signal: AbortSignal.any([this.#stopped.signal, silence.signal]),
-      heard() {
-        clearTimeout(timer);
-        timer = setTimeout(hangUp, SILENCE_MS);
-      },
-      close() {
-        clearTimeout(timer);
-        hangUp();
-      },
-    };
-  }
-
-  /** @param {number} delayMs */
-  async #pause(delayMs) {
-    this.#setState({ kind: 'lost', retryAt: Date.now() + delayMs });
-    /** @type {number | undefined} */
-    let timer;
-    await new Promise((resolve) => {
-      this.#wake = () => resolve(undefined);
-      timer = setTimeout(this.#wake, delayMs);
-    });
-    clearTimeout(timer);
-    this.#wake = undefined;
-  }
-
   /** @param {FeedState} state */
   #setState(state) {
     this.state = state;
     this.#events.dispatchEvent(new Event('state'));
   }
 
-  /** @param {FeedEvent | { type: 'feed.gap' }} event */
+  /** @param {FeedEvent | undefined} event undefined: events may be missing */
   #add(event) {
-    if (event.type === 'feed.gap') this.#isWhole = false;
-    else this.#batch.push(event);
-    if (this.#batch.length > MAX_BATCH) {
-      this.#batch.shift();
-      this.#isWhole = false;
-    }
+    if (event) this.#batch.push(event);
+    if (!event || this.#batch.length > MAX_BATCH) this.#isWhole = false;
+    this.#batch = this.#batch.slice(-MAX_BATCH);
     this.#schedule();
   }
 
-  #schedule() {
+  #schedule = () => {
     const hasNothing = this.#batch.length === 0 && this.#isWhole;
     if (hasNothing || this.#isScheduled || document.hidden) return;
     this.#isScheduled = true;
@@ -174,39 +128,5 @@ export class Feed {
       this.#isWhole = true;
       this.#events.dispatchEvent(new CustomEvent('batch', { detail }));
     }, BATCH_MS);
-  }
-}
-
-/**
- * Reads server-sent events: yields each block's id and data. A block without data only moves the
- * position.
- * @param {ReadableStream<Uint8Array>} body
- * @returns {AsyncGenerator<{ id: string | undefined, data: string | undefined }, void, undefined>}
- */
-async function* parseSse(body) {
-  const reader = body.getReader();
-  const decoder = new TextDecoder();
-  let rest = '';
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n');
-      rest = blocks.pop() ?? '';
-      for (const block of blocks) yield fieldsOf(block);
-    }
-  } finally {
-    await reader.cancel().catch(() => undefined);
-  }
-}
-
-/** @param {string} block */
-function fieldsOf(block) {
-  /** @type {Record<string, string>} */
-  const fields = {};
-  for (const line of block.split('\n')) {
-    const colon = line.indexOf(':');
-    if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 1).replace(/^ /, '');
-  }
-  return { id: fields.id, data: fields.data };
+  };
 }

@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks';
 import {
   isAdmin,
   mayChangeNotifications,
@@ -6,7 +5,7 @@ import {
   useLoad,
   useWhileVisible,
 } from '../data/context.js';
-import { Field, FormEnd, textOf, useForm } from '../parts/form.js';
+import { TextField, textOf } from '../parts/form.js';
 import { count, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Action, Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
@@ -23,7 +22,7 @@ const CALLBACKS = 'callbacks';
 export function ChannelsPage() {
   const { api, session } = useDashboard();
   const loaded = useLoad((signal) => api.get('v1/channels', { signal }), 'channels');
-  useWhileVisible(loaded.refresh, REFRESH_MS);
+  useWhileVisible(loaded.reload, REFRESH_MS);
   const mayTest = isAdmin(session);
   return html`<h1 tabindex="-1">Channels</h1>
     <p class="muted">
@@ -156,28 +155,22 @@ export async function resultOf(api, { id }) {
  * => void }} props
  */
 export function CallbackTest({ onSent }) {
-  const { api, announce } = useDashboard();
-  const [message, setMessage] = useState('');
-  const form = useForm({
-    fields: ['url'],
-    async send(data) {
-      setMessage('');
-      const delivery = await api.post('v1/callbacks/test', { url: textOf(data, 'url') });
-      try {
-        const text = await resultOf(api, delivery);
-        setMessage(text);
-        announce(text);
-      } finally {
-        onSent();
-      }
-    },
-  });
-  return html`<form class="form" ref=${form.form} onSubmit=${form.submit} novalidate aria-label="Test a callback">
-    <${Field} label="Callback address" hint="Receives a test event that is signed with the secret of the callbacks." error=${form.errorOf('url')}>
-      ${(/** @type {any} */ attributes) =>
-        html`<input ...${attributes} type="url" name="url" maxlength="2048" required spellcheck="false" autocomplete="off" />`}
-    <//>
-    <${FormEnd} of=${form} label="Send test event" />
-    ${message && html`<p class="message">${message}</p>`}
-  </form>`;
+  const { api } = useDashboard();
+  const test = async (/** @type {FormData} */ form) => {
+    const delivery = await api.post('v1/callbacks/test', { url: textOf(form, 'url') });
+    try {
+      return await resultOf(api, delivery);
+    } finally {
+      onSent();
+    }
+  };
+  return html`<${Action} label="Test a callback" title="Test a callback" submit="Send test event" fields=${['url']} act=${test}>
+    ${(/** @type {import('../parts/form.js').ErrorOf} */ errorOf) => html`<${TextField}
+      label="Callback address"
+      name="url"
+      type="url"
+      hint="Receives a test event that is signed with the secret of the callbacks."
+      error=${errorOf('url')}
+    />`}
+  <//>`;
 }

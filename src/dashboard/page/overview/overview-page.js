@@ -1,12 +1,5 @@
 import { useState } from 'preact/hooks';
-import {
-  maySeeNotifications,
-  useDashboard,
-  useFeed,
-  useLoad,
-  useThrottled,
-  useWhileVisible,
-} from '../data/context.js';
+import { maySeeNotifications, useDashboard, useFeed, useLive, useLoad } from '../data/context.js';
 import { count, decimal, duration, wholeDuration } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
@@ -24,17 +17,13 @@ import {
 
 /** @import { Overview, OverviewMinute, Spread } from '../../../client/api.ts' */
 
-/** Minimum time between reloads of the overview, however many events arrive. */
-const LEAST_MS = 2_000;
 /** Reload interval: ages and budgets change without an event. */
 const IDLE_MS = 10_000;
 
 export function OverviewPage() {
   const { api } = useDashboard();
   const loaded = useLoad((signal) => api.get('v1/overview', { signal }), 'v1/overview');
-  const refresh = useThrottled(loaded.refresh, LEAST_MS);
-  useFeed(refresh);
-  useWhileVisible(refresh, IDLE_MS);
+  useLive(loaded.reload, IDLE_MS);
 
   return html`<h1 tabindex="-1">Overview</h1>
     <${Loadable} loaded=${loaded}>

@@ -30,7 +30,7 @@ const REASONS = {
 export function PacingPage() {
   const { api } = useDashboard();
   const loaded = useLoad((signal) => api.get('v1/pacing', { signal }), 'v1/pacing');
-  useWhileVisible(loaded.refresh, EVERY_MS);
+  useWhileVisible(loaded.reload, EVERY_MS);
   return html`<h1 tabindex="-1">Pacing</h1>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {Pacing} */ { at, upstreams }) => html`
@@ -134,12 +134,6 @@ function CurvePlot({ upstream, now }) {
       status: OPEN_STATUSES.join(),
       tracked_until: new Date(Math.max(0, now - ageMs)).toISOString(),
     });
-  const links = {
-    label: `Finality at ${name}`,
-    textOf: (/** @type {number} */ index) =>
-      `after ${duration(at[index] ?? 0)}, ${percent(final[index] ?? 0)} final`,
-    hrefOf: (/** @type {number} */ index) => hrefOf((at[index] ?? 0) * 1_000),
-  };
   return html`<figure class="plot">
     <figcaption>
       <strong>Finality of a submission tracked now</strong>
@@ -148,7 +142,7 @@ function CurvePlot({ upstream, now }) {
     ${
       at.length === 0
         ? html`<p class="state muted">No curve yet.</p>`
-        : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} links=${links} />`
+        : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} hrefOf=${(/** @type {number} */ index) => hrefOf((at[index] ?? 0) * 1_000)} />`
     }
     <${AsTable} name=${name} curve=${curve} pollsMs=${pollsMs} hrefOf=${hrefOf} />
   </figure>`;

@@ -2,6 +2,8 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hook
 import { ApiError, messageOf } from '../data/api.js';
 import { html } from './html.js';
 
+/** @typedef {(field: string) => string | undefined} ErrorOf the error of the value of a field */
+
 /**
  * A labelled control with a hint, and with the error of its value.
  * @param {{ label: string, hint?: any, error?: string | undefined, children: (attributes: Record<string, string | undefined>) => any }} props
@@ -16,6 +18,31 @@ export function Field({ label, hint, error, children }) {
     ${error && html`<p id=${`${id}-error`} class="wrong">${error}</p>`}
     ${hint && html`<p id=${`${id}-hint`} class="muted">${hint}</p>`}
   </div>`;
+}
+
+/**
+ * A field for a text.
+ * @param {{ label: string, name: string, value?: string | undefined, hint?: any, error?: string | undefined, [attribute: string]: unknown }} props
+ */
+export function TextField({ label, name, value = '', hint, error, ...others }) {
+  return html`<${Field} label=${label} hint=${hint} error=${error}>
+    ${(/** @type {object} */ attributes) =>
+      html`<input autocomplete="off" spellcheck=${false} ...${others} ...${attributes} name=${name} defaultValue=${value} />`}
+  <//>`;
+}
+
+/**
+ * A field with choices: their values by their texts.
+ * @param {{ label: string, name: string, choices: Record<string, string | number>, value?: string | number, hint?: any, error?: string | undefined, onChange?: (value: string) => void }} props
+ */
+export function ChoiceField({ label, name, choices, value, hint, error, onChange }) {
+  return html`<${Field} label=${label} hint=${hint} error=${error}>
+    ${(
+      /** @type {object} */ attributes,
+    ) => html`<select ...${attributes} name=${name} onChange=${(/** @type {any} */ event) => onChange?.(event.target.value)}>
+      ${Object.entries(choices).map(([text, one]) => html`<option key=${text} value=${one} selected=${one === value}>${text}</option>`)}
+    </select>`}
+  <//>`;
 }
 
 /**
@@ -49,27 +76,11 @@ export function useForm({ fields, send }) {
   return {
     form,
     submit,
-    focusFirst: () => {
-      const first = form.current?.querySelector('input, select, textarea');
-      if (first instanceof HTMLElement) first.focus();
-    },
     isBusy,
     message:
       error === undefined ? '' : isAtFields ? 'Correct the marked fields.' : messageOf(error),
     errorOf: (/** @type {string} */ field) => byField.get(field),
   };
-}
-
-/**
- * The buttons of a form, and its error. @param {{ of: ReturnType<typeof useForm>, label: string,
- * onCancel?: () => void }} props
- */
-export function FormEnd({ of: { isBusy, message }, label, onCancel }) {
-  return html`<p class="wrong" role="alert">${message}</p>
-    <div class="actions">
-      <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>${label}</button>
-      ${onCancel && html`<button type="button" onClick=${onCancel}>Cancel</button>`}
-    </div>`;
 }
 
 /**
@@ -83,6 +94,19 @@ export function invalidField(field, detail) {
 /** A text of the form without surrounding space. @param {FormData} form @param {string} name */
 export function textOf(form, name) {
   return String(form.get(name) ?? '').trim();
+}
+
+/**
+ * The value of a field for JSON; null if it is empty. @param {FormData} form @param {string} name
+ */
+export function jsonOf(form, name) {
+  const json = textOf(form, name);
+  if (json === '') return null;
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw invalidField(name, 'is not valid JSON; write it like {"team": "billing"}');
+  }
 }
 
 /**
@@ -106,33 +130,26 @@ export function fromLocalTime(local) {
 }
 
 /**
- * A modal dialog that requires a confirmation. It is open while it is mounted. `act` runs on
- * confirmation: the dialog closes when it resolves, and shows its error and stays open when it
- * rejects. `onClose`: called once it is closed, to unmount it.
- * @param {{ title: string, confirm: string, act: () => Promise<unknown>, onClose: () => void, children?: any }} props `confirm`: label of the button
+ * A modal dialog with a form, or with a text to confirm. It is open while it is mounted, and closes
+ * when `send` resolves; an error is shown. Closing it returns the focus to the element that had it.
+ * @param {{ title: string, submit: string, fields?: readonly string[] | undefined, send: (form: FormData) => Promise<unknown>, onClose: () => void, children?: any }} props
+ *   `submit`: label of the button; `fields`: those that show an error; `children`: may be a function
+ *   of ErrorOf
  */
-export function ConfirmDialog({ title, confirm, act, onClose, children }) {
+export function FormDialog({ title, submit, fields = [], send, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
-  const [isBusy, setIsBusy] = useState(false);
-  const [error, setError] = useState('');
+  const close = () => dialog.current?.close();
+  const form = useForm({
+    fields,
+    async send(data) {
+      await send(data);
+      close();
+    },
+  });
+  const { isBusy } = form;
   // Focuses synchronously, so that the next key reaches the focused element.
   useLayoutEffect(() => dialog.current?.showModal(), []);
-  const run = async (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setIsBusy(true);
-    setError('');
-    try {
-      await act();
-      // Closing a dialog returns the focus to the element that was focused before.
-      dialog.current?.close();
-    } catch (thrown) {
-      setError(messageOf(thrown));
-    } finally {
-      setIsBusy(false);
-    }
-  };
   return html`<dialog
     ref=${dialog}
     aria-labelledby=${id}
@@ -140,13 +157,13 @@ export function ConfirmDialog({ title, confirm, act, onClose, children }) {
     onClose=${onClose}
     onCancel=${(/** @type {Event} */ event) => isBusy && event.preventDefault()}
   >
-    <form onSubmit=${run}>
+    <form class="form" ref=${form.form} onSubmit=${form.submit} novalidate>
       <h2 id=${id}>${title}</h2>
-      ${children}
-      <p class="wrong" role="alert">${error}</p>
+      ${typeof children === 'function' ? children(form.errorOf) : children}
+      <p class="wrong" role="alert">${form.message}</p>
       <div class="actions">
-        <button type="button" autofocus disabled=${isBusy} onClick=${() => dialog.current?.close()}>Back</button>
-        <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>${confirm}</button>
+        <button type="button" autofocus=${fields.length === 0} disabled=${isBusy} onClick=${close}>Back</button>
+        <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>${submit}</button>
       </div>
     </form>
   </dialog>`;

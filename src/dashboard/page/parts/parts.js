@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, messageOf, Unreachable } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
-import { ConfirmDialog } from './form.js';
+import { FormDialog } from './form.js';
 import { absoluteTime, relativeTime, useAbsoluteTimes } from './format.js';
 import { html } from './html.js';
 
@@ -65,7 +65,13 @@ export function Time({ at }) {
 function Moment({ at }) {
   const areAbsolute = useAbsoluteTimes();
   const [isTapped, setIsTapped] = useState(false);
-  const relative = useTicking((now) => relativeTime(at, now));
+  const relative = relativeTime(at, Date.now());
+  const [, setShown] = useState(relative);
+  // Renders again only when the text changes.
+  useEffect(() => {
+    const timer = setInterval(() => setShown(relativeTime(at, Date.now())), 1_000);
+    return () => clearInterval(timer);
+  }, [at]);
   const absolute = absoluteTime(at);
   return html`<time datetime=${at} title=${absolute} onClick=${() => setIsTapped(!isTapped)}
     >${areAbsolute || isTapped ? absolute : relative}</time
@@ -83,29 +89,41 @@ export function Command({ children }) {
 }
 
 /**
- * A button that sends a request to the server and shows its result.
- * @param {{ label: string, name?: string, confirm?: string, act: () => Promise<string> }} props `name`: the item that the
- *   button acts on, for its accessible name; `confirm`: text of a dialog that requires a
- *   confirmation; `act`: returns the message to show afterwards.
+ * A button that sends a request to the server and shows its result. With a text or fields, a dialog
+ * with them opens first.
+ * @param {{ label: string, name?: string | undefined, title?: string, submit?: string, confirm?: string | undefined, fields?: readonly string[], isDisabled?: boolean, isPrimary?: boolean, act: (form: FormData) => Promise<string>, children?: any }} props
+ *   `name`: the item that the button acts on, for its accessible name; `title`, `submit`: of the
+ *   dialog; `confirm`: its text; `fields`, `children`: as for FormDialog; `act`: returns the message
+ *   to show afterwards
  */
-export function Action({ label, name, confirm, act }) {
+export function Action({
+  label,
+  name,
+  title = `${name ?? label}?`,
+  submit = label,
+  confirm,
+  fields,
+  isDisabled = false,
+  isPrimary,
+  act,
+  children = confirm && html`<p>${confirm}</p>`,
+}) {
   const { announce } = useDashboard();
   const [isBusy, setIsBusy] = useState(false);
   const [message, setMessage] = useState(
     /** @type {{ text: string, isError: boolean } | undefined} */ (undefined),
   );
-  const [isConfirming, setIsConfirming] = useState(false);
-  const perform = async () => {
+  const [isOpen, setIsOpen] = useState(false);
+  const perform = async (/** @type {FormData} */ form) => {
     setMessage(undefined);
-    const text = await act();
+    const text = await act(form);
     setMessage({ text, isError: false });
     if (text) announce(text);
   };
   const run = async () => {
-    if (isBusy) return;
     setIsBusy(true);
     try {
-      await perform();
+      await perform(new FormData());
     } catch (error) {
       const text = messageOf(error);
       setMessage({ text, isError: true });
@@ -114,14 +132,39 @@ export function Action({ label, name, confirm, act }) {
       setIsBusy(false);
     }
   };
+  const press = () => {
+    if (isBusy || isDisabled) return;
+    if (children) setIsOpen(true);
+    else void run();
+  };
   return html`<span class="action">
-    <button type="button" aria-label=${name} aria-busy=${isBusy} aria-disabled=${isBusy} onClick=${confirm === undefined ? run : () => setIsConfirming(true)}>${label}</button>
+    <button type="button" class=${isPrimary ? 'primary' : ''} aria-label=${name} aria-busy=${isBusy} aria-disabled=${isBusy || isDisabled} onClick=${press}>${label}</button>
     ${message && html`<span class=${message.isError ? 'message wrong' : 'message'}>${message.text}</span>`}
     ${
-      isConfirming &&
-      html`<${ConfirmDialog} title=${`${name ?? label}?`} confirm=${label} act=${perform} onClose=${() => setIsConfirming(false)}><p>${confirm}</p><//>`
+      isOpen &&
+      html`<${FormDialog} title=${title} submit=${submit} fields=${fields} send=${perform} onClose=${() => setIsOpen(false)}>${children}<//>`
     }
   </span>`;
+}
+
+/**
+ * A secret, which the server returns only once.
+ * @param {{ title: string, text: string, value: string, name: string, onClose: () => void, children?: any }} props
+ *   `text`: what to do with it; `name`: such as "the token"
+ */
+export function Secret({ title, text, value, name, onClose, children }) {
+  const heading = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => heading.current?.focus(), []);
+  return html`<section class="secret" aria-labelledby="secret">
+    <h2 id="secret" tabindex="-1" ref=${heading}>${title}</h2>
+    <p>${text}</p>
+    <${Command}>${value}<//>
+    <div class="actions">
+      <${CopyButton} text=${value} name=${name} />
+      <button type="button" onClick=${onClose}>I have stored it</button>
+      ${children}
+    </div>
+  </section>`;
 }
 
 /**
@@ -137,48 +180,6 @@ export function Facts({ of }) {
       </div>`,
     )}
   </dl>`;
-}
-
-const EVERY_MS = 1_000;
-/** @type {Set<() => void>} */
-const listeners = new Set();
-/** @type {number | undefined} */
-let timer;
-
-function tick() {
-  if (document.hidden) return;
-  for (const listener of listeners) listener();
-}
-
-/**
- * Calls the listener every second while the page is visible. All listeners share one timer. @param
- * {() => void} listener @returns {() => void} removes the listener
- */
-function onTick(listener) {
-  if (listeners.size === 0) {
-    timer = setInterval(tick, EVERY_MS);
-    document.addEventListener('visibilitychange', tick);
-  }
-  listeners.add(listener);
-  return () => {
-    listeners.delete(listener);
-    if (listeners.size > 0) return;
-    clearInterval(timer);
-    document.removeEventListener('visibilitychange', tick);
-  };
-}
-
-/**
- * Returns the text for the current time, and renders again when it changes. @param {(now: number)
- * => string} textAt
- */
-function useTicking(textAt) {
-  const text = textAt(Date.now());
-  const [, setShown] = useState(text);
-  const newest = useRef(textAt);
-  newest.current = textAt;
-  useEffect(() => onTick(() => setShown(newest.current(Date.now()))), []);
-  return text;
 }
 
 const SHOWN_MS = 2_000;

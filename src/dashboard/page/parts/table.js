@@ -1,4 +1,4 @@
-import { useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { html } from './html.js';
 
 /**
@@ -10,9 +10,10 @@ import { html } from './html.js';
 /**
  * A table that becomes a list of named values in a narrow place. The cells of the first column are
  * the headers of their rows.
- * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean, keyOf?: (row: any, index: number) => string | number }} Props
+ * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean, keyOf?: (row: any, index: number) => string | number, details?: (row: any) => any }} Props
  * @param {Props} props `label`: the name of its region, if it is not the caption; `isShort`: it scrolls vertically, too; `keyOf`: identifies a row,
- *   so that the focus stays in it when others appear; default: its `id`
+ *   so that the focus stays in it when others appear; default: its `id`; `details`: shown below a row
+ *   on demand, by a button in its first cell
  */
 export function Table({
   caption,
@@ -23,6 +24,7 @@ export function Table({
   isShort,
   hidesCaption,
   keyOf = idOf,
+  details,
 }) {
   return html`<div class=${isShort ? 'wide short' : 'wide'} tabindex="0" role="region" aria-label=${label}>
     <table aria-busy=${isBusy}>
@@ -31,7 +33,7 @@ export function Table({
         <tr>${columns.map(({ title, class: name }, index) => html`<th key=${index} scope="col" class=${name}>${title}</th>`)}</tr>
       </thead>
       <tbody>
-        ${rows.map((row, index) => html`<${Row} key=${keyOf(row, index)} columns=${columns} row=${row} />`)}
+        ${rows.map((row, index) => html`<${Row} key=${keyOf(row, index)} columns=${columns} row=${row} details=${details} />`)}
       </tbody>
     </table>
   </div>`;
@@ -42,15 +44,26 @@ function idOf(row, index) {
   return row.id ?? index;
 }
 
-/** @param {{ columns: readonly Column[], row: any }} props */
-function Row({ columns: [first, ...others], row }) {
+/** @param {{ columns: readonly Column[], row: any, details?: ((row: any) => any) | undefined }} props */
+function Row({ columns, row, details }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const [first, ...others] = columns;
   return html`<tr>
-    <th scope="row" class=${first?.class}>${first?.cell(row)}</th>
-    ${others.map(
-      ({ title, cell, class: name }, index) =>
-        html`<td key=${index} class=${name} data-title=${typeof title === 'string' ? title : undefined}>${cell(row)}</td>`,
-    )}
-  </tr>`;
+      <th scope="row" class=${first?.class}>
+        ${
+          details
+            ? html`<button type="button" class="plain" aria-expanded=${isOpen} onClick=${() => setIsOpen(!isOpen)}>
+                <span aria-hidden="true">${isOpen ? '▾' : '▸'}</span> ${first?.cell(row)}
+              </button>`
+            : first?.cell(row)
+        }
+      </th>
+      ${others.map(
+        ({ title, cell, class: name }, index) =>
+          html`<td key=${index} class=${name} data-title=${typeof title === 'string' ? title : undefined}>${cell(row)}</td>`,
+      )}
+    </tr>
+    ${details && isOpen && html`<tr><td colspan=${columns.length}>${details(row)}</td></tr>`}`;
 }
 
 /** The values of a plot as a table, on demand. @param {Props & { label: string }} props */
@@ -60,21 +73,4 @@ export function PlotTable(props) {
     <summary>As a table<span class="unseen">: ${props.label}</span></summary>
     ${isOpen && html`<${Table} ...${props} isShort />`}
   </details>`;
-}
-
-/**
- * Cursors only lead forward, so the previous page is known only for pages that were opened from it.
- * @param {{ cursor: string, next: string | null, to: (cursor: string | undefined) => string, nextLabel?: string | undefined }} props
- */
-export function Pager({ cursor, next, to, nextLabel = 'Next page' }) {
-  const before = useRef(/** @type {Map<string, string>} */ (new Map()));
-  // While a page loads, `next` is still that of the previous page.
-  if (next !== null && !before.current.has(next)) before.current.set(next, cursor);
-  const previous = before.current.get(cursor);
-  if (cursor === '' && next === null) return null;
-  return html`<nav class="pager" aria-label="Pages of the list">
-    ${cursor !== '' && html`<a href=${to(undefined)}>First page</a>`}
-    ${cursor !== '' && previous !== undefined && html`<a href=${to(previous)}>Previous page</a>`}
-    ${next !== null && html`<a href=${to(next)}>${nextLabel}</a>`}
-  </nav>`;
 }

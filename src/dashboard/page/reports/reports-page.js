@@ -43,7 +43,7 @@ function Report({ upstream, names, query }) {
   const { from, to, interval } = period;
   const path = withQuery('v1/reports', { from, to, interval, upstream, group_by: 'upstream' });
   const loaded = useLoad((signal) => api.get(path, { signal }), path);
-  useWhileVisible(loaded.refresh, EVERY_MS);
+  useWhileVisible(loaded.reload, EVERY_MS);
   const link = (/** @type {Record<string, string | undefined>} */ change) =>
     hrefTo('reports', undefined, {
       upstream,

@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { Api, ApiError, withQuery } from '../data/api.js';
 import { html } from '../parts/html.js';
 import { Command } from '../parts/parts.js';
@@ -17,45 +17,14 @@ import { parseRoute } from '../router.js';
  */
 
 /** The page of a browser without a session. @param {Props} props */
-export function SignInPage(props) {
-  return html`<main class="sign-in"><${SignIn} ...${props} /></main>`;
-}
-
-/**
- * Covers the page after its session has ended. Typed text is kept if the same person signs in
- * again. @param {Props} props
- */
-export function SignInAgain(props) {
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  // Focuses synchronously, so that the next key reaches the focused element.
-  useLayoutEffect(() => dialog.current?.showModal(), []);
-  return html`<dialog
-    class="signed-out sign-in"
-    ref=${dialog}
-    aria-label="Sign in again"
-    closedby="none"
-    onCancel=${(/** @type {Event} */ event) => event.preventDefault()}
-  >
-    <${SignIn} ...${props} isAgain />
-  </dialog>`;
-}
-
-/**
- * `isAgain`: the provider opens in another tab, because this one is kept. @param {Props & {
- * isAgain?: boolean }} props
- */
-function SignIn({ reason, provider, onSignedIn, isAgain }) {
+export function SignInPage({ reason, provider, onSignedIn }) {
   const [error, setError] = useState(reason);
   const [isBusy, setIsBusy] = useState(false);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => {
-    const { title } = document;
     document.title = 'Sign in · dawatch';
     // With a provider, most people have no token.
     if (!provider) field.current?.focus();
-    return () => {
-      document.title = title;
-    };
   }, []);
 
   const submit = async (/** @type {SubmitEvent} */ event) => {
@@ -72,8 +41,9 @@ function SignIn({ reason, provider, onSignedIn, isAgain }) {
     }
   };
 
-  return html`<h1>dawatch</h1>
-    ${provider && html`<a class="provider" target=${isAgain ? '_blank' : undefined} href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
+  return html`<main class="sign-in">
+    <h1>dawatch</h1>
+    ${provider && html`<a class="provider" href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
     <form onSubmit=${submit} novalidate>
       <label for="token">Token</label>
       <input
@@ -96,7 +66,8 @@ function SignIn({ reason, provider, onSignedIn, isAgain }) {
       <summary>No token yet?</summary>
       <p>On the server:</p>
       <${Command}>npx dawatch token create --role admin --name me<//>
-    </details>`;
+    </details>
+  </main>`;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { AlertBanner, AlertsPage } from '../alerts/alerts-page.js';
 import { AuditPage } from '../audit/audit-page.js';
 import { Api } from '../data/api.js';
@@ -9,8 +9,6 @@ import {
   maySeeNotifications,
   maySeeOperations,
   maySeeSubmissions,
-  refreshAll,
-  reloadAll,
   useDashboard,
   useFeedState,
 } from '../data/context.js';
@@ -31,65 +29,45 @@ import { SubmissionsPage } from '../submissions/submissions-page.js';
 import { TokensPage } from '../tokens/tokens-page.js';
 import { UsersPage } from '../users/users-page.js';
 
-/**
- * @typedef {{ session: import('../data/context.js').Session, signOut: () => void, onEnded: (reason:
- * string) => void }} Props
- */
+/** @typedef {import('../data/context.js').Session} Session */
 
-/** The frame of every page. @param {Props} props */
+/**
+ * The frame of every page. @param {{ session: Session, signOut: () => void, onEnded: () => void }}
+ * props `onEnded`: called when the server refuses the session
+ */
 export function SignedIn({ session, signOut, onEnded }) {
   const [announce, announcements] = useAnnouncer();
-  const isLeaving = useRef(false);
   const dashboard = useMemo(() => {
-    const onRefused = () => isLeaving.current || onEnded('The session has ended. Sign in again.');
-    const api = new Api({ onRefused });
+    const api = new Api({ onRefused: onEnded });
     return { api, session, announce, feed: new Feed(api) };
   }, [session, announce, onEnded]);
-  const leave = () => {
-    isLeaving.current = true;
-    signOut();
-  };
-  const isContinued = useRef(false);
+  const hasFeed = maySeeSubmissions(session);
   useEffect(() => {
-    // The same person has begun a new session.
-    if (isContinued.current) reloadAll();
-    isContinued.current = true;
-    if (!maySeeSubmissions(session)) return undefined;
-    dashboard.feed.start();
+    if (!hasFeed) return undefined;
+    dashboard.feed.connect();
     return () => dashboard.feed.stop();
-  }, [dashboard, session]);
+  }, [dashboard]);
 
   const route = useRoute();
   const allowed = Object.entries(PAGES).filter(([, { may }]) => may(session));
-  const isFirst = route.page === 'overview' && !maySeeSubmissions(session);
+  const isFirst = route.page === 'overview' && !hasFeed;
   const page = isFirst ? (allowed[0]?.[0] ?? '') : route.page;
-  const hasFeed = maySeeSubmissions(session);
   const isLater = useRef(false);
   useEffect(() => {
     isLater.current = true;
-    return () => {
-      isLeaving.current = true;
-    };
   }, []);
-
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  const [areKeysOn, setAreKeysOn] = useShortcutSetting();
-  const showShortcuts = () => dialog.current?.showModal();
-  const shortcuts = shortcutsOf(allowed, showShortcuts);
-  useShortcuts(shortcuts, areKeysOn);
 
   const place = `${page}/${route.id ?? ''}`;
   return html`<${DashboardContext.Provider} value=${dashboard}>
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <div class="frame">
-      <${Header} pages=${allowed} page=${page} place=${place} signOut=${leave} showShortcuts=${showShortcuts} />
+      <${Header} pages=${allowed} page=${page} place=${place} signOut=${signOut} />
       <div class="content">
         ${hasFeed && html`<${Disconnected} />`}
         ${hasFeed && html`<${AlertBanner} />`}
         <${Main} key=${place} page=${page} route=${route} session=${session} isLater=${isLater.current} />
       </div>
     </div>
-    <${ShortcutsDialog} dialog=${dialog} shortcuts=${shortcuts} isOn=${areKeysOn} setIsOn=${setAreKeysOn} />
     ${announcements}
   <//>`;
 }
@@ -104,9 +82,8 @@ function Main({ page, route, session, isLater }) {
   const shown = Object.entries(PAGES).find(([name]) => name === page)?.[1];
   const View = shown?.may(session) ? (route.id === undefined ? shown.All : shown.One) : undefined;
   useEffect(() => {
-    const heading = route.id === 'new' ? main.current?.querySelector('h1')?.textContent : route.id;
-    document.title = `${View ? (heading ?? shown?.title) : 'Not found'} · dawatch`;
-    if (isLater && main.current) firstFocus(main.current)?.focus();
+    document.title = `${View ? (route.id ?? shown?.title) : 'Not found'} · dawatch`;
+    if (isLater) main.current?.querySelector('h1')?.focus();
   }, []);
   return html`<main id="main" ref=${main} tabindex="-1">
     ${
@@ -133,27 +110,16 @@ function Disconnected() {
   const state = useFeedState();
   const wasLost = useRef(false);
   useEffect(() => {
-    if (state.kind === 'lost' && !wasLost.current)
+    if (state === 'lost' && !wasLost.current)
       announce('Disconnected from the server. Trying again.');
-    if (state.kind === 'live' && wasLost.current) announce('Reconnected.');
-    wasLost.current = state.kind === 'lost' || (wasLost.current && state.kind !== 'live');
+    if (state === 'live' && wasLost.current) announce('Reconnected.');
+    wasLost.current = state === 'lost';
   }, [state]);
-  if (state.kind !== 'lost') return null;
+  if (state !== 'lost') return null;
   return html`<section class="disconnected" aria-label="Connection">
-    <span>Disconnected: this page may be outdated. <${Countdown} until=${state.retryAt} /></span>
-    <button type="button" onClick=${() => feed.retry()}>Try now</button>
+    <span>Disconnected: this page may be outdated. Trying again…</span>
+    <button type="button" onClick=${() => feed.connect()}>Try now</button>
   </section>`;
-}
-
-/** @param {{ until: number }} props */
-function Countdown({ until }) {
-  const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1_000);
-    return () => clearInterval(timer);
-  }, []);
-  const leftS = Math.ceil((until - now) / 1_000);
-  return html`<span>${leftS > 0 ? `Trying again in ${leftS} s.` : 'Trying again…'}</span>`;
 }
 
 /**
@@ -188,43 +154,43 @@ function useAnnouncer() {
 }
 
 /**
- * Pages by their name in the URL, in navigation order. `key`: a letter of its own, which opens it
- * after `g`; `All`: the list; `One`: the page of a single item.
- * @satisfies {Record<string, { title: string, key: string, may: (session: any) => boolean, All: any, One?: any }>}
+ * Pages by their name in the URL, in navigation order. `All`: the list; `One`: the page of a single
+ * item.
+ * @satisfies {Record<string, { title: string, may: (session: any) => boolean, All: any, One?: any }>}
  */
 const PAGES = {
-  overview: { title: 'Overview', key: 'o', may: maySeeSubmissions, All: OverviewPage },
+  overview: { title: 'Overview', may: maySeeSubmissions, All: OverviewPage },
   submissions: {
     title: 'Submissions',
-    key: 's',
+
     may: maySeeSubmissions,
     All: SubmissionsPage,
     One: SubmissionPage,
   },
-  pacing: { title: 'Pacing', key: 'p', may: maySeeSubmissions, All: PacingPage },
-  reports: { title: 'Reports', key: 'r', may: maySeeSubmissions, All: ReportsPage },
+  pacing: { title: 'Pacing', may: maySeeSubmissions, All: PacingPage },
+  reports: { title: 'Reports', may: maySeeSubmissions, All: ReportsPage },
   webhooks: {
     title: 'Webhooks',
-    key: 'w',
+
     may: maySeeNotifications,
     All: WebhooksPage,
     One: WebhookPage,
   },
-  deliveries: { title: 'Deliveries', key: 'd', may: maySeeNotifications, All: DeliveriesPage },
-  channels: { title: 'Channels', key: 'c', may: maySeeOperations, All: ChannelsPage },
-  alerts: { title: 'Alerts', key: 'a', may: maySeeSubmissions, All: AlertsPage },
-  users: { title: 'Users', key: 'u', may: mayLookUpUsers, All: UsersPage },
-  tokens: { title: 'Tokens', key: 't', may: isAdmin, All: TokensPage },
-  audit: { title: 'Audit', key: 'l', may: isAdmin, All: AuditPage },
+  deliveries: { title: 'Deliveries', may: maySeeNotifications, All: DeliveriesPage },
+  channels: { title: 'Channels', may: maySeeOperations, All: ChannelsPage },
+  alerts: { title: 'Alerts', may: maySeeSubmissions, All: AlertsPage },
+  users: { title: 'Users', may: mayLookUpUsers, All: UsersPage },
+  tokens: { title: 'Tokens', may: isAdmin, All: TokensPage },
+  audit: { title: 'Audit', may: isAdmin, All: AuditPage },
 };
 
 /**
  * The navigation, the state of the live feed, and the session. In a narrow window all but the state
  * is in a menu.
- * @param {{ pages: readonly [name: string, page: { title: string }][], page: string, place: string, signOut: () => void, showShortcuts: () => void }} props
+ * @param {{ pages: readonly [name: string, page: { title: string }][], page: string, place: string, signOut: () => void }} props
  *   `place`: changes with each navigation, which closes the menu
  */
-function Header({ pages, page, place, signOut, showShortcuts }) {
+function Header({ pages, page, place, signOut }) {
   const { session } = useDashboard();
   const areAbsolute = useAbsoluteTimes();
   const [isOpen, setIsOpen] = useState(false);
@@ -252,7 +218,6 @@ function Header({ pages, page, place, signOut, showShortcuts }) {
           </div>
         </dl>
         <button type="button" aria-pressed=${areAbsolute} onClick=${switchTimes}>Absolute times</button>
-        <button type="button" onClick=${showShortcuts}>Keyboard shortcuts</button>
         <button type="button" onClick=${signOut}>Sign out</button>
       </div>
     </div>
@@ -264,165 +229,5 @@ const LABELS = { connecting: 'Connecting…', live: 'Live', lost: 'Disconnected'
 /** State of the live feed. */
 function Connection() {
   const state = useFeedState();
-  return html`<span class="connection ${state.kind}">${LABELS[state.kind]}</span>`;
-}
-
-/**
- * The list of shortcuts, and the switch that turns them off, which users of speech input need.
- * Closed until `showModal` is called.
- * @param {{ dialog: { current: HTMLDialogElement | null }, shortcuts: readonly Shortcut[], isOn: boolean, setIsOn: (isOn: boolean) => void }} props
- */
-function ShortcutsDialog({ dialog, shortcuts, isOn, setIsOn }) {
-  return html`<dialog class="shortcuts" ref=${dialog} aria-labelledby="shortcuts">
-    <div class="title">
-      <h2 id="shortcuts">Keyboard shortcuts</h2>
-      <button type="button" onClick=${() => dialog.current?.close()}>Close</button>
-    </div>
-    <dl>
-      ${shortcuts.map(
-        ({ keys, title }) => html`<div key=${keys}>
-          <dt>${keys.split(' ').map((key) => html`<kbd key=${key}>${key}</kbd>`)}</dt>
-          <dd>${title}</dd>
-        </div>`,
-      )}
-    </dl>
-    <label>
-      <input type="checkbox" checked=${isOn} onChange=${(/** @type {any} */ event) => setIsOn(event.target.checked)} />
-      ${' '}Shortcuts are on
-    </label>
-  </dialog>`;
-}
-
-/** Maximum time between two keys of a sequence. */
-const SEQUENCE_MS = 1_500;
-const STORED = 'dawatch.shortcuts';
-const NOT_HERE =
-  'input:not([type="checkbox"], [type="radio"]), textarea, select, [contenteditable]';
-const ROW = 'main tbody tr:has(> th[scope="row"])';
-const TARGET = ':is(a, button)';
-
-/**
- * @typedef {{ keys: string, title: string, run?: () => void }} Shortcut `keys`: pressed one after
- * another; without `run`, the browser acts
- */
-
-/**
- * Every shortcut of the dashboard.
- * @param {readonly [name: string, page: { title: string, key: string }][]} pages those of this session
- * @param {() => void} showList
- * @returns {readonly Shortcut[]}
- */
-function shortcutsOf(pages, showList) {
-  return [
-    { keys: '?', title: 'Show this list', run: showList },
-    ...(pages.some(([name]) => name === 'submissions')
-      ? [{ keys: '/', title: 'Search', run: search }]
-      : []),
-    { keys: 'r', title: 'Refresh the page', run: refreshAll },
-    { keys: 't', title: 'Absolute or relative times', run: switchTimes },
-    { keys: 'j', title: 'Next row', run: () => moveToRow(1) },
-    { keys: 'k', title: 'Previous row', run: () => moveToRow(-1) },
-    { keys: 'Enter', title: 'Open the row' },
-    ...pages.map(([name, { title, key }]) => {
-      return {
-        keys: `g ${key}`,
-        title: `Go to ${title}`,
-        run: () => location.assign(hrefTo(name)),
-      };
-    }),
-  ];
-}
-
-/**
- * Runs shortcuts when their keys are pressed, except in fields, in dialogs, and with modifiers.
- * @param {readonly Shortcut[]} shortcuts @param {boolean} isOn
- */
-function useShortcuts(shortcuts, isOn) {
-  const newest = useRef(shortcuts);
-  newest.current = shortcuts;
-  useLayoutEffect(() => {
-    if (!isOn) return undefined;
-    let previous = { key: '', at: 0 };
-    const press = (/** @type {KeyboardEvent} */ event) => {
-      if (isForPage(event)) return;
-      // Caps Lock changes the key to a capital letter.
-      const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-      const isSequence = previous.key !== '' && event.timeStamp - previous.at < SEQUENCE_MS;
-      const keys = isSequence ? `${previous.key} ${key}` : key;
-      const run = newest.current.find((shortcut) => shortcut.keys === keys)?.run;
-      const isFirst =
-        !isSequence && newest.current.some((shortcut) => shortcut.keys.startsWith(`${key} `));
-      previous = { key: isFirst ? key : '', at: event.timeStamp };
-      if (!run) return;
-      event.preventDefault();
-      run();
-    };
-    document.addEventListener('keydown', press);
-    return () => document.removeEventListener('keydown', press);
-  }, [isOn]);
-}
-
-/**
- * Whether shortcuts are on. The choice is stored in the browser. @returns {[boolean, (isOn:
- * boolean) => void]}
- */
-function useShortcutSetting() {
-  const [isOn, setIsOn] = useState(() => localStorage.getItem(STORED) !== 'off');
-  const change = (/** @type {boolean} */ wanted) => {
-    localStorage.setItem(STORED, wanted ? 'on' : 'off');
-    setIsOn(wanted);
-  };
-  return [isOn, change];
-}
-
-/** @param {KeyboardEvent} event */
-function isForPage(event) {
-  const { target, key, defaultPrevented, ctrlKey, altKey, metaKey, shiftKey, isComposing } = event;
-  if (defaultPrevented || ctrlKey || altKey || metaKey || isComposing || key === 'Shift')
-    return true;
-  if (shiftKey && /^[a-z]$/i.test(key)) return true;
-  return (
-    (target instanceof Element && target.closest(NOT_HERE) !== null) ||
-    document.querySelector('dialog[open]') !== null
-  );
-}
-
-/** Whether the next page is opened for its search field. */
-let isSearching = false;
-
-/** Moves the focus to the search field of the page, or opens the list of submissions for it. */
-function search() {
-  const field = searchFieldIn(document);
-  if (field) return field.select();
-  isSearching = true;
-  location.assign(hrefTo('submissions'));
-}
-
-/**
- * Returns the element of a new page that gets the focus: its title, or its search field after `/`.
- * @param {ParentNode} page
- */
-function firstFocus(page) {
-  const field = isSearching ? searchFieldIn(page) : null;
-  isSearching = false;
-  return field ?? page.querySelector('h1');
-}
-
-/** @param {ParentNode} page @returns {HTMLInputElement | null} */
-function searchFieldIn(page) {
-  return page.querySelector('input[type="search"]');
-}
-
-/**
- * Moves the focus to another row: to the link in its first cell, or else to its first link or
- * button. @param {1 | -1} step
- */
-function moveToRow(step) {
-  const rows = [...document.querySelectorAll(ROW)].flatMap((row) => {
-    const target = row.querySelector(`th ${TARGET}`) ?? row.querySelector(TARGET);
-    return target instanceof HTMLElement ? [{ row, target }] : [];
-  });
-  const now = rows.findIndex(({ row }) => row.contains(document.activeElement));
-  const next = now < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, now + step));
-  rows[next]?.target.focus();
+  return html`<span class="connection ${state}">${LABELS[state]}</span>`;
 }

@@ -1,19 +1,18 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, messageOf } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
-import { ConfirmDialog } from '../parts/form.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
+import { Action } from '../parts/parts.js';
 import { cancel, retrack } from './submission-actions.js';
 import { canRetrack, OPEN_STATUSES, submissionLink } from './submission-table.js';
+
+/** @import { Submission } from '../../../client/api.ts' */
 
 /** If there are more results, only the failed ones are listed. */
 const LISTED = 50;
 
-/**
- * @typedef {import('./submission-table.js').Listed} Listed
- * @typedef {{ label: string, title: (count: string) => string, fits: (status: string) => boolean, effect: string, act: typeof cancel }} Change
- */
+/** @typedef {{ label: string, title: (count: string) => string, fits: (status: string) => boolean, effect: string, act: typeof cancel }} Change */
 
 /** @type {readonly Change[]} */
 const CHANGES = [
@@ -37,82 +36,58 @@ const CHANGES = [
 /**
  * Changes the selected submissions one by one, and shows the results. Those that failed stay
  * selected.
- * @param {{ submissions: readonly Listed[], select: (submissions: readonly Listed[]) => void, onDone: () => void, children?: any }} props
+ * @param {{ submissions: readonly Submission[], select: (submissions: readonly Submission[]) => void, onDone: () => void, children?: any }} props
  *   `submissions`: the selected ones; `children`: the controls that select
  */
 export function BulkActions({ submissions, select, onDone, children }) {
-  const { api, announce } = useDashboard();
-  const [confirming, setConfirming] = useState(
-    /** @type {{ change: Change, submissions: readonly Listed[] } | undefined} */ (undefined),
-  );
+  const { api } = useDashboard();
   const [results, setResults] = useState(/** @type {readonly Result[]} */ ([]));
   const [made, setMade] = useState(/** @type {number | undefined} */ (undefined));
   const stopping = useRef(new AbortController());
-  const heading = useRef(/** @type {HTMLElement | null} */ (null));
-  const closed = () => setConfirming(undefined);
-  // The button that had the focus disappears with the selection, before or after the dialog closes.
-  useEffect(() => {
-    if (results.length > 0 && !confirming && document.activeElement === document.body)
-      heading.current?.focus();
-  }, [results, confirming, submissions.length]);
-  const run = async () => {
-    if (!confirming) return;
+  const run = async (/** @type {Change} */ change) => {
     stopping.current = new AbortController();
     setMade(0);
-    const { change, submissions: chosen } = confirming;
-    const done = await changeEach(chosen, (one) => change.act(api, one), {
+    const done = await changeEach(submissions, (one) => change.act(api, one), {
       signal: stopping.current.signal,
       onProgress: setMade,
     });
     const failed = new Set(done.filter(({ isError }) => isError).map(({ id }) => id));
     setMade(undefined);
     setResults(done);
-    select(chosen.filter(({ submission_id }) => failed.has(submission_id)));
-    announce(`${done.length - failed.size} done, ${failed.size} failed.`);
+    select(submissions.filter(({ submission_id }) => failed.has(submission_id)));
     onDone();
+    return `${done.length - failed.size} done, ${failed.size} failed.`;
   };
   return html`<div class="actions selected" role="group" aria-label="Selected submissions">
       ${children}
-      ${
-        submissions.length > 0 &&
-        html`<span>${count(submissions.length)} selected</span>
-          ${CHANGES.map(
-            (change) => html`<button
-              key=${change.label}
-              type="button"
-              disabled=${!submissions.some(({ status }) => change.fits(status))}
-              onClick=${() => setConfirming({ change, submissions })}
-            >
-              ${change.label}
-            </button>`,
-          )}
-          <button type="button" onClick=${() => select([])}>Clear the selection</button>`
-      }
+      <span>${count(submissions.length)} selected</span>
+      ${CHANGES.map((change) => {
+        const fitting = submissions.filter(({ status }) => change.fits(status)).length;
+        const others = submissions.length - fitting;
+        return html`<${Action}
+          key=${change.label}
+          label=${change.label}
+          title=${change.title(counted(fitting))}
+          isDisabled=${fitting === 0}
+          act=${() => run(change)}
+        >
+          <p>${change.effect}</p>
+          ${others > 0 && html`<p>${counted(others)} of the selection cannot change in this way and will stay as they are.</p>`}
+          ${made !== undefined && html`<${Progress} made=${made} of=${submissions.length} stop=${() => stopping.current.abort()} />`}
+        <//>`;
+      })}
+      <button type="button" onClick=${() => select([])}>Clear the selection</button>
     </div>
-    ${confirming && html`<${ConfirmChange} ...${confirming} made=${made} act=${run} stop=${() => stopping.current.abort()} onClose=${closed} />`}
-    ${results.length > 0 && html`<${Results} of=${results} heading=${heading} onClose=${() => setResults([])} />`}`;
+    ${results.length > 0 && html`<${Results} of=${results} onClose=${() => setResults([])} />`}`;
 }
 
-/**
- * @param {{ change: Change, submissions: readonly Listed[], made: number | undefined, act: () =>
- * Promise<void>, stop: () => void, onClose: () => void }} props `made`: the number of those that
- * were sent
- */
-function ConfirmChange({ change, submissions, made, act, stop, onClose }) {
-  const others = submissions.filter(({ status }) => !change.fits(status)).length;
-  const number = counted(submissions.length - others);
-  return html`<${ConfirmDialog} title=${change.title(number)} confirm=${change.label} act=${act} onClose=${onClose}>
-    <p>${change.effect}</p>
-    ${others > 0 && html`<p>${counted(others)} of the selection cannot change in this way and will stay as they are.</p>`}
-    ${
-      made !== undefined &&
-      html`<p>
-        <progress max=${submissions.length} value=${made} aria-label="Progress"></progress>
-        ${` ${count(made)} of ${count(submissions.length)} `}
-        <button type="button" onClick=${stop}>Stop</button>
-      </p>`
-    }
-  <//>`;
+/** @param {{ made: number, of: number, stop: () => void }} props */
+function Progress({ made, of, stop }) {
+  return html`<p>
+    <progress max=${of} value=${made} aria-label="Progress"></progress>
+    ${` ${count(made)} of ${count(of)} `}
+    <button type="button" onClick=${stop}>Stop</button>
+  </p>`;
 }
 
 /** @param {number} number */
@@ -120,11 +95,10 @@ function counted(number) {
   return number === 1 ? '1 submission' : `${count(number)} submissions`;
 }
 
-/**
- * @param {{ of: readonly Result[], heading: { current: HTMLElement | null }, onClose: () => void }}
- * props
- */
-function Results({ of, heading, onClose }) {
+/** @param {{ of: readonly Result[], onClose: () => void }} props */
+function Results({ of, onClose }) {
+  const heading = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => heading.current?.focus(), [of]);
   const listed = of.length > LISTED ? of.filter(({ isError }) => isError) : of;
   return html`<section aria-labelledby="results">
     <h2 id="results" tabindex="-1" ref=${heading}>Results</h2>
@@ -145,7 +119,7 @@ const MAX_SELECTED = 1_000;
 
 /**
  * A button that selects what matches the filters on all pages.
- * @param {{ load: (limit: number) => Promise<{ submissions: readonly Listed[], hasMore: boolean }>, select: (submissions: readonly Listed[]) => void }} props
+ * @param {{ load: (limit: number) => Promise<{ submissions: readonly Submission[], hasMore: boolean }>, select: (submissions: readonly Submission[]) => void }} props
  */
 export function SelectMatches({ load, select }) {
   const { announce } = useDashboard();

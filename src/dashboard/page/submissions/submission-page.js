@@ -40,7 +40,7 @@ export function SubmissionPage({ id }) {
   });
   // Not every change is an event; the first appearance at the upstream is not.
   useWhileVisible(
-    loaded.refresh,
+    loaded.reload,
     REFRESH_MS,
     loaded.data !== undefined && !FINAL_STATUSES.includes(loaded.data.status),
   );
@@ -132,7 +132,7 @@ function Deliveries({ id, version }) {
   const isWaiting = loaded.data?.deliveries.some(
     (/** @type {any} */ { state }) => state === 'waiting',
   );
-  useWhileVisible(loaded.refresh, REFRESH_MS, isWaiting === true);
+  useWhileVisible(loaded.reload, REFRESH_MS, isWaiting === true);
   return html`<section aria-labelledby="deliveries">
     <h2 id="deliveries">Deliveries</h2>
     <${Loadable} loaded=${loaded}>
@@ -142,7 +142,7 @@ function Deliveries({ id, version }) {
           : html`<${DeliveryTable}
                 deliveries=${deliveries}
                 caption="Deliveries of this submission, newest first"
-                hidden=${['submission']}
+                hidden=${['Submission']}
                 onReplayed=${loaded.reload}
               />
               ${next_cursor !== null && html`<p class="muted">These are the newest ${DELIVERIES}; there are more.</p>`}`}

@@ -1,12 +1,11 @@
 import { between, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Command, Time } from '../parts/parts.js';
-import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
 /** @import { Submission } from '../../../client/api.ts' */
 
-/** @type {readonly import('../parts/table.js').Column<Listed>[]} */
+/** @type {readonly import('../parts/table.js').Column<Submission>[]} */
 const COLUMNS = [
   { title: 'Submission', cell: submissionLink },
   { title: 'Status', cell: ({ status }) => html`<${Badge} state=${status} />` },
@@ -27,8 +26,7 @@ const COLUMNS = [
   },
   {
     title: 'Requests',
-    // Events have no number of requests.
-    cell: ({ polls }) => polls ?? html`<span class="muted">–</span>`,
+    cell: ({ polls }) => polls,
     class: 'number secondary',
   },
 ];
@@ -44,23 +42,13 @@ function metadataOf(metadata) {
 }
 
 /**
- * A submission as listed, or as in a newer event, which has no number of polls.
- * @typedef {Omit<Submission, 'polls'> & { polls: number | null }} Listed
- */
-/**
- * @typedef {{ rows: readonly Listed[], selected: readonly Listed[], select: (submissions: readonly
- * Listed[]) => void }} Selection `selected`: includes rows of other pages
+ * @typedef {{ selected: readonly Submission[], select: (submissions: readonly Submission[]) => void }} Selection
+ *   `selected`: includes rows of other pages
  */
 
-/**
- * @param {{ submissions: readonly Listed[], caption: string, isLoading: boolean, selected: readonly Listed[] | undefined, select: (submissions: readonly Listed[]) => void }} props
- *   `selected`: undefined: rows cannot be selected
- */
-export function SubmissionTable({ submissions, caption, isLoading, selected, select }) {
-  const columns = selected
-    ? [selectableColumn({ rows: submissions, selected, select }), ...COLUMNS.slice(1)]
-    : COLUMNS;
-  return html`<${Table} caption=${caption} columns=${columns} rows=${submissions} keyOf=${submissionId} isBusy=${isLoading} />`;
+/** @param {Selection | undefined} selection undefined: rows cannot be selected */
+export function columnsOf(selection) {
+  return selection ? [selectableColumn(selection), ...COLUMNS.slice(1)] : COLUMNS;
 }
 
 /** @param {{ submission_id: string }} submission */
@@ -70,7 +58,7 @@ export function submissionId({ submission_id }) {
 
 /**
  * A checkbox that selects the rows of the page. It is not in the table, whose head a phone does not
- * show. @param {Selection} props
+ * show. @param {Selection & { rows: readonly Submission[] }} props
  */
 export function SelectAll({ rows, selected, select }) {
   const ids = new Set(selected.map(submissionId));
@@ -88,7 +76,7 @@ export function SelectAll({ rows, selected, select }) {
   </label>`;
 }
 
-/** @param {Selection} selection @returns {import('../parts/table.js').Column<Listed>} */
+/** @param {Selection} selection @returns {import('../parts/table.js').Column<Submission>} */
 function selectableColumn({ selected, select }) {
   const ids = new Set(selected.map(submissionId));
   return {
@@ -103,7 +91,7 @@ function selectableColumn({ selected, select }) {
   };
 }
 
-/** @param {readonly Listed[]} submissions @param {readonly Listed[]} others */
+/** @param {readonly Submission[]} submissions @param {readonly Submission[]} others */
 function without(submissions, others) {
   const ids = new Set(others.map(submissionId));
   return submissions.filter((one) => !ids.has(submissionId(one)));

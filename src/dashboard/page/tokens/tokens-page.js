@@ -1,52 +1,50 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { withQuery } from '../data/api.js';
-import { useDashboard, useLoad } from '../data/context.js';
-import { ConfirmDialog } from '../parts/form.js';
+import { useState } from 'preact/hooks';
+import { useDashboard } from '../data/context.js';
+import { ChoiceField, TextField, textOf } from '../parts/form.js';
 import { html } from '../parts/html.js';
-import {
-  Action,
-  Badge,
-  Command,
-  CopyButton,
-  Empty,
-  Failure,
-  Loadable,
-  Time,
-} from '../parts/parts.js';
-import { Pager, Table } from '../parts/table.js';
+import { List, useList } from '../parts/list.js';
+import { Action, Badge, Empty, Secret, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
-/** @import { Credential, CredentialPage, CredentialWithSecret, Scope } from '../../../client/api.ts' */
-
-const PER_PAGE = 100;
+/** @import { Credential, CredentialWithSecret, Scope } from '../../../client/api.ts' */
+/** @import { ErrorOf } from '../parts/form.js' */
 
 /** The tokens of clients. @param {{ query: URLSearchParams }} props */
 export function TokensPage({ query }) {
-  const { api } = useDashboard();
-  const cursor = query.get('cursor') ?? '';
-  const path = withQuery('v1/credentials', { cursor, limit: PER_PAGE });
-  const loaded = useLoad((signal) => api.get(path, { signal }), path);
+  const list = useList('v1/credentials', {
+    query,
+    limit: 100,
+    hrefOf: (given) => hrefTo('tokens', undefined, given),
+  });
   const [issued, setIssued] = useState(/** @type {CredentialWithSecret | undefined} */ (undefined));
+  const { reload } = list.loaded;
   const onIssued = (/** @type {CredentialWithSecret} */ token) => {
     setIssued(token);
-    loaded.reload();
+    reload();
   };
   return html`<h1 tabindex="-1">Tokens</h1>
     <p class="muted">
       The credentials of clients and people. Those of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.
     </p>
-    <${CreateToken} onIssued=${onIssued} />
-    <${Loadable} loaded=${loaded}>
-      ${(/** @type {CredentialPage} */ { credentials, next_cursor }) => html`
-        ${
-          credentials.length === 0
-            ? html`<${Empty} title="No tokens yet." />`
-            : html`<${Table} caption="Tokens, newest first" columns=${columnsOf(loaded.reload, onIssued)} rows=${credentials} />`
-        }
-        <${Pager} cursor=${cursor} next=${next_cursor} to=${(/** @type {string | undefined} */ place) => hrefTo('tokens', undefined, { cursor: place })} />
-      `}
-    <//>
-    ${issued && html`<${SecretDialog} issued=${issued} onClose=${() => setIssued(undefined)} />`}`;
+    <div class="actions"><${CreateToken} onIssued=${onIssued} /></div>
+    ${
+      issued &&
+      html`<${Secret}
+        key=${issued.secret}
+        title=${`Token of ${issued.name}`}
+        text="Save it now. It cannot be shown again, because only its hash is stored."
+        value=${issued.secret}
+        name="the token"
+        onClose=${() => setIssued(undefined)}
+      />`
+    }
+    <${List}
+      list=${list}
+      of="credentials"
+      caption="Tokens, newest first"
+      columns=${columnsOf(reload, onIssued)}
+      empty=${html`<${Empty} title="No tokens yet." />`}
+    />`;
 }
 
 /** @type {Record<string, string>} */
@@ -129,12 +127,14 @@ function Actions({ token, onChanged, onIssued }) {
   </div>`;
 }
 
-/** @type {Record<string, string>} */
+const OWN = 'own';
+/** Roles by their descriptions. */
 const ROLES = {
-  service: 'service: submissions',
-  operator: 'operator: reads submissions, webhooks, deliveries, channels and mutes',
-  user: 'user: lookups of single users',
-  admin: 'admin: everything',
+  'service: submissions': 'service',
+  'operator: reads submissions, webhooks, deliveries, channels and mutes': 'operator',
+  'user: lookups of single users': 'user',
+  'admin: everything': 'admin',
+  'scopes of its own': OWN,
 };
 /** @type {readonly Scope[]} */
 const SCOPES = [
@@ -144,110 +144,59 @@ const SCOPES = [
   'operations:read',
   'webhooks:write',
 ];
-const OWN = 'own';
-
 /** @param {{ onIssued: (token: CredentialWithSecret) => void }} props */
 function CreateToken({ onIssued }) {
   const { api } = useDashboard();
-  const [role, setRole] = useState('service');
-  const [isBusy, setIsBusy] = useState(false);
-  const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
-  const submit = async (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    const form = /** @type {HTMLFormElement} */ (event.currentTarget);
-    const fields = new FormData(form);
-    setIsBusy(true);
-    setError(undefined);
-    try {
-      const issued = await api.post('v1/credentials', {
-        name: fields.get('name'),
-        expires_at: expiryOf(String(fields.get('expires'))),
-        ...(role === OWN ? { scopes: fields.getAll('scope') } : { role }),
-      });
-      form.reset();
-      setRole('service');
-      onIssued(issued);
-    } catch (thrown) {
-      setError(thrown instanceof Error ? thrown : new Error(String(thrown)));
-    } finally {
-      setIsBusy(false);
-    }
+  const create = async (/** @type {FormData} */ form) => {
+    const role = textOf(form, 'role');
+    const issued = await api.post('v1/credentials', {
+      name: textOf(form, 'name'),
+      expires_at: expiryOf(form),
+      ...(role === OWN ? { scopes: form.getAll('scope') } : { role }),
+    });
+    onIssued(issued);
+    return '';
   };
-  return html`<section aria-labelledby="create">
-    <h2 id="create">Create a token</h2>
-    <form class="filter" onSubmit=${submit}>
-      <label><span>Name of the client</span><input name="name" required maxlength="64" autocomplete="off" /></label>
-      <label>
-        <span>Permissions</span>
-        <select onChange=${(/** @type {any} */ event) => setRole(event.target.value)}>
-          ${Object.entries(ROLES).map(([name, text]) => html`<option key=${name} value=${name} selected=${name === role}>${text}</option>`)}
-          <option value=${OWN} selected=${role === OWN}>scopes of its own</option>
-        </select>
-      </label>
-      ${
-        role === OWN &&
-        html`<fieldset>
-          <legend>Scopes</legend>
-          ${SCOPES.map((scope) => html`<label key=${scope} class="check"><input type="checkbox" name="scope" value=${scope} /> ${scope}</label>`)}
-        </fieldset>`
-      }
-      <${ExpirySelect} />
-      <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>Create</button>
-    </form>
-    ${error && html`<${Failure} error=${error} />`}
-  </section>`;
+  const fields = ['name', 'role', 'scopes', 'expires_at'];
+  return html`<${Action} label="Create a token" title="Create a token" submit="Create" fields=${fields} act=${create}>
+    ${(/** @type {ErrorOf} */ errorOf) => html`<${NewTokenFields} errorOf=${errorOf} />`}
+  <//>`;
+}
+
+/** @param {{ errorOf: ErrorOf }} props */
+function NewTokenFields({ errorOf }) {
+  const [role, setRole] = useState('service');
+  return html`<${NameField} error=${errorOf('name')} />
+    <${ChoiceField} label="Permissions" name="role" choices=${ROLES} value=${role} onChange=${setRole} error=${errorOf('role')} />
+    ${
+      role === OWN &&
+      html`<fieldset class=${errorOf('scopes') ? 'invalid' : ''}>
+        <legend>Scopes</legend>
+        ${errorOf('scopes') && html`<p class="wrong">${errorOf('scopes')}</p>`}
+        <div class="choices">
+          ${SCOPES.map((scope) => html`<label key=${scope}><input type="checkbox" name="scope" value=${scope} /> ${scope}</label>`)}
+        </div>
+      </fieldset>`
+    }
+    <${ChoiceField} label="Expires" name="expires" choices=${EXPIRIES} error=${errorOf('expires_at')} />`;
+}
+
+/** @param {{ value?: string, error: string | undefined }} props */
+function NameField({ value, error }) {
+  return html`<${TextField} label="Name of the client" name="name" value=${value} error=${error} />`;
 }
 
 const DAY_MS = 86_400_000;
-
 /** Days by the text of their choice. */
-const CHOICES = { 'in 30 days': 30, 'in 90 days': 90, 'in a year': 365 };
-
-/** Choices of an expiry. @param {{ first?: string }} props `first`: a choice before the others */
-function ExpirySelect({ first }) {
-  const names = [...(first === undefined ? [] : [first]), 'never', ...Object.keys(CHOICES)];
-  return html`<label>
-    <span>Expires</span>
-    <select name="expires">
-      ${names.map((name) => html`<option key=${name}>${name}</option>`)}
-    </select>
-  </label>`;
-}
+const EXPIRIES = { never: 'never', 'in 30 days': 30, 'in 90 days': 90, 'in a year': 365 };
 
 /**
- * Returns the time of a choice as ISO 8601; null: never; undefined: the first choice. @param
- * {string} choice
+ * Returns the chosen expiry as ISO 8601; null: never; undefined: unchanged. @param {FormData} form
  */
-function expiryOf(choice) {
+function expiryOf(form) {
+  const choice = textOf(form, 'expires');
   if (choice === 'never') return null;
-  const days = CHOICES[/** @type {keyof typeof CHOICES} */ (choice)];
-  return days === undefined ? undefined : new Date(Date.now() + days * DAY_MS).toISOString();
-}
-
-/**
- * Shows a new token once. @param {{ issued: CredentialWithSecret, onClose: () => void
- * }} props
- */
-function SecretDialog({ issued, onClose }) {
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  // Focuses synchronously, so that the next key reaches the focused element.
-  useLayoutEffect(() => dialog.current?.showModal(), []);
-  return html`<dialog
-    ref=${dialog}
-    aria-labelledby="issued"
-    closedby="none"
-    onClose=${onClose}
-    onCancel=${(/** @type {Event} */ event) => event.preventDefault()}
-  >
-    <h2 id="issued">Token of ${issued.name}</h2>
-    <p>Save it now. It cannot be shown again, because only its hash is stored.</p>
-    <${Command}>${issued.secret}<//>
-    <div class="actions">
-      <${CopyButton} text=${issued.secret} name="the token" />
-      <button type="button" class="primary" autofocus onClick=${() => dialog.current?.close()}>I have stored it</button>
-    </div>
-  </dialog>`;
+  return choice ? new Date(Date.now() + Number(choice) * DAY_MS).toISOString() : undefined;
 }
 
 const HOUR_S = 3_600;
@@ -259,59 +208,31 @@ const OVERLAPS = { 'a day': 24 * HOUR_S, 'an hour': HOUR_S, 'a week': 168 * HOUR
  */
 function RotateToken({ token, onIssued }) {
   const { api } = useDashboard();
-  const [isOpen, setIsOpen] = useState(false);
-  const [overlap, setOverlap] = useState(/** @type {keyof typeof OVERLAPS} */ ('a day'));
-  const issued = useRef(/** @type {CredentialWithSecret | undefined} */ (undefined));
-  const rotate = async () => {
-    issued.current = await api.post(`v1/credentials/${token.id}/rotate`, {
-      overlap_s: OVERLAPS[overlap],
-    });
+  const rotate = async (/** @type {FormData} */ form) => {
+    const body = { overlap_s: Number(form.get('overlap_s')) };
+    onIssued(await api.post(`v1/credentials/${token.id}/rotate`, body));
+    return '';
   };
-  const close = () => {
-    setIsOpen(false);
-    const made = issued.current;
-    issued.current = undefined;
-    if (made) onIssued(made);
-  };
-  return html`<button type="button" aria-label=${`Rotate: ${token.name}`} onClick=${() => setIsOpen(true)}>Rotate</button>
-    ${
-      isOpen &&
-      html`<${ConfirmDialog} title=${`Rotate the token of ${token.name}?`} confirm="Rotate" act=${rotate} onClose=${close}>
-        <p>The client gets a new token. Earlier tokens are accepted no longer than the time that you choose.</p>
-        <label>
-          The old token is also accepted for
-          <select onChange=${(/** @type {any} */ event) => setOverlap(event.target.value)}>
-            ${Object.keys(OVERLAPS).map((name) => html`<option key=${name} selected=${name === overlap}>${name}</option>`)}
-          </select>
-        </label>
-      <//>`
-    }`;
+  return html`<${Action} label="Rotate" name=${`Rotate: ${token.name}`} title=${`Rotate the token of ${token.name}?`} act=${rotate}>
+    <p>The client gets a new token. Earlier tokens are accepted no longer than the time that you choose.</p>
+    <${ChoiceField} label="The old token is also accepted for" name="overlap_s" choices=${OVERLAPS} />
+  <//>`;
 }
-
-const UNCHANGED = 'unchanged';
 
 /** Changes name and expiry. @param {{ token: Credential, onChanged: () => void }} props */
 function ChangeToken({ token, onChanged }) {
   const { api } = useDashboard();
-  const [isOpen, setIsOpen] = useState(false);
-  const fields = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const fieldOf = (/** @type {string} */ name) =>
-    /** @type {HTMLInputElement | null | undefined} */ (
-      fields.current?.querySelector(`[name=${name}]`)
-    )?.value ?? '';
-  const change = async () => {
-    const expires_at = expiryOf(fieldOf('expires'));
-    await api.patch(`v1/credentials/${token.id}`, { name: fieldOf('name'), expires_at });
+  const change = async (/** @type {FormData} */ form) => {
+    const body = { name: textOf(form, 'name'), expires_at: expiryOf(form) };
+    await api.patch(`v1/credentials/${token.id}`, body);
     onChanged();
+    return '';
   };
-  return html`<button type="button" aria-label=${`Change: ${token.name}`} onClick=${() => setIsOpen(true)}>Change</button>
-    ${
-      isOpen &&
-      html`<${ConfirmDialog} title=${`Change the token of ${token.name}`} confirm="Save" act=${change} onClose=${() => setIsOpen(false)}>
-        <div class="filter" ref=${fields}>
-          <label><span>Name of the client</span><input name="name" required maxlength="64" autocomplete="off" defaultValue=${token.name} /></label>
-          <${ExpirySelect} first=${UNCHANGED} />
-        </div>
-      <//>`
-    }`;
+  const title = `Change the token of ${token.name}`;
+  return html`<${Action} label="Change" name=${`Change: ${token.name}`} title=${title} submit="Save" fields=${['name', 'expires_at']} act=${change}>
+    ${(/** @type {ErrorOf} */ errorOf) => html`
+      <${NameField} value=${token.name} error=${errorOf('name')} />
+      <${ChoiceField} label="Expires" name="expires" choices=${{ unchanged: '', ...EXPIRIES }} error=${errorOf('expires_at')} />
+    `}
+  <//>`;
 }

@@ -1,9 +1,10 @@
 import { useMemo, useState } from 'preact/hooks';
 import { Api, withQuery } from '../data/api.js';
 import { mayListUsers, useDashboard } from '../data/context.js';
+import { textOf, useForm } from '../parts/form.js';
 import { count, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Empty, Facts, Failure } from '../parts/parts.js';
+import { Empty, Facts } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 
 /** Users of the upstream. */
@@ -47,20 +48,19 @@ function UpstreamToken({ token, onChange }) {
 
 /** One user, by name and address. @param {{ api: import('../data/api.js').Api }} props */
 function UserLookup({ api }) {
-  const { isBusy, result, error, submit } = useRequest(({ name, email }) =>
-    api.get(withQuery('users/get_user', { name, email })),
-  );
+  const [user, setUser] = useState(/** @type {Record<string, unknown> | undefined} */ (undefined));
+  const lookUp = async (/** @type {FormData} */ form) => {
+    setUser(undefined);
+    const query = { name: textOf(form, 'name'), email: textOf(form, 'email') };
+    setUser(await api.get(withQuery('users/get_user', query)));
+  };
   return html`<section aria-labelledby="lookup">
     <h2 id="lookup">Look up a user</h2>
-    <form class="filter" onSubmit=${submit}>
+    <${Request} label="Look up" send=${lookUp}>
       <label><span>Name</span><input name="name" required maxlength="200" autocomplete="off" /></label>
       <label><span>E-mail address</span><input name="email" type="email" required maxlength="254" autocomplete="off" /></label>
-      <button class="primary" disabled=${isBusy}>Look up</button>
-    </form>
-    <div aria-live="polite">
-      ${error && html`<${Failure} error=${error} />`}
-      ${result && html`<${Facts} of=${Object.entries(result).map(([name, value]) => [name, html`<span class="value">${text(value)}</span>`])} />`}
-    </div>
+    <//>
+    ${user && html`<${Facts} of=${Object.entries(user).map(([name, value]) => [name, html`<span class="value">${text(value)}</span>`])} />`}
   </section>`;
 }
 
@@ -73,43 +73,30 @@ const COLUMNS = ['id', 'name', 'email', 'app_id', 'assigned_wallet'].map((title)
 
 /** All users, up to a limit. @param {{ api: import('../data/api.js').Api }} props */
 function UserListing({ api }) {
-  const { isBusy, result, error, submit } = useRequest(({ limit }) =>
-    api.get(withQuery('admin/get_all_users', { limit })),
-  );
+  const [users, setUsers] = useState(/** @type {readonly object[] | undefined} */ (undefined));
+  const list = async (/** @type {FormData} */ form) => {
+    setUsers(undefined);
+    setUsers(await api.get(withQuery('admin/get_all_users', { limit: textOf(form, 'limit') })));
+  };
   return html`<section aria-labelledby="listing">
     <h2 id="listing">List users</h2>
-    <form class="filter" onSubmit=${submit}>
+    <${Request} label="List" send=${list}>
       <label><span>Limit</span><input name="limit" type="number" min="1" max="1000" defaultValue="50" required /></label>
-      <button class="primary" disabled=${isBusy}>List</button>
-    </form>
-    <div aria-live="polite">
-      ${error && html`<${Failure} error=${error} />`}
-      ${result?.length === 0 && html`<${Empty} title="The upstream has no users." />`}
-      ${result?.length > 0 && html`<${Table} caption=${`${count(result.length)} users, in the upstream's order`} columns=${COLUMNS} rows=${result} />`}
-    </div>
+    <//>
+    ${users?.length === 0 && html`<${Empty} title="The upstream has no users." />`}
+    ${users && users.length > 0 && html`<${Table} caption=${`${count(users.length)} users, in the upstream's order`} columns=${COLUMNS} rows=${users} />`}
   </section>`;
 }
 
 /**
- * Sends one request per submitted form and keeps its result until the next one.
- * @template T
- * @param {(fields: Record<string, string>) => Promise<T>} request
+ * A form of one request.
+ * @param {{ label: string, send: (form: FormData) => Promise<void>, children?: any }} props
  */
-function useRequest(request) {
-  const [state, setState] = useState(
-    /** @type {{ isBusy: boolean, result?: T, error?: Error }} */
-    ({ isBusy: false }),
-  );
-  const submit = async (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const form = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
-    const fields = Object.fromEntries([...form].map(([name, value]) => [name, String(value)]));
-    setState({ isBusy: true });
-    try {
-      setState({ isBusy: false, result: await request(fields) });
-    } catch (error) {
-      setState({ isBusy: false, error: error instanceof Error ? error : new Error(String(error)) });
-    }
-  };
-  return { ...state, submit };
+function Request({ label, send, children }) {
+  const { form, submit, isBusy, message } = useForm({ fields: [], send });
+  return html`<form class="filter" ref=${form} onSubmit=${submit}>
+    ${children}
+    <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>${label}</button>
+    <p class="wrong" role="alert">${message}</p>
+  </form>`;
 }
