@@ -21,9 +21,8 @@ import type { TracerSettings } from './operations/tracing.ts';
 import { VERSION } from './operations/version.ts';
 import type { PolicyFactory } from './pacing/index.ts';
 import { learnedPacing } from './pacing/index.ts';
-import { CachedLookup } from './polling/cached-lookup.ts';
 import type { WatcherListener } from './polling/listeners.ts';
-import { ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
+import { CachedLookup, ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
 import {
   budgetOf,
   createLocalEngine,

@@ -1539,8 +1539,6 @@ export type WaitForSubmissionQuery = {
 export type GetSubmissionInfoQuery = {
   /** The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged */
   submission_id: string;
-  /** true: also track it, if it is not tracked yet. Needs the scope submissions:write */
-  track?: boolean | undefined;
   /** Name of a configured upstream; "default" if absent */
   upstream?: string | undefined;
 };

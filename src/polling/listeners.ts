@@ -1,7 +1,7 @@
 import type { Observation } from '../submissions/classify.ts';
 import type { RecordedObservation } from '../submissions/ports.ts';
+import { Status } from '../submissions/submission.ts';
 import type { UpstreamChange } from '../submissions/upstream.ts';
-import type { Finality } from './finality.ts';
 
 /**
  * Receives what the watcher does, for logs, statistics and live views. Everything but `polled` is
@@ -49,4 +49,96 @@ export function combineListeners(listeners: readonly WatcherListener[]): Require
     writeFailed: (error) => each((listener) => listener.writeFailed?.(error)),
     listenerFailed,
   };
+}
+
+/** The first observation that found a submission final. Times are epoch milliseconds. */
+export type Finality = {
+  upstream: string;
+  at: number;
+  trackedAt: number;
+  /**
+   * The latest time at which the submission was certainly not final: tracking began then, or a poll
+   * found it or its block open. For an import whose first poll finds it final, the time of the
+   * import, because dawatch could not have found it earlier.
+   */
+  after: number;
+  /** Number of requests for it. */
+  polls: number;
+};
+
+/** A block became final between `after` and `by`. */
+type Bounds = { after: number; by: number };
+
+/**
+ * Blocks that are remembered; the submissions of one block are found final within minutes of each
+ * other.
+ */
+const BLOCKS = 64;
+
+/** Returns the finalities among recorded observations. `openUntil`: see FinalityBounds. */
+export function finalitiesOf(
+  recorded: readonly RecordedObservation[],
+  openUntil: ReadonlyMap<Observation, number>,
+): Finality[] {
+  return recorded.flatMap(({ observation, result, previousStatus, submission }) => {
+    if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change)
+      return [];
+    const { upstream, trackedAt, polls } = submission;
+    const after = Math.max(trackedAt, openUntil.get(observation) ?? trackedAt);
+    return [{ upstream, at: observation.at, trackedAt, after, polls }];
+  });
+}
+
+/** Bounds the moment at which submissions became final, for the statistics of the detection lag. */
+export class FinalityBounds {
+  readonly #blocks = new Map<number, Bounds>();
+  /** Times of the imports that have not been polled yet, by submission id. */
+  readonly #importedAt = new Map<string, number>();
+
+  /** Records that a submission that another system tracked before is polled from `now` on. */
+  begin(submissionId: string, now: number): void {
+    this.#importedAt.set(submissionId, now);
+  }
+
+  /**
+   * Returns, for each observation that found a submission final, the latest time at which the
+   * submission was certainly not final; -Infinity if it is not known. Must be called before
+   * `scheduler.observe`, which removes final submissions.
+   */
+  openUntil(
+    observations: readonly Observation[],
+    scheduler: { openAt(id: string): number; awaitsRecheck(id: string): boolean },
+  ): Map<Observation, number> {
+    const found = observations.flatMap((observation) => {
+      const importedAt = this.#importedAt.get(observation.submissionId) ?? Number.NEGATIVE_INFINITY;
+      this.#importedAt.delete(observation.submissionId);
+      if (observation.kind !== 'finalized' || scheduler.awaitsRecheck(observation.submissionId))
+        return [];
+      const openAt = scheduler.openAt(observation.submissionId);
+      const { blockNumber, at } = observation;
+      if (blockNumber !== null) this.#learn(blockNumber, { after: openAt, by: at });
+      return [{ observation, openAt: Math.max(openAt, importedAt) }];
+    });
+    return new Map(
+      found.map(({ observation, openAt }) => {
+        const { blockNumber, at } = observation;
+        const block = blockNumber === null ? undefined : this.#blocks.get(blockNumber);
+        return [observation, Math.max(openAt, Math.min(block?.after ?? openAt, at))];
+      }),
+    );
+  }
+
+  /** Ignores an `after` behind the block's finality: the upstream returned that submission late. */
+  #learn(block: number, { after, by }: Bounds): void {
+    const known = this.#blocks.get(block);
+    if (known) {
+      known.by = Math.min(known.by, by);
+      if (after < known.by) known.after = Math.max(known.after, after);
+      known.after = Math.min(known.after, known.by);
+      return;
+    }
+    this.#blocks.set(block, { after, by });
+    const [oldest] = this.#blocks.keys();
+    if (this.#blocks.size > BLOCKS && oldest !== undefined) this.#blocks.delete(oldest);
+  }
 }

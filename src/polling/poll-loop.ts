@@ -4,18 +4,16 @@ import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
 import { BreakerState } from '../submissions/upstream.ts';
-import { FinalityBounds, finalitiesOf } from './finality.ts';
-import type { WatcherListener } from './listeners.ts';
+import { FinalityBounds, finalitiesOf, type WatcherListener } from './listeners.ts';
 import {
   OnDemandPolls,
   type OnDemandRefusal,
   type OnDemandResult,
   type ReservationResult,
 } from './on-demand-polls.ts';
-import { OutageJournal } from './outage-journal.ts';
 import type { Paced } from './poll-queues.ts';
 import type { Scheduler } from './scheduler.ts';
-import { TimeLimits } from './time-limits.ts';
+import { OutageJournal, TimeLimits } from './time-limits.ts';
 
 type PollLoopDeps = {
   upstream: string;
@@ -157,12 +155,8 @@ export class PollLoop {
    * include the step.
    */
   saveStep(): void {
-    const now = this.now();
-    try {
-      this.#journal.writeStep(now);
-    } catch (error) {
-      this.#writeFailed(error);
-    }
+    this.now();
+    this.#writeJournal();
   }
 
   /**
@@ -324,7 +318,6 @@ export class PollLoop {
   #recordPolling(until: number): void {
     const { ledger, upstream, scheduler } = this.#deps;
     ledger.recordPolling(upstream, until, scheduler.snapshot());
-    this.#journal.writePause();
   }
 
   #waitForDisk(): void {
@@ -441,7 +434,7 @@ export class PollLoop {
         scheduler.resume({ ...submission, seen: true, finalizedAt: now }, now);
   }
 
-  /** Writes the outages and pauses that the ledger does not have yet. */
+  /** Writes the outages, pauses and steps of the clock that the ledger does not have yet. */
   #writeJournal(): void {
     try {
       this.#journal.write(this.now());

@@ -8,8 +8,7 @@ import {
 import type { Observation } from '../submissions/classify.ts';
 import type { Watched } from '../submissions/ports.ts';
 import { type BreakerState, isSeen } from '../submissions/upstream.ts';
-import { Entry, type Paced, PollQueues, type Rating } from './poll-queues.ts';
-import { ProbeCandidates } from './probe-candidates.ts';
+import { Entry, type Paced, PollQueues, ProbeCandidates, type Rating } from './poll-queues.ts';
 import {
   type BudgetSettings,
   type UpstreamLimitSettings,

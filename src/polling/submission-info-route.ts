@@ -1,14 +1,9 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { sendUnauthenticated } from '../access/access.ts';
-import { hasMark } from '../access/cookies.ts';
-import { credentialNumber } from '../access/scopes.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
-import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../submissions/submission.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
-import type { Tracker } from '../submissions/tracker.ts';
-import type { CachedLookup, LookupResult } from './cached-lookup.ts';
+import type { CachedLookup, LookupResult } from './on-demand-polls.ts';
 import type { Watcher } from './watcher.ts';
 
 const envelopeSchema = z
@@ -49,37 +44,22 @@ const OPERATIONS = operations('submissions', {
       'A finalized tracked submission is read from the ledger. For an open one, a response of the last few seconds is ' +
       'reused, and concurrent callers share one request to the upstream. Failures are problem documents with an `error` ' +
       'member, as in the upstream interface.',
-    querystring: z
-      .strictObject({
-        submission_id: submissionIdSchema,
-        track: z
-          .enum(['true', 'false'])
-          .optional()
-          .describe(
-            'true: also track it, if it is not tracked yet. Needs the scope submissions:write',
-          )
-          .meta({ type: 'boolean', enum: undefined }),
-        upstream: z
-          .string()
-          .max(32)
-          .optional()
-          .describe('Name of a configured upstream; "default" if absent'),
-      })
-      .refine(
-        ({ submission_id, track }) => track !== 'true' || REACHABLE_ID_PATTERN.test(submission_id),
-        {
-          path: ['submission_id'],
-          error: UNREACHABLE_ID_REASON,
-        },
-      ),
-    response: { 200: envelopeSchema, ...problemResponses(404, 409, 502, 504, 507) },
+    querystring: z.strictObject({
+      submission_id: submissionIdSchema,
+      upstream: z
+        .string()
+        .max(32)
+        .optional()
+        .describe('Name of a configured upstream; "default" if absent'),
+    }),
+    response: { 200: envelopeSchema, ...problemResponses(404, 502, 504) },
   },
 });
 
 /** Registers the upstream's own endpoint, so that its clients only need another base address. */
 export function registerSubmissionInfo(
   app: TypedServer,
-  deps: { lookup: CachedLookup; tracker: Tracker; watcher: Watcher },
+  deps: { lookup: CachedLookup; watcher: Watcher },
 ): void {
   app.get(
     '/v1/get_submission_info',
@@ -88,41 +68,15 @@ export function registerSubmissionInfo(
       schema: OPERATIONS.getSubmissionInfo,
     },
     async (request, reply) => {
-      const { query, caller } = request;
-      const { submission_id, upstream = 'default' } = query;
+      const { submission_id, upstream = 'default' } = request.query;
       if (!deps.watcher.hasUpstream(upstream))
         return sendProblem(reply, {
           status: 400,
           detail: `query upstream: no upstream is named ${JSON.stringify(upstream)}`,
         });
-      if (query.track === 'true') {
-        if (!caller?.scopes.has('submissions:write'))
-          return sendProblem(reply, {
-            status: 403,
-            detail: 'track=true needs the scope submissions:write',
-          });
-        if (isOfSession(request) && !hasMark(request))
-          return sendUnauthenticated(
-            reply,
-            'with a session, track=true needs X-Requested-With: dawatch',
-          );
-        const tracked = deps.tracker.track(
-          { submission_id, ...(query.upstream !== undefined && { upstream }) },
-          credentialNumber(caller),
-        );
-        if (tracked.kind === 'conflict')
-          return sendProblem(reply, {
-            status: 409,
-            detail: `it is already tracked at the upstream ${tracked.submission.upstream}`,
-          });
-      }
       return send(reply, await deps.lookup.lookUp(submission_id, upstream));
     },
   );
-}
-
-function isOfSession({ identity }: FastifyRequest): boolean {
-  return identity?.kind === 'known' && identity.session !== undefined;
 }
 
 function send(reply: FastifyReply, result: LookupResult): FastifyReply {

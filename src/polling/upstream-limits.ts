@@ -1,6 +1,6 @@
 import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
-import { BreakerState, type Health, healthOf } from '../submissions/upstream.ts';
+import { BreakerState } from '../submissions/upstream.ts';
 
 /** At most `requests` in any `perMs`, at most `concurrency` at once. */
 export type BudgetSettings = {
@@ -113,6 +113,47 @@ export class RequestBudget {
   /** Until when the completed request at this place counts; 0 is the oldest. */
   #countedUntil(place: number): number {
     return this.#countsUntil[(this.#oldest + place) % this.#countsUntil.length] ?? 0;
+  }
+}
+
+/**
+ * The meaning of a response for the state of the upstream. `neutral`: none. `perhaps_up`: none,
+ * except that it ends an outage.
+ */
+export type Health = 'up' | 'perhaps_up' | 'down' | 'unauthorized' | 'neutral';
+
+/**
+ * Returns the meaning of an observation for the state of the upstream. `seenBefore`: the upstream
+ * has returned this submission before. `seenAny`: the upstream has returned any watched submission
+ * before.
+ */
+function healthOf(
+  observation: Observation,
+  context: { seenBefore: boolean; seenAny: boolean },
+): Health {
+  switch (observation.kind) {
+    case 'pending':
+    case 'finalized':
+    case 'error':
+    case 'rejected':
+      return 'up';
+    case 'not_found':
+      if (!observation.ambiguous) return 'up';
+      // A failing database causes the same response. For a submission that was returned before, it
+      // must be a failure. For a new one it has no meaning, but it ends an outage if no returned
+      // submission is left to probe with.
+      if (context.seenBefore) return 'down';
+      return context.seenAny ? 'neutral' : 'perhaps_up';
+    case 'unavailable':
+      // The 4xx concerns only this request: a few invalid ids must not stop the polling of all
+      // others.
+      return observation.reason === 'refused' ? 'neutral' : 'down';
+    case 'unauthorized':
+      return 'unauthorized';
+    case 'throttled':
+      return 'neutral';
+    default:
+      return observation satisfies never;
   }
 }
 

@@ -62,7 +62,7 @@ import type { RollingHour } from '../operations/metrics/rolling-hour.ts';
 import { registerMetrics } from '../operations/metrics/route.ts';
 import { registerReload, registerWhoami } from '../operations/operations-routes.ts';
 import { registerOverview } from '../operations/overview-routes.ts';
-import type { CachedLookup } from '../polling/cached-lookup.ts';
+import type { CachedLookup } from '../polling/on-demand-polls.ts';
 import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
 import { registerSubmit, type Submitters, submitHint } from '../polling/submit-route.ts';

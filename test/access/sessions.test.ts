@@ -308,21 +308,6 @@ describe('the cookie of a session', () => {
     expect((await callWith(url, cookie, '/v1/submissions', { headers })).status).toBe(status);
   });
 
-  it('does not begin to track by a GET without the header, which a page of another port of this host can cause', async () => {
-    const { url, tokens } = lookups();
-    const { cookie } = await signInWith(url, tokens.admin);
-    const track = (headers: object) =>
-      callWith(url, cookie, '/v1/get_submission_info?submission_id=by-get&track=true', {
-        headers: { ...headers },
-      });
-    const isTracked = async () =>
-      (await callWith(url, cookie, '/v1/submissions/by-get')).status === 200;
-    expect(problemOf(await track({ ...NONE, 'x-requested-with': [] })).status).toBe(401);
-    expect(await isTracked()).toBe(false);
-    await track({});
-    expect(await isTracked()).toBe(true);
-  });
-
   it('is accepted from the public address behind a proxy that changes Host', async () => {
     const app = await open({ publicUrl: 'http://da.example/watch/' });
     const behind = { 'sec-fetch-site': [], origin: 'http://da.example' };

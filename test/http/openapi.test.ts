@@ -139,7 +139,7 @@ it.each([
   ['GET /v1/submissions/{id}', ['id', 'if-none-match']],
   ['GET /v1/submissions/{id}/wait', ['id', 'timeout_s']],
   ['DELETE /v1/submissions/{id}', ['id']],
-  ['GET /v1/get_submission_info', ['submission_id', 'track', 'upstream']],
+  ['GET /v1/get_submission_info', ['submission_id', 'upstream']],
   ['GET /users/get_user', ['email', 'name']],
   ['GET /user/get_user', ['email', 'name']],
   ['GET /admin/get_all_users', ['limit']],

@@ -203,7 +203,6 @@ const CASES: [string, number, () => Promise<HttpResponse>][] = [
   ],
   [INFO, 200, () => info(submit())],
   [INFO, 404, () => info(ID)],
-  [INFO, 409, () => info('documented', '&track=true&upstream=other')],
   [INFO, 502, failing('html_502', 'submissions', () => info(ID))],
   [INFO, 504, failing('hang', 'submissions', () => info(ID))],
   ...USERS.slice(0, 2).map((route): [string, number, () => Promise<HttpResponse>] => [

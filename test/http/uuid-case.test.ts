@@ -126,15 +126,6 @@ describe('a UUID in any case is one submission', () => {
       expect(JSON.parse(info.text)).toMatchObject({ id, state: 'Finalized' });
     }
   });
-
-  it('is tracked by get_submission_info in lower case', async () => {
-    const id = newId();
-    await call(
-      app.url,
-      `/v1/get_submission_info?submission_id=${id.toUpperCase()}&track=true&upstream=other`,
-    );
-    expect(detailsOf(await call(app.url, pathOf(id))).submission_id).toBe(id);
-  });
 });
 
 it('other forms of a UUID are separate ids, compared exactly', async () => {

@@ -91,16 +91,6 @@ describe('when more polls are due than the budget allows', () => {
     ]);
   });
 
-  it('a submission without gain is polled within its safety limit and twice the number of submissions', () => {
-    const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt === 0 ? 0 : 0.9) });
-    for (const index of [0, 1, 2, 3]) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
-    const polled = poll(scheduler, { from: 10, requests: 300 });
-    const turns = polled.flatMap((id, index) => (id === 's0' ? [index] : []));
-    const distances = turns.slice(1).map((turn, index) => turn - (turns[index] ?? 0));
-    expect(Math.max(turns[0] ?? 300, ...distances)).toBeLessThanOrEqual(LIMIT_MS / 1_000 + 8);
-    expect(turns.length).toBeLessThan(10);
-  });
-
   it('a backlog of thousands polls each submission exactly once', () => {
     const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt % 7) / 7 });
     for (let index = 0; index < 3_000; index++)
@@ -111,16 +101,4 @@ describe('when more polls are due than the budget allows', () => {
     expect(scheduler).toMatchObject({ size: 0, inFlight: 0 });
     expect(scheduler.wakeAt()).toBe(Number.POSITIVE_INFINITY);
   });
-});
-
-it('if the budget allows all due polls, no gain is computed and the longest due is sent first', () => {
-  const policy: PacingPolicy = {
-    ...LEARNS_NOTHING,
-    register: (item) => item.trackedAt,
-    learn: (_item, _observation, now) => now + 1_000,
-    gain: () => expect.unreachable(),
-  };
-  const scheduler = createScheduler({ policy: () => policy });
-  for (const index of [2, 0, 1]) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
-  expect(scheduler.next(10)).toEqual(['s0', 's1', 's2']);
 });

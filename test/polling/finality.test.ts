@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { PolicyFactory } from '../../src/pacing/index.ts';
 import { learnedPacing } from '../../src/pacing/index.ts';
-import type { Finality } from '../../src/polling/finality.ts';
+import type { Finality } from '../../src/polling/listeners.ts';
 import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';
 import {

@@ -5,10 +5,8 @@ import {
   databaseDown,
   finalized,
   MINUTE_MS,
-  notFound,
   openWatcher,
   pending,
-  response,
   unauthorized,
 } from '../support/virtual-time/virtual-watcher.ts';
 
@@ -53,21 +51,6 @@ test('the observation of a tracked submission is committed before the on-demand 
   await world.clock.advance(10);
   await poll;
   expect(status).toBe('finalized');
-});
-
-test('a submission that is tracked while its on-demand poll is in flight is watched from then on', async () => {
-  const hanging = Promise.withResolvers<UpstreamResponse>();
-  let response: UpstreamResponse | Promise<UpstreamResponse> = hanging.promise;
-  const world = openWatcher({ respond: () => response });
-  const poll = world.monitor.pollOnDemand('default', 'a');
-  await world.clock.advance(10);
-  world.track(['a']);
-  response = finalized;
-  hanging.resolve(pending);
-  await world.clock.advance(10);
-  expect(kinds([await poll])).toEqual(['pending']);
-  await world.clock.advance(MINUTE_MS);
-  expect(world.statuses('a')).toEqual(['tracking', 'pending', 'finalized']);
 });
 
 test('on-demand polls respect the budget, and neither they nor the due submissions starve', async () => {
@@ -153,20 +136,6 @@ test('the pause that a reserved request met applies to all requests, and extends
   expect(world.monitor.deadlineAt(world.get('a')) - deadlineAt).toBe(5 * MINUTE_MS);
 });
 
-test('a reserved request counts until it is released', async () => {
-  const world = openWatcher({
-    respond: () => pending,
-    scheduler: { budget: { requests: 5, perMs: 1_000, concurrency: 1 } },
-  });
-  expect((await world.monitor.reserve('default')).kind).toBe('reserved');
-  world.track(['a']);
-  await world.clock.advance(60_000);
-  expect(world.polls).toHaveLength(0);
-  world.monitor.release('default');
-  await world.clock.advance(10);
-  expect(world.polls).toHaveLength(1);
-});
-
 test('an on-demand poll fails when the budget stays exhausted, with the time of a retry', async () => {
   const world = openWatcher({
     respond: () => pending,
@@ -215,36 +184,6 @@ test.each([
   },
 );
 
-test('a 429 delays on-demand polls too', async () => {
-  const world = openWatcher({ respond: () => response(429, '', { retryAfter: '30' }) });
-  const first = world.monitor.pollOnDemand('default', 'a');
-  await world.clock.advance(10);
-  expect(kinds([await first])).toEqual(['throttled']);
-  const { kind, retryAfterMs } = {
-    retryAfterMs: 0,
-    ...(await world.monitor.pollOnDemand('default', 'b')),
-  };
-  expect(kind).toBe('failed');
-  expect(retryAfterMs).toBeGreaterThan(29_000);
-});
-
-test('an on-demand poll counts as a probe when one is due, and its result ends the outage', async () => {
-  let response: UpstreamResponse = databaseDown;
-  const world = openWatcher({ respond: () => response });
-  for (let round = 0; round < 5; round++) {
-    const poll = world.monitor.pollOnDemand('default', `q-${round}`);
-    await world.clock.advance(10);
-    await poll;
-  }
-  expect(world.monitor.health().upstreams[0]?.state).toBe('down');
-  response = notFound;
-  await world.clock.advance(2_000);
-  const results = world.monitor.pollOnDemand('default', 'later');
-  await world.clock.advance(2_000);
-  expect(kinds([await results])).toEqual(['not_found']);
-  expect(world.monitor.health().upstreams[0]?.state).toBe('closed');
-});
-
 test('when the watcher stops, open on-demand polls fail immediately', async () => {
   const world = openWatcher({
     respond: () => pending,
@@ -257,49 +196,6 @@ test('when the watcher stops, open on-demand polls fail immediately', async () =
   expect(kinds([await poll])).toEqual(['failed']);
   await world.clock.advance(MINUTE_MS);
   expect(world.polls.length).toBe(1);
-});
-
-test('an on-demand poll of an unknown upstream fails', async () => {
-  const world = openWatcher({ respond: () => pending });
-  expect(kinds([await world.monitor.pollOnDemand('nowhere', 'a')])).toEqual(['failed']);
-});
-
-test.each([
-  ['1 per second', { requests: 1, perMs: 1_000, concurrency: 1 }],
-  ['5 per second', { requests: 5, perMs: 1_000, concurrency: 5 }],
-  ['15 per minute', { requests: 15, perMs: MINUTE_MS, concurrency: 8 }],
-])(
-  'with a budget of %s used up by both, on-demand polls and due submissions share it',
-  async (_name, budget) => {
-    const world = openWatcher({ respond: () => pending, scheduler: { budget } });
-    world.track(Array.from({ length: 500 }, (_, index) => `due-${index}`));
-    let isOver = false;
-    const pollRepeatedly = async (name: string) => {
-      for (let count = 0; !isOver; count++) {
-        await world.monitor.pollOnDemand('default', `question-${name}-${count}`);
-        await new Promise<void>((resolve) => world.clock.after(50, resolve));
-      }
-    };
-    const clients = Promise.all(
-      Array.from({ length: 8 }, (_, index) => pollRepeatedly(String(index))),
-    );
-    await world.clock.advance(5 * MINUTE_MS);
-    isOver = true;
-    const onDemandCount = world.polls.filter(({ submissionId }) =>
-      submissionId.startsWith('question'),
-    ).length;
-    const due = world.polls.length - onDemandCount;
-    expect(Math.abs(onDemandCount - due) / world.polls.length).toBeLessThan(0.2);
-    await world.clock.advance(MINUTE_MS);
-    await clients;
-  },
-);
-
-test('an on-demand poll without a response fails after the lease', async () => {
-  const world = openWatcher({ respond: () => new Promise(() => undefined) });
-  const poll = world.monitor.pollOnDemand('default', 'a');
-  await world.clock.advance(MINUTE_MS);
-  expect(await poll).toMatchObject({ kind: 'failed', reason: 'no_response' });
 });
 
 test('at most 10,000 polls wait, first in, first out', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { OutageClock } from '../../src/polling/outage-journal.ts';
+import { OutageClock } from '../../src/polling/time-limits.ts';
 
 /** A clock with this pause, as observed at 0. */
 function paused(until: number): OutageClock {
@@ -8,17 +8,6 @@ function paused(until: number): OutageClock {
   clock.pauses(until, 0);
   return clock;
 }
-
-it('counts only outages and pauses, while they last', () => {
-  const clock = paused(100);
-  expect([0, 50, 100, 200].map((now) => clock.totalMs(now))).toEqual([0, 50, 100, 100]);
-  clock.outageBegins(300);
-  clock.outageBegins(320);
-  expect([300, 350].map((now) => clock.totalMs(now))).toEqual([100, 150]);
-  clock.outageEnds(400);
-  clock.outageEnds(500);
-  expect(clock.totalMs(900)).toBe(200);
-});
 
 it('counts an outage during a pause once, and the rest of the pause after it', () => {
   const clock = paused(1_000);
@@ -28,20 +17,6 @@ it('counts an outage during a pause once, and the rest of the pause after it', (
   expect(clock.pauses(1_000, 600)).toBe(true);
   expect([450, 600, 1_000, 2_000].map((now) => clock.totalMs(now))).toEqual([
     600, 600, 1_000, 1_000,
-  ]);
-});
-
-it('extends a pause, and counts a pause after its end as another one', () => {
-  const clock = paused(100);
-  expect([clock.pauses(100, 10), clock.pauses(150, 20), clock.totalMs(200)]).toEqual([
-    false,
-    true,
-    150,
-  ]);
-  expect([clock.pauses(150, 300), clock.pauses(400, 300), clock.totalMs(500)]).toEqual([
-    false,
-    true,
-    250,
   ]);
 });
 

@@ -1,6 +1,4 @@
-import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { classify } from '../../src/submissions/classify.ts';
 import { KEY, openClient, serve } from '../support/servers/upstream-server.ts';
 
 const ok = (body = '{}') => serve((_request, response) => response.end(body));
@@ -15,12 +13,6 @@ describe('a request', () => {
     });
     expect(requests[0]?.headers).toMatchObject({ 'x-api-key': KEY, accept: 'application/json' });
     expect(requests[0]?.headers).not.toHaveProperty('accept-encoding');
-  });
-
-  it('has no key header without a key', async () => {
-    const { url, requests } = await ok();
-    await openClient(url, { apiKey: undefined }).getSubmissionInfo('s');
-    expect(requests[0]?.headers).not.toHaveProperty('x-api-key');
   });
 
   it.each([
@@ -72,52 +64,6 @@ describe('a response', () => {
     });
   });
 
-  it('without a date gets the local time; without Retry-After it has no delay', async () => {
-    const { url } = await serve((_request, response) => {
-      response.sendDate = false;
-      response.end();
-    });
-    const httpResponse = await openClient(url, { now: () => 86_400_000 }).getSubmissionInfo('s');
-    expect(httpResponse).toMatchObject({
-      retryAfter: null,
-      date: 'Fri, 02 Jan 1970 00:00:00 GMT',
-      body: '',
-    });
-  });
-
-  it('in chunks that split a character is reassembled', async () => {
-    const bytes = Buffer.from('"💩"');
-    const { url } = await serve((_request, response) => {
-      response.write(bytes.subarray(0, 3));
-      setTimeout(() => response.end(bytes.subarray(3)), 20);
-    });
-    expect(await openClient(url).getSubmissionInfo('s')).toMatchObject({ body: '"💩"' });
-  });
-
-  it('with an HTML page of a proxy is returned, and means that the upstream is unavailable', async () => {
-    const page = '<html><h1>502 Bad Gateway</h1></html>';
-    const { url } = await serve((_request, response) => {
-      response.writeHead(502, { 'content-type': 'text/html' }).end(page);
-    });
-    const httpResponse = await openClient(url).getSubmissionInfo('s');
-    expect(httpResponse).toMatchObject({ kind: 'response', httpStatus: 502, body: page });
-    expect(classify('s', httpResponse)).toMatchObject({
-      kind: 'unavailable',
-      reason: 'http_status',
-    });
-  });
-
-  it('with compression that was not requested does not count as a submission', async () => {
-    const { url } = await serve((_request, response) => {
-      response
-        .writeHead(200, { 'content-encoding': 'gzip' })
-        .end(gzipSync('{"state":"Finalized"}'));
-    });
-    const httpResponse = await openClient(url).getSubmissionInfo('s');
-    expect(httpResponse).toMatchObject({ kind: 'response', httpStatus: 200 });
-    expect(classify('s', httpResponse)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
-  });
-
   it.each([301, 302, 303, 307, 308])(
     'that redirects (%i) is returned; no request is sent to the other host',
     async (status) => {
@@ -159,15 +105,6 @@ it('that quotes a key has it redacted', async () => {
 });
 
 describe('connections', () => {
-  it('are reused', async () => {
-    const { url, sockets, requests } = await ok();
-    const client = openClient(url);
-    for (let i = 0; i < 20; i++) await client.getSubmissionInfo(`s${i}`);
-    expect(requests).toHaveLength(20);
-    // The next call may begin a moment before the previous connection is free again.
-    expect(sockets.total).toBeLessThanOrEqual(2);
-  });
-
   it('never exceed the limit, and all requests are served', async () => {
     const { url, sockets } = await serve((_request, response) => {
       setTimeout(() => response.end('{}'), 5);

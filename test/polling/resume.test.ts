@@ -139,30 +139,6 @@ test('a watcher that starts while the disk is full begins to poll when there is 
   expect(world.get('a').status).toBe('finalized');
 });
 
-test('a stop ends the retries of a start as well', async () => {
-  const world = openWatcher({ respond: () => finalized });
-  const full = fillDisk();
-  world.restart();
-  const stopped = world.monitor.stop(1_000);
-  full.mockRestore();
-  await world.clock.advance(10 * MINUTE_MS);
-  await stopped;
-  expect([world.monitor.notPolling(), world.clock.pending]).toEqual([['default'], 0]);
-});
-
-test('a stop ends the retries of a page as well', async () => {
-  const world = openLarge();
-  const read = vi.spyOn(world.ledger, 'listWatched').mockImplementation(() => {
-    throw new LedgerError('corrupt', 'the disk failed');
-  });
-  await world.clock.advance(1_500);
-  const stopped = world.monitor.stop(1_000);
-  read.mockClear();
-  await world.clock.advance(10 * MINUTE_MS);
-  await stopped;
-  expect([read.mock.calls.length, world.clock.pending]).toEqual([0, 0]);
-});
-
 test('a stop ends the registration: nothing is read or polled afterwards', async () => {
   const world = openLarge();
   const read = vi.spyOn(world.ledger, 'listWatched');

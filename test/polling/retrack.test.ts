@@ -40,22 +40,6 @@ test('a submission that is tracked again is polled until it is final, and waiter
   ]);
 });
 
-test('a retrack that was committed before a kill is continued after it', async () => {
-  let current: UpstreamResponse = rejected;
-  const world = openWatcher({ respond: () => current });
-  world.track(['a']);
-  await world.clock.advance(MINUTE_MS);
-  expect(world.get('a').status).toBe('rejected');
-  world.ledger.track(
-    [trackRequest('a', { deadlineAt: world.clock.now() + 600 * MINUTE_MS, retrack: true })],
-    world.clock.now(),
-  );
-  current = finalized;
-  world.restart();
-  await world.clock.advance(10 * MINUTE_MS);
-  expect(world.statuses('a')).toEqual(['tracking', 'rejected', 'tracking', 'finalized']);
-});
-
 test('the late result of a poll from before the retrack does not end the submission, which is polled again', async () => {
   const late = Promise.withResolvers<UpstreamResponse>();
   const responses: (UpstreamResponse | Promise<UpstreamResponse>)[] = [late.promise];
@@ -70,17 +54,6 @@ test('the late result of a poll from before the retrack does not end the submiss
   expect(world.get('a')).toMatchObject({ status: 'tracking', polls: 1 });
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.statuses('a')).toEqual(['tracking', 'cancelled', 'tracking', 'finalized']);
-});
-
-test('an earlier deadline of a UUID takes effect when it passes, in whatever case the UUID is written', async () => {
-  const world = openWatcher({ respond: () => pending });
-  const id = 'abcdef01-2345-4678-9abc-def012345678';
-  world.track([id], { deadlineAt: world.clock.now() + 6_000 * MINUTE_MS });
-  await world.clock.advance(20 * MINUTE_MS);
-  const deadlineAt = world.clock.now() + 2_000;
-  expect(world.monitor.update(id.toUpperCase(), { deadlineAt })?.kind).toBe('updated');
-  await world.clock.advance(2_000);
-  expect(world.get(id).status).toBe('expired');
 });
 
 test('an earlier deadline takes effect when it passes, however rarely the submission is polled', async () => {
@@ -119,21 +92,6 @@ test('the next poll of an open submission is known, and that of a final one is n
     notFoundSince: null,
   });
   expect(world.monitor.nextPollAt(world.get('a'))).toBeNull();
-});
-
-test('outages before the retrack do not extend its time limits', async () => {
-  let current: UpstreamResponse = pending;
-  const world = openWatcher({ respond: () => current });
-  world.track(['a'], { deadlineAt: world.clock.now() + MINUTE_MS });
-  await world.clock.advance(30_000);
-  current = response(500, 'down');
-  await world.clock.advance(60 * MINUTE_MS);
-  current = pending;
-  await world.clock.advance(30 * MINUTE_MS);
-  expect(world.get('a').status).toBe('expired');
-  const deadlineAt = world.clock.now() + 5 * MINUTE_MS;
-  world.track(['a'], { retrack: true, deadlineAt });
-  expect(world.monitor.deadlineAt(world.get('a'))).toBe(deadlineAt);
 });
 
 test('a submission that is tracked again while older ones are being registered is polled', async () => {

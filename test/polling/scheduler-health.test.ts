@@ -34,26 +34,6 @@ describe('a pause', () => {
     expect(scheduler.next(7_010)).toEqual(['s1']);
   });
 
-  it('follows from a 503 with Retry-After, too', () => {
-    const scheduler = schedulerOf(ids(3), { concurrency: 1 });
-    scheduler.next(0);
-    scheduler.observe(
-      observation({ ...VERDICTS.unavailable, retryAfterMs: 5_000 }, 10, 's0'),
-      true,
-      10,
-    );
-    expect(scheduler.wakeAt()).toBe(5_010);
-    expect(scheduler.next(5_009)).toEqual([]);
-  });
-
-  it('is never shortened by a response with a shorter Retry-After', () => {
-    const scheduler = schedulerOf(ids(3), { concurrency: 2 });
-    scheduler.next(0);
-    scheduler.observe(observation(throttled(7_000), 0, 's0'), true, 0);
-    scheduler.observe(observation(throttled(1_000), 1, 's1'), true, 1);
-    expect(scheduler.wakeAt()).toBe(7_000);
-  });
-
   it('without Retry-After doubles from 1 s to 60 s with each throttled attempt, and starts at 1 s again after another response', () => {
     const scheduler = schedulerOf(['a']);
     let now = 0;
@@ -77,30 +57,9 @@ describe('a pause', () => {
     for (const id of scheduler.next(0)) scheduler.observe(observation('throttled', 0, id), true, 0);
     expect(scheduler.wakeAt()).toBe(1_000);
   });
-
-  it('does not change the state of the circuit breaker', () => {
-    const scheduler = schedulerOf(ids(9));
-    for (const id of scheduler.next(0))
-      expect(scheduler.observe(observation('throttled', 0, id), true, 0)).toBeNull();
-    expect(scheduler.limits.breaker.isOpen).toBe(false);
-  });
 });
 
 describe('during an outage', () => {
-  it.each([
-    ['unavailable', 'down'],
-    ['unauthorized', 'unauthorized'],
-  ] as const)(
-    '%s responses open the circuit breaker, which is reported once: %s',
-    (name, state) => {
-      const scheduler = schedulerOf(ids(5));
-      const changes = scheduler
-        .next(0)
-        .map((id) => scheduler.observe(observation(name, 0, id), true, 0));
-      expect(changes).toEqual([null, null, state, null, null]);
-    },
-  );
-
   it('one probe at a time is sent, at growing intervals, each for another submission, due or not', () => {
     const scheduler = schedulerOf(ids(5));
     const openedAt = breakOpen(scheduler);
@@ -190,27 +149,6 @@ describe('the circuit breaker by kind of response', () => {
   ])('%s: %s for submissions never seen, %s for submissions seen before', (name, fresh, seen) => {
     expect(stateAfter(name, false)).toBe(fresh);
     expect(stateAfter(name, true)).toBe(seen);
-  });
-
-  it.each(['pending', 'error', 'finalized'] as const)(
-    'a submission counts as seen after a response %s',
-    (name) => {
-      const scheduler = schedulerOf(['a'], { failures: 1 });
-      scheduler.next(0);
-      scheduler.observe(observation('not_found_500', 1, 'a'), true, 1);
-      expect(scheduler.limits.breaker.isOpen).toBe(false);
-      scheduler.observe(observation(name, 2, 'a'), true, 2);
-      expect(scheduler.observe(observation('not_found_500', 3, 'a'), true, 3)).toBe('down');
-    },
-  );
-
-  it('"Record not found" for a new submission ends an outage', () => {
-    const scheduler = schedulerOf(ids(3));
-    breakOpen(scheduler);
-    scheduler.next(PROBE_MS + 2);
-    expect(scheduler.observe(observation('not_found_500', 2_000, 's0'), true, 2_000)).toBe(
-      'closed',
-    );
   });
 });
 
@@ -318,14 +256,6 @@ describe('an upstream that lost submissions which it returned before', () => {
     const { states, polled } = run(scheduler, now + 60_000, now + 600_000, (id) => id === 'new');
     expect(states).toEqual([]);
     expect(new Set(polled).size).toBe(21);
-  });
-
-  it('opens the circuit breaker again if it returns nothing at all', () => {
-    const { scheduler, now } = withLost(20);
-    for (const id of ids(4)) scheduler.add(paced(id, { dueAt: now }), now);
-    run(scheduler, now, now + 60_000, (id) => id.startsWith('s'));
-    const { states } = run(scheduler, now + 60_000, now + 600_000, () => false);
-    expect(states).toEqual(['down']);
   });
 
   it('ends an outage with a response about a lost submission, if no other one was ever returned', () => {

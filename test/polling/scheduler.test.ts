@@ -13,41 +13,12 @@ import {
 } from '../support/virtual-time/pacing.ts';
 
 describe('the next polls', () => {
-  it('are the due submissions, those due longest first', () => {
-    const scheduler = createScheduler();
-    for (const [id, dueAt] of Object.entries({ late: 30, now: 50, soon: 51, first: 10 }))
-      scheduler.add(paced(id, { dueAt }), 0);
-    expect(scheduler.next(50)).toEqual(['first', 'late', 'now']);
-    expect(scheduler.wakeAt()).toBe(51);
-    expect(scheduler.next(51)).toEqual(['soon']);
-  });
-
-  it('do not include a submission in flight', () => {
-    const scheduler = schedulerOf(['a']);
-    expect(scheduler.next(0)).toEqual(['a']);
-    expect(scheduler.next(LEASE_MS - 1)).toEqual([]);
-  });
-
-  it('include a submission again after the delay of its policy', () => {
-    const scheduler = schedulerOf(['a']);
-    scheduler.next(0);
-    scheduler.observe(observation('pending', 100, 'a'), true, 100);
-    expect(scheduler.wakeAt()).toBe(100 + DELAY_MS);
-    expect(scheduler.next(100 + DELAY_MS - 1)).toEqual([]);
-    expect(scheduler.next(100 + DELAY_MS)).toEqual(['a']);
-  });
-
   it('include a submission once, even if it is added repeatedly or while in flight', () => {
     const scheduler = schedulerOf(['a', 'a']);
     expect(drain(scheduler, 0)).toEqual(['a']);
     scheduler.add(paced('a'), 0);
     expect(scheduler).toMatchObject({ size: 1, inFlight: 1 });
     expect(drain(scheduler, 0)).toEqual([]);
-  });
-
-  it('are empty, and the wake time is infinite, without submissions', () => {
-    expect(createScheduler().wakeAt()).toBe(Number.POSITIVE_INFINITY);
-    expect(createScheduler().next(0)).toEqual([]);
   });
 
   it('include a finalized submission again after the recheck interval, if it stays scheduled', () => {
@@ -80,12 +51,6 @@ describe('after a restart', () => {
     finalizedAt: null,
   };
 
-  it('a submission that was never polled is due at once', () => {
-    const scheduler = createScheduler();
-    scheduler.resume(watched, 1_000);
-    expect(scheduler.next(1_000)).toEqual(['a']);
-  });
-
   it('the delay of the policy counts from the last poll', () => {
     const scheduler = createScheduler();
     scheduler.resume({ ...watched, polledAt: 5_000 }, 6_000);
@@ -116,13 +81,6 @@ describe('after a restart', () => {
     );
     expect(scheduler.next(10_000 + RECHECK_MS)).toContain('c');
   });
-
-  it('a submission that is scheduled already is not resumed', () => {
-    const scheduler = schedulerOf(['a']);
-    scheduler.resume({ ...watched, polledAt: 5_000 }, 6_000);
-    expect(scheduler.size).toBe(1);
-    expect(scheduler.next(0)).toEqual(['a']);
-  });
 });
 
 describe('the request budget', () => {
@@ -136,26 +94,12 @@ describe('the request budget', () => {
     expect(drain(scheduler, 1_201)).toEqual(['s3', 's4']);
   });
 
-  it('is not refunded by a result or a removal', () => {
-    const scheduler = schedulerOf(ids(4), { requests: 2 });
-    for (const id of scheduler.next(0)) scheduler.observe(observation('pending', 1, id), false, 1);
-    expect(scheduler.next(1)).toEqual([]);
-    scheduler.remove('s2', 0);
-    expect(scheduler.next(1)).toEqual([]);
-  });
-
   it('is exhausted for one window if an earlier process may just have used it', () => {
     const scheduler = schedulerOf(ids(2), { requests: 2 });
     scheduler.limits.resumeBudget(400, 500);
     expect(scheduler.next(1_499)).toEqual([]);
     expect(scheduler.wakeAt()).toBe(1_501);
     expect(scheduler.next(1_501)).toHaveLength(2);
-  });
-
-  it('is available at once if the earlier process stopped long ago', () => {
-    const scheduler = schedulerOf(ids(2), { requests: 2 });
-    scheduler.limits.resumeBudget(0, LEASE_MS + 1_000);
-    expect(scheduler.next(LEASE_MS + 1_000)).toHaveLength(2);
   });
 });
 
@@ -169,32 +113,9 @@ describe('the concurrency', () => {
     scheduler.retry('s0', 900, 2);
     expect(drain(scheduler, 2)).toEqual(['s3']);
   });
-
-  it('is not increased by a second result of the same poll', () => {
-    const scheduler = schedulerOf(ids(5), { concurrency: 2 });
-    scheduler.next(0);
-    for (const at of [1, 2]) scheduler.observe(observation('pending', at, 's0'), true, at);
-    expect(scheduler.inFlight).toBe(1);
-    expect(drain(scheduler, 2)).toEqual(['s2']);
-  });
-
-  it('is not changed by a result for an unknown submission, which is not added', () => {
-    const scheduler = schedulerOf(ids(2), { concurrency: 1 });
-    scheduler.next(0);
-    scheduler.observe(observation('pending', 1, 'unknown'), true, 1);
-    expect(scheduler).toMatchObject({ size: 2, inFlight: 1 });
-  });
 });
 
 describe('a removal', () => {
-  it('removes a waiting submission', () => {
-    const scheduler = schedulerOf(['a', 'b']);
-    scheduler.remove('a', 0);
-    scheduler.remove('a', 0);
-    scheduler.remove('unknown', 0);
-    expect(drain(scheduler, 0)).toEqual(['b']);
-  });
-
   it('of a submission in flight frees its concurrency when the result arrives, which does not schedule it again', () => {
     const scheduler = schedulerOf(['a', 'b'], { concurrency: 1 });
     expect(scheduler.next(0)).toEqual(['a']);
@@ -219,14 +140,6 @@ describe('a removal', () => {
     // The interval grows with the age, from 2 s to 30 s.
     expect(scheduler.wakeAt() - later).toBeLessThan(3_000);
   });
-
-  it('is implied by a result that ends the watch', () => {
-    const scheduler = schedulerOf(['a']);
-    scheduler.next(0);
-    scheduler.observe(observation('rejected', 1, 'a'), false, 1);
-    expect(scheduler).toMatchObject({ size: 0, inFlight: 0 });
-    expect(scheduler.wakeAt()).toBe(Number.POSITIVE_INFINITY);
-  });
 });
 
 describe('a batch without results', () => {
@@ -242,12 +155,6 @@ describe('a batch without results', () => {
     const scheduler = schedulerOf(ids(4), { concurrency: 2 });
     expect(scheduler.next(0)).toEqual(['s0', 's1']);
     expect(drain(scheduler, LEASE_MS)).toEqual(['s2', 's3']);
-  });
-
-  it('wakes the scheduler at the end of the lease', () => {
-    const scheduler = schedulerOf(ids(3), { concurrency: 2 });
-    scheduler.next(0);
-    expect(scheduler.wakeAt()).toBe(LEASE_MS);
   });
 
   it('counts once if late results arrive in addition', () => {

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import {
-  databaseDown,
   finalized,
   MINUTE_MS,
   openWatcher,
@@ -36,36 +35,6 @@ it('a sleep moves deadlines, also after a restart', async () => {
   expect(world.monitor.deadlineAt(world.get('a'))).toBe(START_MS + 10 * MINUTE_MS + 5 * HOUR_MS);
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.get('a').status).toBe('expired');
-});
-
-it('a sleep does not move the deadline of a submission tracked afterwards', async () => {
-  const world = openWatcher({ respond: () => pending });
-  world.track(['a'], { deadlineAt: START_MS + 10 * HOUR_MS });
-  await world.clock.advance(MINUTE_MS);
-  world.clock.skip(5 * HOUR_MS);
-  const deadlineAt = world.clock.now() + HOUR_MS;
-  world.track(['b'], { deadlineAt });
-  await world.clock.advance(2 * MINUTE_MS);
-  expect(world.monitor.deadlineAt(world.get('b'))).toBe(deadlineAt);
-  expect(world.monitor.deadlineAt(world.get('a'))).toBe(START_MS + 15 * HOUR_MS);
-  world.restart();
-  expect(world.monitor.deadlineAt(world.get('b'))).toBe(deadlineAt);
-});
-
-it('a sleep during an outage counts once', async () => {
-  let response: UpstreamResponse = pending;
-  const world = openWatcher({ respond: () => response });
-  world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
-  await world.clock.advance(MINUTE_MS);
-  response = databaseDown;
-  await world.clock.advance(10 * MINUTE_MS);
-  world.clock.skip(HOUR_MS);
-  await world.clock.advance(10 * MINUTE_MS);
-  response = pending;
-  await world.clock.advance(MINUTE_MS);
-  const movedMs = world.monitor.deadlineAt(world.get('a')) - START_MS - 10 * MINUTE_MS;
-  expect(movedMs).toBeGreaterThan(HOUR_MS + 15 * MINUTE_MS);
-  expect(movedMs).toBeLessThan(HOUR_MS + 22 * MINUTE_MS);
 });
 
 it('a step forward does not allow a second budget, because the elapsed part of the window is unknown', async () => {

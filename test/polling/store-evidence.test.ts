@@ -81,14 +81,6 @@ describe('"not found" is accepted as evidence', () => {
     });
     expect(evidenceOf(['unavailable', 7]).trust(MINUTE)).toMatchObject({ since: 7, share: 0.25 });
   });
-
-  it('not before a proof, if an earlier process has seen a submission', () => {
-    const evidence = new StoreEvidence();
-    evidence.restore('old');
-    expect([evidence.shownId, believes(evidence, MINUTE)]).toEqual(['old', false]);
-    evidence.observe(observation('finalized', MINUTE, 'newer'), false);
-    expect([evidence.shownId, believes(evidence, MINUTE)]).toEqual(['newer', true]);
-  });
 });
 
 it('a proof is required if the last one is older than a minute, and after trouble', () => {

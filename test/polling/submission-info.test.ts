@@ -55,7 +55,6 @@ function problemOf(response: HttpResponse): {
 describe.each<[string, SandboxOptionsInput]>([
   ['plain', {}],
   ['with the fields of other versions', { extraFields: true }],
-  ['with times without a zone', { zone: false, fractionDigits: 6 }],
 ])('an upstream %s', (_name, options) => {
   it('is represented byte by byte: untracked from the upstream, finalized from the ledger', async () => {
     const { lookUp, submit, direct, finalized, trackedUntilFinal, requests } = await open(options);
@@ -98,17 +97,6 @@ it('two hundred concurrent lookups of an untracked submission cause one request'
   expect(requests()).toBe(1);
 });
 
-it('?track=true starts tracking without a second request', async () => {
-  const { lookUp, submit, url } = await open();
-  const id = submit();
-  expect((await call(url, pathOf(id))).status).toBe(404);
-  expect((await lookUp(id, '&track=true')).status).toBe(200);
-  expect(detailsOf(await call(url, pathOf(id))).polls).toBeGreaterThan(0);
-  expect((await call(url, `${pathOf(id)}/wait?timeout_s=20`)).text).toContain('"finalized"');
-  expect((await lookUp(id, '&track=true')).text).toContain('Finalized');
-  expect((await lookUp(id, '&track=true&upstream=other')).status).toBe(409);
-});
-
 it.each([404, 500] as const)(
   'an unknown id is a 404, even if the upstream responds with %i',
   async (unknownStatus) => {
@@ -133,10 +121,7 @@ it.each([
   ['an empty id', '?submission_id='],
   ['two ids', '?submission_id=a&submission_id=b'],
   ['an id with a space', '?submission_id=a%20b'],
-  ['a line break in it', '?submission_id=a%0d%0ab'],
-  ['129 characters', `?submission_id=${'a'.repeat(129)}`],
   ['an unknown parameter', '?submission_id=a&other=1'],
-  ['a track that is not a boolean', '?submission_id=a&track=yes'],
   ['an upstream that is not configured', '?submission_id=a&upstream=nowhere'],
 ])('%s is 400 with a reason, without a request', async (_what, query) => {
   const { url, requests } = await open();
@@ -148,11 +133,8 @@ it.each([
 
 it.each([
   ['html_502', 502, undefined],
-  ['html_503', 502, undefined],
   ['reset', 502, undefined],
   ['not_json', 502, undefined],
-  ['truncated', 502, undefined],
-  ['redirect', 502, undefined],
   ['database', 502, undefined],
   ['unauthorized', 502, undefined],
   ['throttle', 502, '7'],
@@ -167,20 +149,6 @@ it.each([
     retryAfter,
   ]);
   expect(response.text).not.toMatch(/sandbox-key|<html|Invalid API key/i);
-});
-
-it('while the upstream is down, the response is 502 at once with Retry-After', async () => {
-  const { lookUp, submit, sandbox, requests } = await open();
-  sandbox.injectFault({ kind: 'html_502' });
-  for (let round = 0; round < 3; round++) await lookUp(submit());
-  const before = requests();
-  const responses = await Promise.all(Array.from({ length: 50 }, () => lookUp(submit())));
-  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([502]));
-  // One of the requests may have been a probe.
-  expect(
-    responses.filter(({ headers }) => Number(headers['retry-after']) > 0).length,
-  ).toBeGreaterThan(40);
-  expect(requests()).toBeLessThan(before + 10);
 });
 
 it('requires a credential, and reports failures in the form of the interface', async () => {

@@ -5,7 +5,6 @@ import { byAge } from '../support/virtual-time/pacing.ts';
 import {
   data,
   databaseDown,
-  failing,
   finalized,
   MINUTE_MS,
   notFound,
@@ -73,18 +72,6 @@ test('time in which the disk hangs is no time without a response of the upstream
   expect(world.get('a').status).toBe('expired');
 });
 
-test('the first request is sent at once, the next ones at growing intervals', async () => {
-  const world = openWatcher({ respond: () => pending });
-  world.track(['a']);
-  await world.clock.advance(10 * MINUTE_MS);
-  const times = world.polls.map(({ at }) => at - START_MS);
-  const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
-  expect(times[0]).toBe(0);
-  expect(gaps[0]).toBe(2_000);
-  expect(gaps).toEqual(gaps.toSorted((a, b) => a - b));
-  expect(gaps.at(-1)).toBe(MINUTE_MS / 2);
-});
-
 test('every open submission continues from the ledger after a restart', async () => {
   let response: UpstreamResponse = pending;
   const world = openWatcher({ respond: () => response });
@@ -118,24 +105,6 @@ test('a new process continues with the learned state of the previous one', async
   expect(restored).toEqual([expect.stringMatching(/^[1-9]\d* polls$/)]);
 });
 
-test('a restart does not spend the budget of the previous process again', async () => {
-  const world = openWatcher({
-    respond: () => pending,
-    scheduler: { budget: { requests: 5, perMs: 10_000, concurrency: 5 } },
-  });
-  world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
-  for (let round = 0; round < 6; round++) {
-    await world.clock.advance(3_000);
-    world.restart();
-  }
-  await world.clock.advance(30_000);
-  const times = world.polls.map(({ at }) => at);
-  const maxPerWindow = Math.max(
-    ...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length),
-  );
-  expect(maxPerWindow).toBeLessThanOrEqual(5);
-});
-
 test('twenty kills before the first response do not spend it either', async () => {
   const world = openWatcher({
     respond: () => new Promise(() => undefined),
@@ -147,28 +116,6 @@ test('twenty kills before the first response do not spend it either', async () =
     world.restart();
   }
   expect(world.polls.length).toBe(5);
-});
-
-test('an id that is never found ends as unknown after its grace period, and not before', async () => {
-  const world = openWatcher({ respond: () => notFound });
-  world.track(['a']);
-  await world.clock.advance(14.9 * MINUTE_MS);
-  expect(world.get('a').status).toBe('tracking');
-  await world.clock.advance(2 * MINUTE_MS);
-  expect(world.statuses('a')).toEqual(['tracking', 'unknown']);
-});
-
-test('Error is provisional: it can recover, and becomes failed only at the deadline', async () => {
-  let response: UpstreamResponse = failing;
-  const world = openWatcher({ respond: () => response });
-  world.track(['recovers', 'never'], { deadlineAt: START_MS + 30 * MINUTE_MS });
-  await world.clock.advance(MINUTE_MS);
-  response = pending;
-  await world.clock.advance(MINUTE_MS);
-  response = failing;
-  await world.clock.advance(40 * MINUTE_MS);
-  expect(world.statuses('never')).toEqual(['tracking', 'failing', 'pending', 'failing', 'failed']);
-  expect(world.get('never').error).toBe('TIMEOUT');
 });
 
 test('an outage opens the circuit breaker, is reported once, and moves every deadline by its length', async () => {
@@ -191,15 +138,6 @@ test('an outage opens the circuit breaker, is reported once, and moves every dea
   expect(world.get('id-0').status).toBe('pending');
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.get('id-0').status).toBe('expired');
-});
-
-test('an upstream in an outage receives only probes', async () => {
-  const world = openWatcher({ respond: () => databaseDown });
-  world.track(Array.from({ length: 1_000 }, (_, index) => `id-${index}`));
-  await world.clock.advance(60 * MINUTE_MS);
-  // Every 30 s at most, plus requests in flight when the circuit breaker opened.
-  expect(world.polls.length).toBeLessThan(32 + 160);
-  expect(world.get('id-0').status).toBe('tracking');
 });
 
 test('an outage continues after a restart', async () => {
@@ -240,50 +178,6 @@ test('a few ids that crash the upstream do not stop the polls of the others', as
   expect(world.turns).toEqual([]);
 });
 
-test('an outage is probed with submissions that the upstream has returned before', async () => {
-  let good: UpstreamResponse = pending;
-  const world = openWatcher({ respond: (id) => (id === 'good' ? good : response(403, '<html>')) });
-  world.track(['good']);
-  await world.clock.advance(100);
-  good = databaseDown;
-  world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
-  await world.clock.advance(MINUTE_MS);
-  expect(world.monitor.health().upstreams[0]?.state).not.toBe('closed');
-  good = finalized;
-  await world.clock.advance(MINUTE_MS);
-  expect(world.get('good').status).toBe('finalized');
-});
-
-test('a 429 stops all polls until its Retry-After has passed', async () => {
-  let httpResponse: UpstreamResponse = response(429, '', { retryAfter: '90' });
-  const world = openWatcher({
-    respond: () => httpResponse,
-    scheduler: { budget: { requests: 50, perMs: 1_000, concurrency: 4 } },
-  });
-  world.track(Array.from({ length: 20 }, (_, index) => `id-${index}`));
-  await world.clock.advance(1);
-  expect(world.polls.length).toBe(4);
-  httpResponse = finalized;
-  await world.clock.advance(89_000);
-  expect(world.polls.length).toBe(4);
-  await world.clock.advance(30_000);
-  expect(world.get('id-19').status).toBe('finalized');
-});
-
-test('the budget holds for any number of submissions', async () => {
-  const world = openWatcher({
-    respond: () => pending,
-    scheduler: { budget: { requests: 15, perMs: MINUTE_MS, concurrency: 8 } },
-  });
-  world.track(Array.from({ length: 500 }, (_, index) => `id-${index}`));
-  await world.clock.advance(20 * MINUTE_MS);
-  const times = world.polls.map(({ at }) => at);
-  const maxPerWindow = Math.max(
-    ...times.map((from) => times.filter((at) => at >= from && at < from + MINUTE_MS).length),
-  );
-  expect(maxPerWindow).toBe(15);
-});
-
 test('a finalized submission whose data changes is corrected with an event', async () => {
   let httpResponse: UpstreamResponse = finalized;
   const world = openWatcher({ respond: () => httpResponse, recheck: true });
@@ -320,17 +214,6 @@ test('cancelling stops the polls, including one in flight', async () => {
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.statuses('a')).toEqual(['tracking', 'cancelled']);
   expect(world.polls.length).toBe(1);
-});
-
-test('tracking a tracked submission again changes nothing and polls nothing', async () => {
-  const world = openWatcher({ respond: () => finalized });
-  world.track(['a']);
-  await world.clock.advance(1_000);
-  const again = world.track(['a'], { metadata: { other: true } });
-  await world.clock.advance(MINUTE_MS);
-  expect(again).toMatchObject({ kind: 'tracked', submissions: [{ effect: 'already_final' }] });
-  expect(world.polls.length).toBe(1);
-  expect(world.get('a').metadata).toBeNull();
 });
 
 test('a full ledger loses observations but no submissions, and accepts writes again once there is space', async () => {
@@ -469,48 +352,3 @@ test('a settled submission that an on-demand poll finds changed is rechecked unt
   ]);
   expect(world.monitor.pacing()[0]?.tracked).toBe(0);
 });
-
-test('a late result about a settled submission causes no second poll while one is in flight', async () => {
-  const held: ((response: UpstreamResponse) => void)[] = [];
-  let isHeld = false;
-  const world = openWatcher({
-    respond: () =>
-      isHeld ? new Promise<UpstreamResponse>((resolve) => held.push(resolve)) : finalized,
-    recheck: true,
-  });
-  world.track(['a', 'b']);
-  await world.clock.advance(10 * MINUTE_MS);
-  isHeld = true;
-  void world.monitor.pollOnDemand('default', 'a');
-  // Its lease has expired by then.
-  await world.clock.advance(100_000);
-  void world.monitor.pollOnDemand('default', 'a');
-  await world.clock.advance(10);
-  const before = held.length;
-  held[0]?.(pending);
-  await world.clock.advance(10);
-  expect([before, held.length]).toEqual([2, 2]);
-});
-
-test.each([
-  ['', 10_000, 120],
-  [', also past its deadline', 40_000, 0.5],
-])(
-  'cancelling a finalized submission that waits for its recheck leaves it final%s',
-  async (_name, waitMs, deadlineMinutes) => {
-    const world = openWatcher({ respond: () => finalized, recheck: true });
-    const record = { state: 'closed', outSince: null, outageMs: 180 * MINUTE_MS } as const;
-    world.ledger.recordUpstream({
-      upstream: 'default',
-      at: world.clock.now(),
-      event: 'upstream.up',
-      record,
-    });
-    world.restart();
-    world.track(['a'], { deadlineAt: world.clock.now() + deadlineMinutes * MINUTE_MS });
-    await world.clock.advance(waitMs);
-    expect(world.monitor.cancel(['a'])).toMatchObject([{ status: 'finalized', watched: true }]);
-    await world.clock.advance(10 * MINUTE_MS);
-    expect(world.get('a')).toMatchObject({ watched: false, polls: 2 });
-  },
-);

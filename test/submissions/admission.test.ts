@@ -175,4 +175,4 @@ it('refuses requests while 50,000 ids wait for the disk, and keeps nothing of th
   expect((await Promise.all(held)).map(({ status }) => status)).toEqual(Array(5).fill(202));
   expect((await call(app.url, '/v1/submissions/one-more')).status).toBe(404);
   expect((await post(app.url, { submission_id: 'one-more' })).status).toBe(202);
-});
+}, 60_000);

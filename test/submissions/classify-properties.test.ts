@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { classify, type UpstreamResponse } from '../../src/submissions/classify.ts';
+import { classify } from '../../src/submissions/classify.ts';
 import {
   FINAL_DATA,
   type Fields,
@@ -15,24 +15,6 @@ const status = fc.oneof(
   fc.constantFrom(400, 401, 403, 404, 406, 410, 422, 429, 500, 503),
   fc.integer({ min: -1, max: 1_000 }),
 );
-const header = fc.option(
-  fc.oneof(
-    fc.string({ unit: 'binary' }),
-    fc.integer().map(String),
-    fc.double().map(String),
-    fc.constantFrom(
-      '0',
-      '-1',
-      '1e9',
-      '9'.repeat(400),
-      'Fri, 31 Dec 9999 23:59:59 GMT',
-      'Thu, 01 Jan 1970 00:00:00 GMT',
-    ),
-    fc.date({ noInvalidDate: true }).map((at) => at.toUTCString()),
-  ),
-  { nil: null },
-);
-
 const unusualValue = fc.oneof(
   fc.jsonValue(),
   fc.constantFrom<unknown>(
@@ -150,35 +132,6 @@ function isFinal(text: string): boolean {
 }
 
 describe('for any body, headers and status of a response', () => {
-  it('the observation has a short, well-formed text and a valid delay', () => {
-    fc.assert(
-      fc.property(body, status, header, header, (text, httpStatus, retryAfter, date) => {
-        const verdict = classify(ID, {
-          kind: 'response',
-          httpStatus,
-          retryAfter,
-          date,
-          body: text,
-        });
-        const { error } = verdict;
-        expect(error === null || (error.length <= 2_001 && error.isWellFormed())).toBe(true);
-        if ('state' in verdict)
-          expect(verdict.state.length <= 200 && verdict.state.isWellFormed()).toBe(true);
-        if ('envelope' in verdict) {
-          expect(verdict.envelope.length).toBeLessThanOrEqual(64 * 1024);
-          expect(() => JSON.stringify(JSON.parse(verdict.envelope))).not.toThrow();
-        }
-        if ('blockNumber' in verdict)
-          expect(verdict.blockNumber === null || Number.isFinite(verdict.blockNumber)).toBe(true);
-        if ('retryAfterMs' in verdict && verdict.retryAfterMs !== null) {
-          expect(verdict.retryAfterMs).toBeGreaterThan(0);
-          expect(verdict.retryAfterMs).toBeLessThanOrEqual(3_600_000);
-        }
-      }),
-      { numRuns: 4_000 },
-    );
-  });
-
   it('only a complete Finalized with its block, a 406 of the service or a 404 of the service ends a submission', () => {
     let finalized = 0;
     fc.assert(
@@ -202,27 +155,5 @@ describe('for any body, headers and status of a response', () => {
     );
     // Otherwise no run tested the rule.
     expect(finalized).toBeGreaterThan(50);
-  });
-
-  it('a failure to get a response is an observation, too', () => {
-    const failure = fc.record<UpstreamResponse & { kind: 'failure' }>({
-      kind: fc.constant('failure'),
-      reason: fc.constantFrom('timeout', 'network', 'too_large'),
-      // Lengths around the limit at which texts are truncated.
-      detail: fc
-        .tuple(fc.integer({ min: 1_980, max: 2_010 }), fc.string({ unit: 'binary' }))
-        .map(([length, rest]) => 'x'.repeat(length) + rest),
-    });
-    fc.assert(
-      fc.property(failure, (response) => {
-        const verdict = classify(ID, response);
-        expect(verdict).toMatchObject({
-          kind: 'unavailable',
-          reason: response.reason,
-          retryAfterMs: null,
-        });
-        expect(verdict.error?.isWellFormed() && verdict.error.length <= 2_001).toBe(true);
-      }),
-    );
   });
 });

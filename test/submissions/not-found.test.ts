@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import {
-  databaseDown,
   finalized,
   MINUTE_MS,
   notFound,
@@ -74,17 +73,6 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
     expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(10);
   });
 
-  it('keeps the counted time over a kill at any moment, and counts nothing twice', async () => {
-    const world = openWithNeighbor();
-    for (let round = 0; round < 3; round++) {
-      await world.clock.advance(4.5 * MINUTE_MS);
-      world.restart();
-    }
-    expect(world.get('a').status).toBe('tracking');
-    expect(world.get('a').notFoundMs).toBeGreaterThan(7 * MINUTE_MS);
-    expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(12);
-  });
-
   it('that waits in a long backlog gets as many responses as its grace period requires, and still ends', async () => {
     const found = new Set<string>(['neighbor']);
     const world = openWatcher({
@@ -116,15 +104,6 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
     await world.clock.advance(65 * MINUTE_MS);
     expect(world.get('a').status).toBe('tracking');
     expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(20);
-  });
-
-  it('has a grace period of at least two minutes, however short the setting is', async () => {
-    const world = openWatcher({ respond: (id) => (id === 'neighbor' ? pending : missing) });
-    world.track(['neighbor'], FAR);
-    world.track(['a'], { ...FAR, graceEndsAt: START_MS });
-    await world.clock.advance(1.9 * MINUTE_MS);
-    expect([world.get('a').status, world.get('a').polls > 2]).toEqual(['tracking', true]);
-    expect(await minutesUntilFinal(world, 'a', 10)).toBeLessThan(2);
   });
 });
 
@@ -182,19 +161,6 @@ describe('"Record not found" for every id, because the database fails,', () => {
       expect(world.statuses('old')).toEqual(['tracking', 'finalized']);
     },
   );
-
-  it('ends no id if the database fails repeatedly, each time for longer than it works', async () => {
-    const { world, state } = openBreakable();
-    state.visible.add('seen');
-    world.track(['seen', 'a'], FAR);
-    for (let round = 0; round < 6; round++) {
-      state.broken = false;
-      await world.clock.advance(MINUTE_MS);
-      state.broken = true;
-      await world.clock.advance(20 * MINUTE_MS);
-    }
-    expect(world.get('a').status).toBe('tracking');
-  });
 });
 
 describe('without a proof that the store works', () => {
@@ -205,19 +171,6 @@ describe('without a proof that the store works', () => {
     expect(world.get('a').status).toBe('tracking');
     expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(15);
     expect(world.get('a').status).toBe('unknown');
-  });
-
-  it('time before and during trouble of the upstream does not count towards that', async () => {
-    let response: UpstreamResponse = recordNotFound;
-    const world = openWatcher({ respond: (id) => (id === 'odd' ? response : recordNotFound) });
-    world.track(['a', 'odd'], FAR);
-    for (let round = 0; round < 24; round++) {
-      response = databaseDown;
-      await world.clock.advance(MINUTE_MS);
-      response = recordNotFound;
-      await world.clock.advance(2 * MINUTE_MS);
-    }
-    expect(world.get('a').status).toBe('tracking');
   });
 
   it('an id still ends at its deadline, some minutes late', async () => {
@@ -246,21 +199,6 @@ describe('without a proof that the store works', () => {
     await world.clock.advance(5 * MINUTE_MS);
     expect(world.get('old').watched).toBe(false);
     expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(30);
-  });
-
-  it('a proof costs at most one request per minute, and none unless it is needed', async () => {
-    const world = openWatcher({ respond: (id) => (id === 'old' ? finalized : recordNotFound) });
-    world.track(['old'], FAR);
-    await world.clock.advance(10 * MINUTE_MS);
-    expect(world.get('old').polls).toBe(1);
-    world.track(['a'], FAR);
-    await world.clock.advance(30 * MINUTE_MS);
-    expect(world.get('a').status).toBe('unknown');
-    const { polls } = world.get('old');
-    expect(polls).toBeGreaterThan(2);
-    expect(polls).toBeLessThan(20);
-    await world.clock.advance(HOUR_MS);
-    expect(world.get('old').polls).toBe(polls);
   });
 });
 
@@ -314,22 +252,5 @@ describe('Retry-After', () => {
     expect(movedMs).toBeGreaterThan(3 * HOUR_MS);
     expect(movedMs).toBeLessThanOrEqual(world.clock.now() - START_MS);
     expect(world.get('a').status).toBe('pending');
-  });
-
-  it('that is short causes no write of its own', async () => {
-    const world = openWatcher({ respond: () => response(429, '', { retryAfter: '1' }) });
-    const { ledger } = world;
-    let writes = 0;
-    const recordPause = ledger.recordPause.bind(ledger);
-    ledger.recordPause = (...given) => {
-      writes++;
-      recordPause(...given);
-    };
-    world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
-    await world.clock.advance(20 * MINUTE_MS);
-    expect(world.get('a').polls).toBeGreaterThan(15);
-    expect(writes).toBeLessThanOrEqual(21);
-    const { outageMs } = ledger.upstream('default');
-    expect(outageMs).toBeGreaterThan(0);
   });
 });

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { context, FINAL_DATA, historyOf, observation, VERDICTS } from '../support/ledger/domain.ts';
+import { context, historyOf, observation, VERDICTS } from '../support/ledger/domain.ts';
 import {
   isUnbroken,
   openLedger,
   outboxOf,
   rawConnection,
-  trackRequest,
   trackRequests,
 } from '../support/ledger/ledger-file.ts';
 
@@ -39,41 +38,6 @@ describe('recording', () => {
     });
   });
 
-  it('seq is global over all submissions', () => {
-    const ledger = tracked(3);
-    ledger.record(
-      ['s2', 's0', 's1'].map((id) => observation('pending', 5, id)),
-      context(),
-    );
-    const seqs = ['s0', 's1', 's2'].map((id) => historyOf(ledger, id).map(({ seq }) => seq));
-    expect(seqs).toEqual([
-      [1, 5],
-      [2, 6],
-      [3, 4],
-    ]);
-  });
-
-  it('returns the effect of each observation as committed', () => {
-    const ledger = tracked(2);
-    const observations = [observation('pending', 5, 's1'), observation('throttled', 6, 's0')];
-    const [first, second] = ledger.record(observations, context());
-    expect(first).toMatchObject({
-      observation: observations[0],
-      previousStatus: 'tracking',
-      submission: ledger.submissions.get('s1'),
-    });
-    expect(first?.result.change?.status).toBe('pending');
-    expect(second).toMatchObject({
-      result: { change: null },
-      submission: ledger.submissions.get('s0'),
-    });
-    expect(ledger.submissions.get('s0')).toMatchObject({
-      status: 'tracking',
-      polls: 1,
-      polledAt: 6,
-    });
-  });
-
   it('applies two observations of one submission in one batch in order', () => {
     const ledger = tracked();
     const recorded = ledger.record(
@@ -87,16 +51,6 @@ describe('recording', () => {
       polls: 2,
       version: 3,
     });
-  });
-
-  it('ignores an observation of an untracked id and records the others', () => {
-    const ledger = tracked();
-    const recorded = ledger.record(
-      [observation('pending', 5, 'who'), observation('pending', 5, 's0')],
-      context(),
-    );
-    expect(recorded.map(({ submission }) => submission.submissionId)).toEqual(['s0']);
-    expect(ledger.submissions.get('who')).toBeUndefined();
   });
 
   it('a stale response and a repeated one only increase the number of polls', () => {
@@ -152,37 +106,6 @@ describe('recording', () => {
       raw,
     ]);
   });
-
-  it('a correction after finality adds an event; the status and the time of finality stay', () => {
-    const ledger = tracked();
-    ledger.record([observation('finalized', 10, 's0')], context({ recheck: true }));
-    expect(ledger.submissions.get('s0')?.watched).toBe(true);
-    const response = JSON.stringify({
-      state: 'Finalized',
-      error: null,
-      data: { ...FINAL_DATA, block_hash: '0xb2' },
-    });
-    ledger.record(
-      [observation({ ...VERDICTS.finalized, envelope: response }, 20, 's0')],
-      context({ recheck: true }),
-    );
-    expect(ledger.submissions.get('s0')).toMatchObject({
-      status: 'finalized',
-      finalizedAt: 10,
-      watched: false,
-      version: 3,
-      envelope: response,
-    });
-    expect(historyOf(ledger, 's0').map(({ status }) => status)).toEqual([
-      'tracking',
-      'finalized',
-      'finalized',
-    ]);
-    expect(outboxOf(ledger.file).map(({ type, version }) => [type, version])).toEqual([
-      ['submission.finalized', 2],
-      ['submission.corrected', 3],
-    ]);
-  });
 });
 
 describe('the constraints of the file', () => {
@@ -206,20 +129,4 @@ describe('the constraints of the file', () => {
       expect(ledger.submissions.get('s0')?.status).toBe(status);
     },
   );
-
-  it('an open status may change, but only to a known status', () => {
-    const raw = rawConnection(tracked().file);
-    raw.exec("UPDATE submissions SET status = 'failing'");
-    expect(() => raw.exec("UPDATE submissions SET status = 'lost'")).toThrow(/CHECK/);
-  });
-
-  it('neither a submission nor its history can be deleted alone', () => {
-    const ledger = tracked();
-    const raw = rawConnection(ledger.file);
-    raw.pragma('foreign_keys = ON');
-    expect(() => raw.exec('DELETE FROM submissions')).toThrow(/FOREIGN KEY/);
-    expect(ledger.track([trackRequest('s0')], 5)).toMatchObject({
-      submissions: [{ effect: 'already_tracked' }],
-    });
-  });
 });

@@ -66,22 +66,6 @@ describe('after a restart', () => {
     });
   });
 
-  it('a requested pause is kept until an outage begins', () => {
-    const ledger = openLedger();
-    const pause = { outageMs: 5, pausedSince: 100, pausedUntil: 400 };
-    ledger.recordPause('default', pause);
-    ledger.close();
-    const again = openLedger({ file: ledger.file });
-    expect(again.upstream('default')).toMatchObject({ state: 'closed', outSince: null, ...pause });
-    const record = { state: 'down', outSince: 200, outageMs: 105 } as const;
-    again.recordUpstream({ upstream: 'default', at: 200, event: 'upstream.down', record });
-    expect(again.upstream('default')).toMatchObject({
-      ...record,
-      pausedSince: null,
-      pausedUntil: null,
-    });
-  });
-
   it('the id that the upstream has shown is that of its newest finalized submission', () => {
     const ledger = openLedger();
     ledger.upstream('other');

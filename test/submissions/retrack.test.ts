@@ -3,13 +3,7 @@ import { toEventBody } from '../../src/notifications/event-body.ts';
 import { EVENT_COLUMNS, EVENT_JOINS } from '../../src/notifications/event-log.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, historyOf, observation, type VerdictName } from '../support/ledger/domain.ts';
-import {
-  integrityOf,
-  openLedger,
-  outboxOf,
-  rawConnection,
-  trackRequest,
-} from '../support/ledger/ledger-file.ts';
+import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
 
 const LIMITS = { deadlineAt: 1_000, graceEndsAt: 300, stuckAt: 200 };
 const LATER = { deadlineAt: 50_000, graceEndsAt: 9_500, stuckAt: 20_000 };
@@ -94,58 +88,6 @@ describe('a submission that has ended', () => {
     expect(ledger.submissions.get('s')).toEqual(before);
   });
 
-  it('is tracked again once, however often a request or a batch names it', () => {
-    const ledger = openExpired();
-    const groups = [
-      [trackRequest('s', RETRACK), trackRequest('s', RETRACK)],
-      [trackRequest('s', RETRACK)],
-      [trackRequest('s')],
-    ];
-    const effects = ledger
-      .trackGroups(groups, 10_000)
-      .map((result) =>
-        result.kind === 'tracked' ? result.submissions.map(({ effect }) => effect) : result.kind,
-      );
-    expect(effects).toEqual([
-      ['retracked', 'already_tracked'],
-      ['already_tracked'],
-      ['already_tracked'],
-    ]);
-    expect(historyOf(ledger, 's')).toHaveLength(3);
-  });
-
-  it('runs through its whole life again, and can be tracked again after that', () => {
-    const ledger = openExpired();
-    ledger.track([trackRequest('s', RETRACK)], 10_000);
-    ledger.record([observation('pending', 11_000, 's')], context());
-    ledger.record([observation('pending', 51_000, 's')], context());
-    ledger.track([trackRequest('s', { ...RETRACK, deadlineAt: 100_000 })], 60_000);
-    ledger.record([observation('finalized', 61_000, 's')], context());
-    expect(historyOf(ledger, 's').map(({ status }) => status)).toEqual([
-      ...['tracking', 'expired'],
-      ...['tracking', 'pending', 'expired'],
-      ...['tracking', 'finalized'],
-    ]);
-    expect(outboxOf(ledger.file).map(({ type }) => type.replace('submission.', ''))).toEqual([
-      ...['stuck', 'expired', 'retracked', 'stuck', 'expired', 'retracked', 'finalized'].filter(
-        (type) => type !== 'stuck',
-      ),
-    ]);
-    expect(ledger.stats.submissionsByStatus()).toMatchObject({
-      tracking: 0,
-      expired: 0,
-      finalized: 1,
-    });
-    expect(integrityOf(ledger.file)).toBe('ok');
-  });
-
-  it('keeps the counts by status right when they were read before', () => {
-    const ledger = openExpired();
-    expect(ledger.stats.submissionsByStatus()).toMatchObject({ tracking: 0, expired: 1 });
-    ledger.track([trackRequest('s', RETRACK)], 10_000);
-    expect(ledger.stats.submissionsByStatus()).toMatchObject({ tracking: 1, expired: 0 });
-  });
-
   it('is not pruned once it is tracked again', () => {
     const ledger = openExpired();
     ledger.track([trackRequest('newer')], 200);
@@ -186,17 +128,6 @@ describe('the events', () => {
         },
       },
     });
-  });
-
-  it('keep their content after metadata at the limit of nesting were replaced', () => {
-    const ledger = openLedger();
-    const nested = JSON.parse(`${'{"a":'.repeat(64)}1${'}'.repeat(64)}`);
-    ledger.track([trackRequest('s', { metadata: nested })], 100);
-    ledger.cancel(['s'], 200);
-    const before = eventsOf(ledger);
-    ledger.track([trackRequest('s', { retrack: true, metadata: null, named: ['metadata'] })], 300);
-    expect(eventsOf(ledger).slice(0, before.length)).toEqual(before);
-    expect(JSON.stringify(before)).toContain(JSON.stringify(nested));
   });
 });
 
@@ -244,20 +175,6 @@ describe('a poll that was sent before the retrack', () => {
       expect(ledger.submissions.get('s')).toEqual({ ...before, polls: (before?.polls ?? 0) + 1 });
     },
   );
-
-  it('changes nothing either if the request names an earlier beginning', () => {
-    const ledger = openExpired();
-    ledger.track([trackRequest('s', { ...RETRACK, trackedAt: 50 })], 10_000);
-    ledger.record([late('rejected')], context());
-    expect(ledger.submissions.get('s')?.status).toBe('tracking');
-  });
-
-  it('and found the submission is as good as a later one', () => {
-    const ledger = openExpired();
-    ledger.track([trackRequest('s', RETRACK)], 10_000);
-    ledger.record([late('finalized')], context());
-    expect(ledger.submissions.get('s')?.status).toBe('finalized');
-  });
 });
 
 describe('the schema', () => {

@@ -339,14 +339,6 @@ describe('metadata', () => {
   });
 });
 
-it('a lookup returns submissions in the order of the request, and ids that are not tracked', () => {
-  const ledger = openLedger();
-  ledger.track(trackRequests(3), 0);
-  const { submissions, notFound, remaining } = ledger.submissions.lookup(['s2', 'never', 's0']);
-  expect(submissions).toEqual([ledger.submissions.get('s2'), ledger.submissions.get('s0')]);
-  expect([notFound, remaining]).toEqual([['never'], []]);
-});
-
 it('a lookup of long responses ends early', () => {
   const ledger = openLedger();
   const requests = trackRequests(1_200).map((request) => ({

@@ -1,11 +1,6 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { context, historyOf, observation } from '../support/ledger/domain.ts';
-import {
-  openLedger,
-  outboxOf,
-  trackRequest,
-  trackRequests,
-} from '../support/ledger/ledger-file.ts';
+import { openLedger, outboxOf, trackRequest } from '../support/ledger/ledger-file.ts';
 
 describe('tracking', () => {
   it('stores the request unchanged, and begins a history', () => {
@@ -77,18 +72,6 @@ describe('tracking', () => {
     expect(historyOf(ledger, 's')).toHaveLength(2);
   });
 
-  it('ids are compared exactly', () => {
-    const ledger = openLedger();
-    const ids = ['a', 'A', 'a/b?c#d%20', "a'; DROP TABLE submissions; --", '~'.repeat(128)];
-    ledger.track(
-      ids.map((id) => trackRequest(id)),
-      0,
-    );
-    expect(ids.map((id) => ledger.submissions.get(id)?.submissionId)).toEqual(ids);
-    expect(ledger.submissions.get('b')).toBeUndefined();
-    expect(historyOf(ledger, 'b')).toEqual([]);
-  });
-
   it('several requests in one transaction are accepted or refused one by one, in order', () => {
     const ledger = openLedger();
     ledger.upstream('other');
@@ -116,45 +99,6 @@ describe('tracking', () => {
       .submissions.map(({ submissionId }) => submissionId);
     expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
   });
-
-  it('a batch with an id that is tracked at another upstream is a conflict, and is rolled back', () => {
-    const ledger = openLedger();
-    ledger.upstream('other');
-    ledger.track([trackRequest('taken', { upstream: 'other' })], 0);
-    const batch = [trackRequest('new'), trackRequest('taken'), trackRequest('newer')];
-    expect(ledger.track(batch, 1)).toEqual({
-      kind: 'conflict',
-      index: 1,
-      submission: ledger.submissions.get('taken'),
-    });
-    expect([ledger.submissions.get('new'), ledger.submissions.get('newer')]).toEqual([
-      undefined,
-      undefined,
-    ]);
-    expect(ledger.search.list({ limit: 10 }).submissions).toHaveLength(1);
-  });
-
-  it('a batch with one id at two upstreams is refused as a whole', () => {
-    const ledger = openLedger();
-    ledger.upstream('other');
-    expect(() =>
-      ledger.track([trackRequest('s'), trackRequest('s', { upstream: 'other' })], 0),
-    ).toThrow(/upstream/);
-    expect(ledger.submissions.get('s')).toBeUndefined();
-  });
-
-  it('an error in the middle of a batch rolls back the whole batch', () => {
-    const ledger = openLedger();
-    const batch = [
-      ...trackRequests(50),
-      trackRequest('odd', { upstream: 'never heard of' }),
-      trackRequest('last'),
-    ];
-    expect(() => ledger.track(batch, 0)).toThrow(/never heard of/);
-    expect(ledger.search.list({ limit: 10 }).submissions).toEqual([]);
-    expect(ledger.submissions.watchedCounts()).toEqual(new Map());
-    expect(ledger.track(trackRequests(50), 0).kind).toBe('tracked');
-  });
 });
 
 describe('cancelling', () => {
@@ -181,18 +125,5 @@ describe('cancelling', () => {
     expect(ledger.cancel(['s'], 20)).toMatchObject([{ status: 'finalized' }]);
     expect(ledger.submissions.get('s')?.watched, 'its recheck is still due').toBe(true);
     expect(ledger.cancel(['t'], 20)).toEqual([undefined]);
-  });
-
-  it('ends several in one commit', () => {
-    const ledger = openLedger();
-    ledger.track([trackRequest('s'), trackRequest('t')], 0);
-    const commits = vi.fn();
-    ledger.events.onAppended(commits);
-    const statuses = ledger
-      .cancel(['s', 'nobody', 't', 's'], 10)
-      .map((submission) => submission?.status);
-    expect(statuses).toEqual(['cancelled', undefined, 'cancelled', 'cancelled']);
-    expect(commits).toHaveBeenCalledOnce();
-    expect(outboxOf(ledger.file)).toHaveLength(2);
   });
 });

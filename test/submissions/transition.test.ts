@@ -197,17 +197,6 @@ describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp
   });
 });
 
-it('the tables cover every status', () => {
-  for (const table of [
-    WITHIN_GRACE,
-    CONFIRMED_FOR_GRACE,
-    AT_DEADLINE,
-    CONFIRMED_AT_DEADLINE,
-    BEFORE_FAILURE_LIMIT,
-  ])
-    expect(Object.keys(table).sort()).toEqual([...STATUSES].sort());
-});
-
 describe('past the deadline, without a response about this id', () => {
   const late = 10 * FAILURE_LIMIT;
   const failsAt = (before: Submission, name: (typeof INPUTS)[number], at: number) => {
@@ -318,17 +307,6 @@ describe('after finality', () => {
   const recheck = context({ recheck: true });
   const settled = of('finalized', { watched: true });
 
-  it('a submission stays watched exactly if a recheck is due', () => {
-    for (const isRechecked of [true, false]) {
-      const result = transition(
-        of('pending'),
-        observation('finalized', 10),
-        context({ recheck: isRechecked }),
-      );
-      expect(result.watched).toBe(isRechecked);
-    }
-  });
-
   it('an unchanged response reports nothing and ends the rechecks', () => {
     const result = transition(settled, observation('finalized', 10), recheck);
     expect(result).toMatchObject({ change: null, watched: false });
@@ -356,27 +334,6 @@ describe('after finality', () => {
     );
     expect(cell(result)).toBe('corrected');
     expect(result).toMatchObject({ change: { envelope }, watched: false });
-  });
-
-  it('Finalized → Error is reported as a correction; the submission stays finalized', () => {
-    const result = transition(settled, observation('error', 10), recheck);
-    expect(cell(result)).toBe('corrected');
-    expect(result.change).toMatchObject({
-      status: 'finalized',
-      upstreamState: 'Error',
-      error: 'TIMEOUT',
-    });
-    const again = transition(applied(settled, result, 10), observation('error', 20), recheck);
-    expect(cell(again)).toBe('·');
-  });
-
-  it('the recheck is not repeated forever', () => {
-    expect(transition(settled, observation('not_found_500', DEADLINE), recheck)).toMatchObject({
-      watched: false,
-    });
-    expect(transition(settled, observation('not_found', 10), recheck)).toMatchObject({
-      watched: false,
-    });
   });
 
   it.each(['unavailable', 'throttled', 'unauthorized', 'not_found_500'] as const)(

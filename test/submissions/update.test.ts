@@ -72,13 +72,6 @@ describe('an update', () => {
     expect(historyOf(ledger, 's')).toHaveLength(1);
   });
 
-  it('of an id that was never tracked, or with a deadline in the past, changes nothing', () => {
-    const ledger = openTracked();
-    expect(ledger.update('t', { metadata: null }, 300)).toBeUndefined();
-    expect(ledger.update('s', { deadlineAt: 300, metadata: null }, 300)).toEqual({ kind: 'late' });
-    expect(historyOf(ledger, 's')).toHaveLength(1);
-  });
-
   it('of a submission that has ended changes metadata and callback only', () => {
     const ledger = openTracked();
     ledger.record([observation('finalized', 200, 's')], context());
@@ -94,16 +87,6 @@ describe('an update', () => {
     const prune = { after: { endedAt: 0, id: 0 }, before: { endedAt: 1e12, id: 0 }, limit: 10 };
     ledger.track([trackRequest('newer')], 400);
     expect(ledger.pruning.submissions(prune)).toMatchObject({ deleted: 1 });
-  });
-
-  it('applies to time limits: a later deadline keeps the submission open, an earlier one ends it', () => {
-    const ledger = openTracked();
-    ledger.update('s', { deadlineAt: 90_000 }, 300);
-    ledger.record([observation('pending', 50_000, 's')], context());
-    expect(ledger.submissions.get('s')?.status).toBe('pending');
-    ledger.update('s', { deadlineAt: 60_000 }, 50_000);
-    ledger.record([observation('pending', 61_000, 's')], context());
-    expect(ledger.submissions.get('s')?.status).toBe('expired');
   });
 
   it('of the deadline counts only later outages for it, and earlier ones still for the other limits', () => {
@@ -197,12 +180,5 @@ describe('a new callback URL', () => {
     expect(deliveriesOf(ledger)).toEqual([['callback:https://old.example', 'discarded']]);
     ledger.record([observation('pending', 400, 's')], context());
     expect(deliveriesOf(ledger)).toHaveLength(1);
-  });
-
-  it('on the same server keeps the destination', () => {
-    const ledger = openFailing();
-    ledger.update('s', { callbackUrl: 'https://old.example/other' }, 300);
-    expect(deliveriesOf(ledger)).toEqual([['callback:https://old.example', 'waiting']]);
-    expect(historyOf(ledger, 's')).toHaveLength(3);
   });
 });

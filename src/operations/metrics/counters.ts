@@ -5,7 +5,7 @@ import {
   type AuthenticationFailure,
 } from '../../access/refused-sign-ins.ts';
 import type { DeadReason } from '../../notifications/delivery.ts';
-import type { Finality } from '../../polling/finality.ts';
+import type { Finality } from '../../polling/listeners.ts';
 import type { Observation } from '../../submissions/classify.ts';
 import { FINAL_STATUSES, type Status } from '../../submissions/submission.ts';
 import type { ShedReason } from '../../submissions/tracking-queue.ts';

@@ -40,22 +40,6 @@ it('shows a paragraph per upstream', async () => {
   expect(second).toMatch(/^other\n/);
 });
 
-it('draws the rising curve with the polls at their positions on its axis', async () => {
-  const { stdout } = await run(await open());
-  const [first = ''] = stdout.split('\n\n\n');
-  const rows = first.split('\n').flatMap((line) => /│(.*)$/.exec(line)?.[1] ?? []);
-  expect(rows).toHaveLength(6);
-  const begins = rows.map((row) => row.search(/[▁-█]/));
-  expect(begins).toEqual(begins.toSorted((a, b) => b - a));
-  const axis = /└(.*)$/m.exec(first)?.[1] ?? '';
-  const shown = [...axis].flatMap((mark, column) =>
-    mark === '▲' ? [(column / axis.length) * 60] : [],
-  );
-  expect(shown).toHaveLength(2);
-  expect(shown[0]).toBeCloseTo(42, -1);
-  expect(shown[1]).toBeGreaterThan(57);
-});
-
 it('shows the next poll and its reason', async () => {
   const server = await open();
   const pacing = JSON.parse((await call(server, '/v1/pacing')).text);
