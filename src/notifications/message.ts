@@ -49,7 +49,7 @@ const LINE_BREAK = ' ↵ ';
  * Formats external text as one well-formed line of at most `maxChars`. Line breaks are replaced by
  * ↵; other control characters and bidirectional controls are escaped.
  */
-export function toSingleLine(text: string, maxChars = DEFAULT_MAX_CHARS): string {
+function toSingleLine(text: string, maxChars = DEFAULT_MAX_CHARS): string {
   const lines = text.slice(0, 2 * maxChars).split(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/);
   const line = lines
     .map((each) => each.replaceAll('\t', ' ').trim())
@@ -99,7 +99,7 @@ export function submissionPath(submissionId: string): string {
   return `#/submissions/${encoded(submissionId)}`;
 }
 
-export const OVERVIEW_PATH = '#/';
+const OVERVIEW_PATH = '#/';
 
 /**
  * Joins a path of the dashboard to `server.public_url`. The result contains no character that ends

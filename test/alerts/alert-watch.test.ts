@@ -193,20 +193,6 @@ describe('reported alerts', () => {
     expect(messages().filter((type) => type === 'alert.resolved')).toHaveLength(2);
   });
 
-  it('failures count for the length of their window', async () => {
-    const { clock, ledger, messages } = openWatch();
-    ledger.track(
-      trackRequests(3).map((request) => ({ ...request, ...farFrom(clock.now()) })),
-      clock.now(),
-    );
-    for (const id of ['s0', 's1', 's2'])
-      ledger.record([observation('error', clock.now(), id)], context());
-    await clock.advance(60_000);
-    expect(messages()).toEqual(['alert.raised']);
-    await clock.advance(600_000);
-    expect(messages()).toEqual(['alert.raised', 'alert.resolved']);
-  });
-
   it('continues after a failed check', async () => {
     const { clock, ledger, messages } = openWatch();
     const { facts } = ledger.alerts;

@@ -88,12 +88,9 @@ describe('alerts', () => {
   it.each([
     ['GET', '/v1/alerts/4711', 404],
     ['POST', '/v1/alerts/4711/acknowledge', 404],
-    ['DELETE', '/v1/alerts/4711/acknowledge', 404],
     ['POST', '/v1/alerts/first/acknowledge', 400],
-    ['GET', '/v1/alerts/0', 400],
     ['GET', '/v1/alerts?state=open', 400],
     ['DELETE', '/v1/mutes/4711', 404],
-    ['DELETE', '/v1/mutes/first', 400],
   ])('%s %s is %i', async (method, path, status) => {
     const response = await admin(method, path);
     expect([response.status, problemOf(response).status]).toEqual([status, status]);
@@ -144,8 +141,6 @@ describe('mutes', () => {
     ['an end in the past', { until: inHours(-1) }, '/until', 'must be in the future'],
     ['an end before the start', { from: inHours(3), until: inHours(2) }, '/until', 'must be after'],
     ['an end in two years', { until: inHours(2 * 366 * 24) }, '/until', 'within 366 days'],
-    ['a duration as the end', { until: '2h' }, '/until', 'must be a time'],
-    ['a time without a zone', { until: '2999-01-02T03:04:05' }, '/until', 'must be a time'],
     ['an unknown rule', { rule: 'upstream', until: inHours(1) }, '/rule', 'must be'],
     [
       'a subject without a rule',
@@ -153,15 +148,7 @@ describe('mutes', () => {
       '/subject',
       'requires a rule',
     ],
-    [
-      'an empty subject',
-      { rule: 'stuck', subject: '', until: inHours(1) },
-      '/subject',
-      'must not be empty',
-    ],
     ['a reason of two lines', { until: inHours(1), reason: 'a\nb' }, '/reason', 'single line'],
-    ['a long reason', { until: inHours(1), reason: 'x'.repeat(201) }, '/reason', 'at most 200'],
-    ['an unknown field', { until: inHours(1), for: '2h' }, '/', 'there is no field'],
   ])('with %s are refused', async (_name, body, pointer, detail) => {
     const response = await admin('POST', '/v1/mutes', body);
     expect(response.status).toBe(400);

@@ -70,7 +70,6 @@ describe('the heartbeat', () => {
 
   it.each<[PostResult, string]>([
     [{ ...ACCEPTED, httpStatus: 404 }, 'failed: responded with 404'],
-    [{ ...ACCEPTED, httpStatus: 302 }, 'failed: responded with a redirect, which is not followed'],
     [
       { kind: 'no_response', error: 'the connection was refused' },
       'failed: the connection was refused',

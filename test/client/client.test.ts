@@ -84,7 +84,7 @@ it('lists all, counts and looks up submissions by conditions', async () => {
   expect(await client().lookup([])).toEqual({ submissions: [], not_found: [] });
 });
 
-it.each(['a/b', '../livez', 'a?b=c#d', '100%', 'a+b&c', '%2e%2e', 'a;b', '"\'<>`{|}\\^~'])(
+it.each(['../livez', 'a?b=c#d', '%2e%2e', '"\'<>`{|}\\^~'])(
   'tracks, gets, awaits and cancels the id %s unchanged',
   async (id) => {
     await client().track([id], { upstream: 'other' });
@@ -157,9 +157,7 @@ describe('throws a ConnectionError', () => {
       (_, response) =>
         response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>'),
     ],
-    ['nothing', (_, response) => response.end()],
     ['half of a document', (_, response) => response.end('{"submissions":')],
-    ['a text in JSON', (_, response) => response.end('"ok"')],
     ['null', (_, response) => response.end('null')],
     ['a cut connection', (_, response) => response.destroy()],
     ['a redirect', (_, response) => response.writeHead(302, { location: app.url }).end()],

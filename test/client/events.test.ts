@@ -54,20 +54,6 @@ it('yields the events of a submission', async () => {
   });
 });
 
-it('yields only events of submissions with matching metadata', async () => {
-  for (const [id, team] of [
-    ['other', 'other'],
-    ['mine', 'bill&ing'],
-  ] as const) {
-    await client().track([id], { upstream: 'other', metadata: { team, n: 5 } });
-    await client().cancel(id);
-  }
-  const events = client().events({ after: 0, metadata: { team: 'bill&ing', n: 5 } });
-  expect(await take(events, 1)).toMatchObject([
-    { data: { submission: { submission_id: 'mine' } } },
-  ]);
-});
-
 it('begins with events after the connection', async () => {
   await client().track(['before'], { upstream: 'other' });
   await client().cancel('before');
@@ -157,7 +143,6 @@ describe('throws an ApiError without a retry', () => {
     ['for a key that is not accepted', 401, 'nobody', {}],
     ['for an unknown type', 400, API_KEY, { types: ['submission.done'] }],
     ['for a position of another ledger', 400, API_KEY, { after: 999_999 }],
-    ['for an invalid id', 400, API_KEY, { submissionId: 'a b' }],
   ])('%s', async (_, status, apiKey, options) => {
     const retries: unknown[] = [];
     const onRetry = (retry: unknown) => void retries.push(retry);
@@ -177,12 +162,6 @@ describe('retries', () => {
       503,
       'application/problem+json',
       '{"title":"Not possible","detail":"now"}',
-    ],
-    [
-      'if the rate limit is exceeded',
-      429,
-      'application/problem+json',
-      '{"title":"Too many","detail":"requests"}',
     ],
     ['if another program responds', 200, 'text/html', '<h1>Welcome</h1>'],
     ['if the stream breaks off within an event', 200, 'text/event-stream', EVENT.slice(0, 20)],

@@ -153,16 +153,11 @@ describe('as CSV', () => {
 describe('refuses', () => {
   it.each([
     ['?from=yesterday', 'from', /must be a day like 2026-01-31/],
-    ['?from=2026-02-30', 'from', /must be a day like 2026-01-31/],
     ['?from=2026-01-02&to=2026-01-01', 'to', /must not be before from/],
     ['?from=2024-01-01&to=2026-01-01', 'from', /at most 400 days before to/],
     ['?from=2025-01-01&to=2025-06-01&group_by=metadata', 'from', /at most 92 days/],
     ['?from=2026-01-01&to=2026-02-01&interval=hour', 'from', /at most 8 days/],
     ['?interval=hour&group_by=metadata', 'interval', /hours cannot be grouped by metadata/],
-    ['?interval=week', 'interval', /hour|day|total/],
-    ['?group_by=team', 'group_by', /none|upstream/],
-    ['?format=xml', 'format', /json|csv/],
-    ['?upstream=a&upstream=b', 'upstream', /must be given once/],
     ['?until=2026-01-01', '', /no parameter/],
   ])('%s', async (query, pointer, detail) => {
     const problem = problemOf(await call(app.url, `/v1/reports${query}`));

@@ -54,11 +54,11 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
   },
   DawatchUpstreamRefusesKey: {
     fires: [is(`${STATE}"unauthorized"}`, 1)],
-    isQuiet: [is(`${STATE}"unauthorized"}`, 0), is(`${STATE}"down"}`, 1)],
+    isQuiet: [is(`${STATE}"unauthorized"}`, 0)],
   },
   DawatchUpstreamDown: {
     fires: [is(`${STATE}"down"}`, 1)],
-    isQuiet: [is(`${STATE}"down"}`, 0), is(`${STATE}"unauthorized"}`, 1)],
+    isQuiet: [is(`${STATE}"down"}`, 0)],
   },
   DawatchSubmissionsOpenTooLong: {
     fires: [is('dawatch_oldest_open_submission_age_seconds', 3_700)],
@@ -78,7 +78,6 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     isQuiet: [
       grew(`${ENDED}"failed"}`, 8),
       grew(`${ENDED}"finalized"}`, 1_000),
-      grew(`${ENDED}"cancelled"}`, 1_000),
       is(`${ENDED}"failed"}`, 1_000),
       { [`${ENDED}"failed"}`]: '100+0x110 0+0x70' },
     ],
@@ -93,11 +92,6 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
       burn({ '1h': 15, '5m': 1 }),
       burn({ '1h': 1, '5m': 15 }),
       burn({ '6h': 7, '30m': 1 }),
-      burn({ '3d': 20, '6h': 5 }),
-      {
-        ...burn({ '1h': 15 }),
-        'dawatch_objective_burn_rate{upstream="other",window="5m"}': '15+0x180',
-      },
     ],
   },
   DawatchErrorBudgetBurns: {
@@ -152,7 +146,6 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     fires: [{ [`${HTTP}route="/v1/submissions",status="503"}`]: '0+10x180' }],
     isQuiet: [
       { [`${HTTP}route="/v1/submissions",status="503"}`]: '0+5x180' },
-      { [`${HTTP}route="/v1/submissions",status="404"}`]: '0+600x180' },
       { [`${HTTP}route="/v1/get_submission_info",status="502"}`]: '0+600x180' },
     ],
   },

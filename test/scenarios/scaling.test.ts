@@ -6,7 +6,6 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
 import { loadConfig } from '../../src/operations/config/load.ts';
 import { EVENTS_QUEUE } from '../../src/redis/events-queue.ts';
-import { SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
 import { POLLS_QUEUE } from '../../src/redis/messages.ts';
 import { startWorker } from '../../src/redis/worker.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
@@ -15,7 +14,6 @@ import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
-import { recordEvents } from '../support/redis/producer.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 
 const PASSWORD = 'redis-S3cret';
@@ -134,35 +132,6 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     await final(app.url, ids);
   });
 
-  it('accepts submissions from one queue, with UUIDs in any case, and publishes their events in another', async () => {
-    const { redis, open, submit } = await openWorld();
-    await open();
-    const events = recordEvents(redis);
-    const queue = openQueue(redis, SUBMISSIONS_QUEUE);
-    const [id = ''] = submit(1);
-    const job = await queue.add('track', {
-      submission_id: id.toUpperCase(),
-      metadata: { order: 4711 },
-    });
-    await vi.waitFor(async () => {
-      const found = await queue.getJob(job.id ?? '');
-      expect(found?.returnvalue).toMatchObject({ accepted: 1, already_tracked: 0 });
-    }, 10_000);
-    await vi.waitUntil(() => events.size > 0, 10_000);
-    const [[body = '']] = [...events.values()].map((bodies) => [...bodies]) as [string[]];
-    expect(JSON.parse(body)).toMatchObject({
-      type: 'submission.finalized',
-      data: { submission: { submission_id: id, status: 'finalized', metadata: { order: 4711 } } },
-    });
-    expect(
-      (await queue.add('track', { submission_id: 'a', upstream: 'nowhere' })).id,
-    ).toBeDefined();
-    await vi.waitFor(
-      async () => expect((await queue.getFailed())[0]?.failedReason).toMatch(/nowhere/),
-      10_000,
-    );
-  });
-
   it('is degraded while Redis is unreachable, still tracks, and recovers afterwards', async () => {
     const { redis, open, submit, logged } = await openWorld();
     await redis.kill();
@@ -183,22 +152,6 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     expect(logged.join()).toContain('redis.disconnected');
     expect(logged.join()).toContain('redis.connected');
     expect(logged.join()).not.toContain(PASSWORD);
-  });
-
-  it('continues after a restart, with and without Redis', async () => {
-    const { redis, open, submit } = await openWorld({ sandbox: { speed: 20 } });
-    const first = await open();
-    const ids = submit(20);
-    await post(first.url, { submission_ids: ids });
-    await first.close();
-    const second = await open();
-    await final(second.url, ids.slice(0, 10));
-    await second.close();
-    await redis.kill();
-    const third = await open();
-    // The server was stopped regularly, so that no worker can still poll once the previous leases
-    // have expired.
-    await final(third.url, ids);
   });
 
   it('closes while Redis is suspended', async () => {
