@@ -56,17 +56,6 @@ export function hasSubmission(file: string, id: string): boolean {
   );
 }
 
-/** Returns the ids of all events, oldest first. */
-export const eventIds = (file: string) =>
-  values<string>(file, 'SELECT id FROM outbox ORDER BY seq');
-
-/** Returns the ids of the events that wait for a delivery. */
-export const waitingEvents = (file: string) =>
-  values<string>(
-    file,
-    "SELECT DISTINCT o.id FROM deliveries d JOIN outbox o ON o.seq = d.event WHERE d.state NOT IN ('delivered', 'discarded')",
-  );
-
 /** Returns the ids of the submissions about which an event reports that they are final. */
 export const finalizedIds = (file: string) =>
   values<string>(
@@ -74,6 +63,6 @@ export const finalizedIds = (file: string) =>
     "SELECT s.submission_id FROM outbox o JOIN submissions s ON s.id = o.submission WHERE o.type = 'submission.finalized'",
   );
 
-/** Returns the generation in a ledger, or in the file that names its primary. */
+/** Returns the generation in a ledger, or in a claim of the primary. */
 export const generationOf = (file: string) =>
   values<number>(file, "SELECT value ->> 'generation' FROM meta WHERE key = 'primary'")[0];

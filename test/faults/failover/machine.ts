@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import {
   copyFileSync,
   cpSync,
@@ -5,83 +6,79 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  rmSync,
+  writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { ExitCode } from '../../../src/cli/exit.ts';
 import { MAIN, NODE_FLAGS } from '../../support/processes/child-process.ts';
-import { prepareServer, sleep } from '../../support/processes/killable-server.ts';
-import { redisForTest } from '../../support/redis/redis-server.ts';
+import { prepareServer } from '../../support/processes/killable-server.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { generationOf } from './ledgers.ts';
-import { replicaOf, run } from './litestream.ts';
 
-export type Machine = Awaited<ReturnType<typeof prepareMachine>>;
+/** The program of Litestream 0.3.13, which an npm package contains. */
+const LITESTREAM = join(
+  import.meta.dirname,
+  `../../../node_modules/@flydotio/litestream-${process.platform}-${process.arch}/litestream`,
+);
+
+/** For `skipIf`: there is no program for this platform. CI skips nothing. */
+export const isLitestreamMissing = process.env.CI === undefined && !existsSync(LITESTREAM);
 
 /**
- * A host with its own disk and Redis, which runs the server and Litestream as docs/failover.md
- * describes for plain hosts.
+ * A host with its own disk, which runs the server and Litestream as docs/failover.md describes for
+ * plain hosts, with the replica in a folder instead of an object store.
  */
 export async function prepareMachine(replicaFolder: string, settings: Record<string, unknown>) {
   const folder = tempFolder();
   const disk = join(folder, 'disk');
   const ledger = join(disk, 'dawatch.db');
-  const copy = join(folder, 'primary.db');
+  const primary = `${ledger}.primary`;
   mkdirSync(disk);
-  const redis = await redisForTest();
-  const server = await prepareServer(folder, {
-    ...settings,
-    database: ledger,
-    redis: { url: redis.url },
-  });
-  const replica = replicaOf({ folder, ledger, replica: replicaFolder });
-  const checkPrimary = async () => {
-    rmSync(copy, { force: true });
-    expect(await replica.copyPrimary(copy)).toMatchObject({ code: 0 });
-    return run(process.execPath, [
-      ...NODE_FLAGS,
-      MAIN,
-      'check-primary',
-      copy,
-      '--config',
-      join(folder, 'dawatch.yaml'),
-    ]);
+  const server = await prepareServer(folder, { ...settings, database: ledger });
+  const config = join(folder, 'litestream.yml');
+  const dbs = [
+    { path: ledger, replicas: [{ type: 'file', path: replicaFolder }] },
+    { path: primary, replicas: [{ type: 'file', path: join(replicaFolder, 'primary') }] },
+  ];
+  writeFileSync(config, JSON.stringify({ dbs }));
+  const restore = async (...args: string[]) =>
+    expect(
+      await run(LITESTREAM, ['restore', '-config', config, '-if-replica-exists', ...args]),
+    ).toMatchObject({ code: 0 });
+  /** Resolves with a copy of what the replica contains now. */
+  const replicated = async (file = ledger) => {
+    const copy = join(tempFolder(), 'replica.db');
+    await restore('-o', copy, file);
+    return copy;
   };
-  const kill = async () => {
+  const die = async () => {
     const children = childrenOf(server.pid());
     await server.kill();
     for (const child of children) killIfRunning(child);
   };
-  onTestFinished(kill);
+  onTestFinished(die);
   return {
     ...server,
-    redis,
-    /** Resolves once the replica names the server of this generation. */
-    async claimed(generation: number): Promise<void> {
-      for (; ; await sleep(100)) {
-        const file = join(tempFolder(), 'primary.db');
-        expect(await replica.copyPrimary(file)).toMatchObject({ code: 0 });
-        if (existsSync(file) && generationOf(file) === generation) return;
-      }
-    },
-    /** Resolves with a copy of what the replica contains now. */
-    async replicated(): Promise<string> {
-      const file = join(tempFolder(), 'replica.db');
-      expect(await replica.copyLedger(file)).toMatchObject({ code: 0 });
-      return file;
+    replicated: () => replicated(),
+    /** Resolves with a copy of the claim of the primary in the replica. */
+    claimed: () => replicated(primary),
+    /** Resolves with the end of `dawatch check-primary`, which decides whether it may start. */
+    async mayStart() {
+      const yaml = join(folder, 'dawatch.yaml');
+      const claim = await replicated(primary);
+      return run(process.execPath, [...NODE_FLAGS, MAIN, 'check-primary', claim, '--config', yaml]);
     },
     /**
-     * Starts Litestream and the server. Returns a copy of the ledger from before; undefined without
-     * a replica. Throws the output of `dawatch check-primary` if it refuses.
+     * Starts Litestream, and the server through it. Resolves with a copy of the ledger from before;
+     * undefined without a replica.
      */
     async start(): Promise<string | undefined> {
-      expect(await replica.restoreLedger()).toMatchObject({ code: 0 });
-      const { code, output } = await checkPrimary();
-      if (code !== ExitCode.ok) throw new RefusedError(code, output);
+      await restore('-if-db-not-exists', ledger);
+      expect(await this.mayStart()).toMatchObject({ code: ExitCode.ok });
       const before = existsSync(ledger) ? join(tempFolder(), 'before.db') : undefined;
       if (before !== undefined) copyFileSync(ledger, before);
-      server.start({ through: replica.through });
+      const replicate = `exec '${LITESTREAM}' replicate -config '${config}' -exec "$*"`;
+      server.start({ through: ['sh', '-c', replicate, 'sh'] });
       return before;
     },
     /**
@@ -93,27 +90,23 @@ export async function prepareMachine(replicaFolder: string, settings: Record<str
       return server.logged('server.stopped').length > 0 ? 0 : 1;
     },
     /** Ends everything at once. */
-    die: () => Promise.all([kill(), redis.kill()]),
+    die,
     /** Returns a copy of the ledger on the disk. */
     copyOfLedger(): string {
       const copy = tempFolder();
       cpSync(disk, copy, { recursive: true });
       return join(copy, basename(ledger));
     },
-    /** Replaces the disk by an empty one. */
-    wipe(): void {
-      rmSync(disk, { recursive: true });
-      mkdirSync(disk);
-    },
   };
 }
 
-class RefusedError extends Error {
-  readonly code: number;
-  constructor(code: number, output: string) {
-    super(output);
-    this.code = code;
-  }
+/** Resolves with the exit code and all output of a program. */
+function run(program: string, args: readonly string[]): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    execFile(program, args, { env: { PATH: process.env.PATH } }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code ?? -1) : 0, output: stdout + stderr }),
+    );
+  });
 }
 
 /** Returns the processes that any thread of a process started. */

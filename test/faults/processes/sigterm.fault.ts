@@ -3,7 +3,7 @@ import { CRASH_API_KEY, sleep } from '../../support/processes/killable-server.ts
 import { trackOnce } from '../support/requests.ts';
 import { prepareWorld } from '../support/world.ts';
 
-const ROUNDS = 6;
+const ROUNDS = 4;
 const BOUND_S = 2;
 /** An allowance for a busy machine. */
 const SLACK_MS = 2_000;

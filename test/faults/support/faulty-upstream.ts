@@ -1,15 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-
-type Certificate = { key: string; cert: string };
 
 /** The response of the real upstream. */
 export type TrueResponse = { status: number; text: string };
 
-export type Exchange = {
+type Exchange = {
   submissionId: string;
   request: IncomingMessage;
   response: ServerResponse;
@@ -25,12 +22,11 @@ export type ResponseFault = (exchange: Exchange) => unknown;
 export type FaultyUpstream = Awaited<ReturnType<typeof openFaultyUpstream>>;
 
 /** Forwards to a real upstream, but responds falsely about some ids, or about all for a while. */
-export async function openFaultyUpstream(tls?: Certificate) {
+export async function openFaultyUpstream() {
   const about = new Map<string, { fault: ResponseFault; requestCount: number }>();
   const open = new Set<Socket>();
   const upstream = {
     url: '',
-    port: 0,
     /** The real upstream. */
     sandboxUrl: '',
     /** Replaces every response. */
@@ -50,18 +46,13 @@ export async function openFaultyUpstream(tls?: Certificate) {
       about.clear();
       upstream.aboutAll = undefined;
       upstream.atConnection = undefined;
-      if (tls) upstream.showCertificate(tls);
-    },
-    showCertificate(other: Certificate): void {
-      if ('setSecureContext' in http) http.setSecureContext(other);
-      upstream.hangUp();
     },
     /** Closes every connection, so that clients must connect again. */
     hangUp(): void {
       for (const socket of open) socket.destroy();
     },
   };
-  const http = tls ? createTlsServer(tls) : createServer();
+  const http = createServer();
   const server = createTcpServer((socket) => {
     open.add(socket);
     socket.on('error', () => undefined).on('close', () => open.delete(socket));
@@ -97,7 +88,6 @@ export async function openFaultyUpstream(tls?: Certificate) {
     const { status, text } = await trueResponse();
     response.writeHead(status, { 'content-type': 'application/json' }).end(text);
   });
-  http.on('tlsClientError', () => undefined);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(async () => {
@@ -105,7 +95,6 @@ export async function openFaultyUpstream(tls?: Certificate) {
     server.close();
     await once(server, 'close');
   });
-  upstream.port = (server.address() as AddressInfo).port;
-  upstream.url = `${tls ? 'https' : 'http'}://127.0.0.1:${upstream.port}`;
+  upstream.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return upstream;
 }

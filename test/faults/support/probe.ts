@@ -1,18 +1,19 @@
 import { onTestFinished } from 'vitest';
 import { type KillableServer, sleep } from '../../support/processes/killable-server.ts';
 
-const EVERY_MS = 200;
-
 /**
  * Checks continuously whether a server reports that it is alive and ready, and how much memory it
  * uses.
  */
-export function watch(server: KillableServer) {
+export function watch(
+  server: KillableServer,
+  { paths = ['/livez', '/readyz'], everyMs = 200 } = {},
+) {
   const seen = { requestCount: 0, refused: [] as string[], peakMiB: 0, slowestMs: 0 };
   let isOver = false;
   const watching = (async () => {
     while (!isOver) {
-      for (const path of ['/livez', '/readyz']) {
+      for (const path of paths) {
         const from = performance.now();
         const status = await fetch(`${server.url}${path}`).then(
           (response) => response.status,
@@ -23,7 +24,7 @@ export function watch(server: KillableServer) {
         seen.requestCount += 1;
       }
       seen.peakMiB = Math.max(seen.peakMiB, server.residentMiB() ?? 0);
-      await sleep(EVERY_MS);
+      await sleep(everyMs);
     }
   })();
   const end = async () => {

@@ -4,6 +4,8 @@ import { sleep } from '../../support/processes/killable-server.ts';
 import { openProducer } from '../../support/redis/producer.ts';
 import { prepareWorld } from './world.ts';
 
+export type RedisWorld = Awaited<ReturnType<typeof prepareRedisWorld>>;
+
 const BATCH = 20;
 const PAUSE_MS = 400;
 
@@ -29,7 +31,6 @@ export async function prepareRedisWorld(
   };
   return {
     ...world,
-    enqueue,
     /** Keeps polls, intake jobs and HTTP requests in flight from before a fault until after it. */
     async through(fault: () => Promise<void>): Promise<void> {
       let isOver = false;

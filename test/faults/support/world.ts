@@ -28,11 +28,6 @@ type WorldOptions = {
   redisUrl?: string;
   /** Further settings of the section `redis`. */
   redis?: Record<string, unknown>;
-  /** Settings of the section `redis` that differ at the workers. */
-  workerRedis?: Record<string, unknown>;
-  /** `redis.secret` of the server and its workers; `workerSecret` replaces that of the workers. */
-  redisSecret?: string;
-  workerSecret?: string;
   workers?: number;
   /** The folder of the ledger; a new one by default. */
   folder?: string;
@@ -58,17 +53,12 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   });
   onTestFinished(() => sandbox.close());
   const receiver = await openEventReceiver(options.receiver);
-  const redisOf = (secret: string | undefined) => ({
-    url: redisUrl,
-    ...options.redis,
-    ...(secret !== undefined && { secret }),
-  });
   const common = {
     upstreams: {
       default: { url: options.upstreamUrl ?? sandbox.url, ...UPSTREAM, ...options.upstream },
       ...options.upstreams,
     },
-    ...(redisUrl && { redis: redisOf(options.redisSecret) }),
+    ...(redisUrl && { redis: { url: redisUrl, ...options.redis } }),
   };
   const server = await prepareServer(folder, {
     ...common,
@@ -80,9 +70,6 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   const workers = Array.from({ length: workerCount }, (_, index) =>
     prepareWorker(folder, `worker-${index}`, {
       ...common,
-      ...(redisUrl && {
-        redis: { ...redisOf(options.workerSecret ?? options.redisSecret), ...options.workerRedis },
-      }),
       log: { level: 'info' },
     }),
   );

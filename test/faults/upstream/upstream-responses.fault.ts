@@ -3,8 +3,7 @@ import { isFinal } from '../../../src/client/index.ts';
 import { openFaultyUpstream } from '../support/faulty-upstream.ts';
 import { dataByIdOf } from '../support/stored-data.ts';
 import { prepareWorld } from '../support/world.ts';
-import { DIGITS, INVALID_RESPONSES, UNUSUAL_RESPONSES } from './content-faults.ts';
-import { BROKEN_WAYS } from './transport-faults.ts';
+import { DIGITS, INVALID_RESPONSES, UNUSUAL_RESPONSES } from './false-responses.ts';
 
 const IDS_PER_FAULT = 2;
 const HONEST = 200;
@@ -20,7 +19,7 @@ test('an upstream that misreports many ids in every way loses none of them, and 
   const world = await prepareWorld('upstream responses', { upstreamUrl: upstream.url });
   upstream.sandboxUrl = world.sandbox.url;
   await world.start();
-  const faults = { ...INVALID_RESPONSES, ...BROKEN_WAYS, ...UNUSUAL_RESPONSES };
+  const faults = { ...INVALID_RESPONSES, ...UNUSUAL_RESPONSES };
   const faultFor = new Map<string, string>();
   for (const [name, fault] of Object.entries(faults)) {
     const ids = world.submit(IDS_PER_FAULT);
@@ -49,7 +48,7 @@ test('an upstream that misreports many ids in every way loses none of them, and 
   console.log(
     `${known.length} ids were final after ${Math.round(performance.now() - startedAt)} ms`,
   );
-  const invalidResponses = [...idsOf(INVALID_RESPONSES), ...idsOf(BROKEN_WAYS)];
+  const invalidResponses = idsOf(INVALID_RESPONSES);
   await vi.waitFor(
     () => expect(invalidResponses.filter((id) => upstream.requestCount(id) < 2)).toEqual([]),
     {

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 
 const USERS = ['server', 'worker', 'producer', 'consumer'] as const;
-export type User = (typeof USERS)[number];
+type User = (typeof USERS)[number];
 
 /** Returns the rules of a user as docs/queues.md documents them. */
-export function documentedRules(user: User): string[] {
+function documentedRules(user: User): string[] {
   const line = new RegExp(`^ACL SETUSER dawatch-${user} (.+)$`, 'm').exec(
     readFileSync('docs/queues.md', 'utf8'),
   )?.[1];

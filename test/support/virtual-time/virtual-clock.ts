@@ -61,7 +61,7 @@ export function createVirtualClock(startMs: number, settle = settlePromises): Vi
 }
 
 /** Resolves after all promises that can be resolved. */
-export function settlePromises(): Promise<void> {
+function settlePromises(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
