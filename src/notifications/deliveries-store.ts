@@ -258,14 +258,15 @@ export class Deliveries {
   }
 
   /**
-   * Makes deliveries due that wait longer than any delivery does: a clock that was ahead wrote
-   * their times.
+   * Makes deliveries due whose times were written by a clock that was ahead: those without an
+   * attempt, which do not wait, and those that wait longer than any delivery does.
    */
   correctTimes(now: number, maxWaitMs: number): void {
     this.#db.transaction(
       () =>
         this.#db.run`
-        UPDATE deliveries SET next_at = ${now} WHERE state = 'waiting' AND next_at > ${now + maxWaitMs}`,
+        UPDATE deliveries SET next_at = ${now} WHERE state = 'waiting'
+          AND next_at > iif(attempts = 0, ${now}, ${now + maxWaitMs})`,
     );
   }
 
