@@ -1,6 +1,5 @@
 import type { Model } from './model.ts';
 import type { SandboxOptions } from './options.ts';
-import type { FaultContext } from './routes/fault-responses.ts';
 import type { Faults } from './routes/faults.ts';
 import type { RateLimit } from './routes/rate-limit.ts';
 import type { Users } from './users.ts';
@@ -21,5 +20,6 @@ export type SandboxContext = {
   now: () => number;
   /** Waits for the duration set by the latency options. */
   delay: () => Promise<void>;
-  faultContext: () => FaultContext;
+  /** Where the fault `redirect` leads. */
+  redirectTo: () => string;
 };

@@ -32,10 +32,6 @@ export const sandboxOptionFields = z.object({
     .min(0)
     .default(0)
     .describe('Strictly serial senders (count); 0 = everything is sent in parallel.'),
-  senderChoice: z
-    .enum(['in_turn', 'random'])
-    .default('in_turn')
-    .describe('Selection of the serial sender of a submission: in turn or random.'),
   timeoutS: z
     .number()
     .positive()
@@ -75,10 +71,6 @@ export const sandboxOptionFields = z.object({
     .positive()
     .default(60)
     .describe('Seconds of the sliding rate-limit window.'),
-  retryAfterForm: z
-    .enum(['seconds', 'date', 'none'])
-    .default('seconds')
-    .describe('Form of Retry-After in a 429 response: whole seconds, an HTTP date, or none.'),
 
   wrapped: z
     .boolean()
@@ -94,10 +86,6 @@ export const sandboxOptionFields = z.object({
     .describe(
       'query = name and email are required and must match; ignored = returns the user of the bearer token.',
     ),
-  versionedUserPaths: z
-    .boolean()
-    .default(true)
-    .describe('true = the user paths are also served under /v1.'),
   users: z.int().min(1).default(25).describe('Number of users.'),
 
   zone: z.boolean().default(true).describe('true = timestamps end in Z.'),

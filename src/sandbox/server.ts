@@ -56,7 +56,7 @@ export async function startSandbox({
     faults: createFaults(),
     now,
     delay: createLatency(options, closing.signal),
-    faultContext: () => ({ nowMs: now(), retryAfterForm: options.retryAfterForm, redirectTo }),
+    redirectTo: () => redirectTo,
   };
 
   const app = buildApp(context);

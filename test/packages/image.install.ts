@@ -11,7 +11,6 @@ import { removedAfterTests } from './support/folders.ts';
 import { installEnv } from './support/pack.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const DOCKERFILE = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
 const IMAGE = 'localhost/dawatch';
 const BASE = 'docker.io/library/node:24-bookworm-slim';
 /** Of the layers that the Dockerfile adds to its base image. */
@@ -88,32 +87,17 @@ describe.skipIf(SKIPPED)('the image', () => {
     expect(bytes).toBeLessThan(MAX_BYTES);
   });
 
-  it('runs the command and the demo', async () => {
+  it('runs the command', async () => {
     expect(await run('dawatch', '--version')).toBe(pkg.version);
-    expect(await run('dawatch', 'demo', '--submissions', '5')).toContain('5, all finalized');
-  });
-
-  it('refuses to serve without a credential', async () => {
-    const options = [
-      '--rm',
-      '--read-only',
-      '--network',
-      'none',
-      '--env',
-      'DAWATCH_UPSTREAM_URL=http://upstream',
-    ];
-    const { code, stderr } = await containers.podman('run', ...options, IMAGE);
-    expect([code, stderr]).toEqual([
-      2,
-      expect.stringContaining('without a credential: set DAWATCH_API_KEY'),
-    ]);
   });
 
   describe('with docker-compose.yml and the profile sandbox', () => {
     const ports = { PUBLISHED_PORT: '', SANDBOX_PORT: '' };
     const start = async (name: string) => {
-      const { services } = readCompose(ports);
-      await containers.succeed(...runArgs('test', name, services[name] as Service, IMAGE));
+      const service = readCompose(ports).services[name] as Service;
+      // The sandbox needs a minute otherwise.
+      if (name === 'sandbox') service.command?.push('--speed', '20');
+      await containers.succeed(...runArgs('test', name, service, IMAGE));
     };
     const isHealthy = (name: string) =>
       vi.waitFor(
@@ -199,10 +183,6 @@ describe.skipIf(SKIPPED)('the image', () => {
 
 describe('the image for arm64', () => {
   const folder = removedAfterTests();
-
-  it('is built by the same steps', () => {
-    expect(DOCKERFILE).not.toMatch(/amd64|x64|x86|arm|aarch|TARGETARCH/i);
-  });
 
   it('has the native modules of its platform', () => {
     for (const file of ['package.json', 'package-lock.json', '.npmrc'])

@@ -48,15 +48,6 @@ describe('one user', () => {
     });
   });
 
-  test('must be identified by name and email if the deployment requires both', async () => {
-    const sandbox = await openSandbox();
-    const response = await sandbox.get('/users/get_user?name=User%202', USER);
-    expect([response.status, response.headers.get('content-type')]).toEqual([
-      400,
-      expect.stringContaining('text/plain'),
-    ]);
-  });
-
   test('is unknown if name and email do not belong together: 404 in plain text, or 500', async () => {
     const path = '/users/get_user?name=User%201&email=user2%40example.com';
     const older = await (await openSandbox({ unknownStatus: 404 })).get(path, USER);
@@ -78,12 +69,6 @@ describe('one user', () => {
       expect([response.status, await response.text()]).toEqual([401, 'Unauthorized']);
     },
   );
-
-  test('is not served under /v1 if disabled', async () => {
-    const sandbox = await openSandbox({ versionedUserPaths: false });
-    expect((await sandbox.get(`/v1/user/get_user?${SECOND}`, USER)).status).toBe(404);
-    expect((await sandbox.get('/v1/admin/get_all_users?limit=1', ADMIN)).status).toBe(404);
-  });
 
   test('has more fields if the deployment has them', async () => {
     const sandbox = await openSandbox({ extraFields: true });
@@ -114,17 +99,6 @@ describe('the listing', () => {
     expect([response.status, await response.json()]).toEqual([
       200,
       { data: { Err: expect.any(String) } },
-    ]);
-  });
-
-  test('does not limit the requested number, and ends with the last user', async () => {
-    const sandbox = await openSandbox({ users: 1200 });
-    const count = async (limit: string) => {
-      const response = await sandbox.get(`/v1/admin/get_all_users?limit=${limit}`, ADMIN);
-      return ((await response.json()) as unknown[]).length;
-    };
-    expect([await count('0'), await count('1100'), await count('99999999')]).toEqual([
-      0, 1100, 1200,
     ]);
   });
 

@@ -1,6 +1,5 @@
 import type { UpstreamClock } from '../clock.ts';
 import type { SandboxOptions } from '../options.ts';
-import { createRandomStream } from './random-stream.ts';
 
 /**
  * Senders bring submissions to the chain. `begin` is called once per accepted submission with the
@@ -48,7 +47,6 @@ function serialSenders<T>(
 ): Senders<T> {
   const restMs = clock.seconds(options.senderRestS);
   const skipMs = clock.seconds(options.senderSkipS);
-  const chance = createRandomStream('senders', options.seed);
   const holders = new Map<T, Sender<T>>();
   const senders = Array.from(
     { length: options.senders },
@@ -58,9 +56,7 @@ function serialSenders<T>(
 
   function addressee(): Sender<T> | undefined {
     turn = (turn + 1) % senders.length;
-    return senders[
-      options.senderChoice === 'in_turn' ? turn : Math.floor(chance.uniform() * senders.length)
-    ];
+    return senders[turn];
   }
 
   function skip(sender: Sender<T>, atMs: number): void {

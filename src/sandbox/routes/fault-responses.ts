@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
-import type { SandboxOptions } from '../options.ts';
 import { retryAfterOf } from './rate-limit.ts';
 
 const DRIP_EVERY_MS = 200;
@@ -14,17 +13,10 @@ const BODY = JSON.stringify({
 const HALF = BODY.slice(0, BODY.length / 2);
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
-/** Parameters of fault responses that are independent of the fault. */
-export type FaultContext = {
-  nowMs: number;
-  retryAfterForm: SandboxOptions['retryAfterForm'];
-  redirectTo: string;
-};
+/** `redirectTo`: where a `redirect` leads; `retryAfterS`: of a `throttle`. */
+type Parameters = { redirectTo: string; retryAfterS: number };
 
-type SendFault = (
-  reply: FastifyReply,
-  context: FaultContext & { retryAfterS: number },
-) => FastifyReply;
+type SendFault = (reply: FastifyReply, parameters: Parameters) => FastifyReply;
 
 /** Faults by kind, as proxies, database pools and networks produce them. */
 const FAULTS = {
@@ -34,11 +26,9 @@ const FAULTS = {
   html_503: (reply) => html(reply, 503, 'Service Temporarily Unavailable'),
   html_504: (reply) => html(reply, 504, 'Gateway Time-out'),
   empty_502: (reply) => reply.code(502).send(),
-  throttle: (reply, { retryAfterS, nowMs, retryAfterForm }) =>
-    throttled(reply, retryAfterOf(retryAfterS * 1000, nowMs, retryAfterForm)),
+  throttle: (reply, { retryAfterS }) => throttled(reply, retryAfterOf(retryAfterS * 1000)),
   unauthorized: (reply) => reply.code(401).type('text/plain').send('Invalid API key'),
   database: (reply) => reply.code(500).send({ state: 'ERROR', error: 'Database connection error' }),
-  record_not_found: (reply) => reply.code(500).send({ error: 'Record not found' }),
   truncated: (reply) => reply.code(200).headers(JSON_HEADERS).send(HALF),
   cut: (reply) => raw(reply, cutShort),
   not_json: (reply) =>
@@ -58,15 +48,15 @@ export type Fault = { kind: FaultKind; retryAfterS: number };
 export function sendFault(
   reply: FastifyReply,
   { kind, retryAfterS }: Fault,
-  context: FaultContext,
+  redirectTo: string,
 ): FastifyReply {
   const send: SendFault = FAULTS[kind];
-  return send(reply, { ...context, retryAfterS });
+  return send(reply, { redirectTo, retryAfterS });
 }
 
 /** Sends a 429 response with a plain-text body, as proxies do. */
-export function throttled(reply: FastifyReply, retryAfter: string | undefined): FastifyReply {
-  if (retryAfter !== undefined) reply.header('retry-after', retryAfter);
+export function throttled(reply: FastifyReply, retryAfter: string): FastifyReply {
+  reply.header('retry-after', retryAfter);
   return reply.code(429).type('text/plain').send('Too many requests');
 }
 

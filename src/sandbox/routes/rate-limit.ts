@@ -71,24 +71,11 @@ export function createRateLimit(options: SandboxOptions) {
 }
 
 /**
- * Returns the Retry-After header for a delay, or undefined if the options disable it. Both forms
- * have whole seconds, rounded up so that a compliant client does not retry too early.
+ * Returns the Retry-After header for a delay: whole seconds, rounded up so that a compliant client
+ * does not retry too early.
  */
-export function retryAfterOf(
-  waitMs: number,
-  nowMs: number,
-  form: SandboxOptions['retryAfterForm'],
-): string | undefined {
-  switch (form) {
-    case 'seconds':
-      return String(Math.max(1, Math.ceil(waitMs / 1000)));
-    case 'date':
-      return new Date(Math.ceil((nowMs + waitMs) / 1000) * 1000).toUTCString();
-    case 'none':
-      return undefined;
-    default:
-      return form satisfies never;
-  }
+export function retryAfterOf(waitMs: number): string {
+  return String(Math.max(1, Math.ceil(waitMs / 1000)));
 }
 
 /** Counts the entries of the window (now - windowMs, now] exactly. */

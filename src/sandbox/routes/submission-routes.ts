@@ -44,7 +44,7 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     const body = { submission_id: model.submit(data, now()) };
     const fault = faults.takeNext('submits');
     await context.delay();
-    return fault === undefined ? reply.send(body) : sendFault(reply, fault, context.faultContext());
+    return fault === undefined ? reply.send(body) : sendFault(reply, fault, context.redirectTo());
   }
 
   app.get('/v1/get_submission_info', async (request, reply) => {
@@ -59,7 +59,7 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     const admission = isCounted ? rateLimit.admit(key ?? '', receivedMs) : undefined;
     await context.delay();
 
-    if (fault !== undefined) sendFault(reply, fault, context.faultContext());
+    if (fault !== undefined) sendFault(reply, fault, context.redirectTo());
     else if (refusal !== undefined) text(reply, 401, refusal);
     else if (isAdmitted(reply, admission)) lookUp(request, reply);
     if (reply.statusCode === 401) traffic.unauthorized += 1;
@@ -82,8 +82,7 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     reply.header('x-ratelimit-limit', admission.limit);
     reply.header('x-ratelimit-remaining', admission.remaining);
     reply.header('x-ratelimit-reset', Math.ceil(admission.retryAfterMs / 1000));
-    if (!admission.admitted)
-      throttled(reply, retryAfterOf(admission.retryAfterMs, now(), options.retryAfterForm));
+    if (!admission.admitted) throttled(reply, retryAfterOf(admission.retryAfterMs));
     return admission.admitted;
   }
 

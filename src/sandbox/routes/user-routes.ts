@@ -18,17 +18,10 @@ const listingQuerySchema = z.object({ limit: z.string().regex(/^\d+$/).transform
  */
 export function addUserRoutes(app: FastifyInstance, context: SandboxContext): void {
   const { options, users } = context;
-  const versioned = options.versionedUserPaths ? ['/v1'] : [];
-
-  for (const path of [
-    '/users/get_user',
-    '/user/get_user',
-    ...versioned.map((prefix) => `${prefix}/user/get_user`),
-  ]) {
+  for (const path of ['/users/get_user', '/user/get_user', '/v1/user/get_user'])
     app.get(path, guarded(sendUser));
-  }
-  for (const prefix of ['', ...versioned])
-    app.get(`${prefix}/admin/get_all_users`, guarded(sendListing));
+  for (const path of ['/admin/get_all_users', '/v1/admin/get_all_users'])
+    app.get(path, guarded(sendListing));
 
   function guarded(handler: Handler) {
     return async (request: FastifyRequest, reply: FastifyReply) => {
@@ -36,7 +29,7 @@ export function addUserRoutes(app: FastifyInstance, context: SandboxContext): vo
       await context.delay();
       return fault === undefined
         ? handler(request, reply)
-        : sendFault(reply, fault, context.faultContext());
+        : sendFault(reply, fault, context.redirectTo());
     };
   }
 

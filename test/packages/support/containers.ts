@@ -150,8 +150,7 @@ const BASES = {
     CMD ["node"]
   `,
   'docker.io/library/redis:8-alpine': `
-    FROM scratch
-    COPY debian /
+    FROM docker.io/library/node:24-bookworm-slim
     COPY entrypoint /usr/local/bin/docker-entrypoint.sh
     RUN mkdir -p /data && chown redis:redis /data
     VOLUME /data

@@ -8,7 +8,6 @@ import {
   meanOf,
   modelOf,
   PRODUCTION_ONLY,
-  plusUniform,
   SLOT_MS,
   uniform,
 } from '../draws.ts';
@@ -80,13 +79,6 @@ describe.each(KNOWN)('in the world $world', ({ world, empty, tail, minS: least, 
     expect(distance(delaysS, uniform(least, most))).toBeLessThan(1.95);
     expect(new Set(delaysS).size).toBeGreaterThan(2_900);
   });
-
-  test('the total time from that slot to the row has the distribution of the sum', () => {
-    const rows = draw({ world, stallRate: 0 }, { everyS: 40 });
-    const sample = rows.map(({ finalMs }) => intoSlotS(finalMs));
-    const cdf = plusUniform(exponentialPlusUniform(tail, 1.6, 2.2), least, most);
-    expect(distance(sample, cdf)).toBeLessThan(1.95);
-  });
 });
 
 test('a transaction is included in the first block produced after it was sent', () => {
@@ -102,18 +94,13 @@ describe('the finality gap', () => {
   const instant = { ...CHAIN_ONLY, roundMinS: 0, roundTailMeanS: 0, stallRate: 0 };
   const producedMs = finalByBlock(draw({ ...PRODUCTION_ONLY }, { count: 1_000 }));
 
-  test.each([0, 1, 2, 5])(
-    'of %i is the number of blocks that must follow a block',
-    (finalityGap) => {
-      for (const { block, finalMs } of draw({ ...instant, finalityGap }, { count: 900 }))
-        expect(finalMs).toBe(producedMs.get(block + finalityGap));
-    },
-  );
+  test.each([0, 2])('of %i is the number of blocks that must follow a block', (finalityGap) => {
+    for (const { block, finalMs } of draw({ ...instant, finalityGap }, { count: 900 }))
+      expect(finalMs).toBe(producedMs.get(block + finalityGap));
+  });
 
   test.each([
     [2, 1],
-    [1, 2],
-    [5, 0],
     [0, 3],
   ])(
     'that changes from %i to %i applies to rounds of later blocks, and ancestors become final with their descendant',
@@ -141,17 +128,6 @@ describe('the finality gap', () => {
       }
     },
   );
-
-  test('that becomes smaller makes two blocks final at once', () => {
-    const model = modelOf({ ...instant, world: 'ideal', finalityGap: 2 });
-    const ids = [0, 20_000, 40_000, 60_000].map((afterMs) =>
-      model.submit('data', START_MS + afterMs),
-    );
-    model.setFinalityGap(1, START_MS + 70_000);
-    expect(ids.map((id) => Number(model.finalizedAt(id, START_MS + 1e6)) - START_MS)).toEqual([
-      60_000, 80_000, 80_000, 100_000,
-    ]);
-  });
 });
 
 describe('stalls', () => {
@@ -202,45 +178,9 @@ describe('stalls', () => {
     expect(perStall).toBeGreaterThan(0.9 * (1 + (180 * 0.9) / 20));
     expect(perStall).toBeLessThan(1.1 * (1 + (180 * 0.9) / 20));
   });
-
-  test('are ten times less frequent in usual, and absent in calm', { timeout: 60_000 }, () => {
-    const stallsIn = (world: 'calm' | 'usual') => {
-      const delaysMs = draw({ world, ...CHAIN_ONLY, finalityGap: 0 }, { count }).map((row) => [
-        row.finalMs,
-        row.sentMs,
-      ]);
-      return new Set(
-        delaysMs.filter(([final = 0, sent = 0]) => final - sent > 110_000).map(([final]) => final),
-      ).size;
-    };
-    expect(stallsIn('calm')).toBe(0);
-    // 22,000 blocks: about eleven, four in five of them that long after the submission before the
-    // stall.
-    expect(stallsIn('usual')).toBeGreaterThan(2);
-    expect(stallsIn('usual')).toBeLessThan(20);
-  });
 });
 
 describe('the chain', () => {
-  test.each([0, 1_000, -5e11, 7.7e12])('works at %i ms after the epoch', (nowMs) => {
-    const model = modelOf({});
-    const id = model.submit('data', nowMs);
-    const tookMs = Number(model.finalizedAt(id, nowMs + 1e7)) - nowMs;
-    expect(tookMs).toBeGreaterThan(20_000);
-    expect(tookMs).toBeLessThan(150_000);
-    expect(model.read(id, nowMs + 1e7)?.block?.number).toBeGreaterThan(0);
-  });
-
-  test('starts at a realistic height, and continues about there when the sandbox restarts', () => {
-    const height = (atMs: number) => {
-      const model = modelOf({});
-      return model.read(model.submit('data', atMs), atMs + 1e7)?.block?.number ?? 0;
-    };
-    expect(height(START_MS)).toBeGreaterThan(1_000_000);
-    expect(height(START_MS)).toBeLessThan(10_000_000);
-    expect(height(START_MS + 86_400_000) - height(START_MS)).toBeCloseTo((86_400 / 20) * 0.97, -2);
-  });
-
   test('is the same at another speed, only faster', () => {
     const options = { world: 'rough', senders: 3, errorRate: 0.1 } as const;
     const submitAll = (speed: number) => {
@@ -253,13 +193,5 @@ describe('the chain', () => {
     };
     const real = submitAll(1);
     expect(submitAll(10).every((ms, index) => Math.abs(ms - Number(real[index])) <= 1)).toBe(true);
-  });
-
-  test('continues after a year of inactivity', () => {
-    const model = modelOf({});
-    model.submit('data', START_MS);
-    const laterMs = START_MS + 365 * 86_400_000;
-    const id = model.submit('data', laterMs);
-    expect(Number(model.finalizedAt(id, laterMs + 1e7)) - laterMs).toBeLessThan(150_000);
   });
 });

@@ -167,7 +167,9 @@ export function AlertBanner() {
   </section>`;
 }
 
-/** The page about an alert. Its link may name another address of this server. @param {Alert} alert */
+/**
+ * The page about an alert. Its link may name another address of this server. @param {Alert} alert
+ */
 function pageOf({ link }) {
   return link.slice(link.indexOf('#'));
 }

@@ -161,7 +161,8 @@ export function useLoad(load, of, version) {
 const LEAST_MS = 2_000;
 
 /**
- * Reloads after events that concern the page, and every `everyMs` if changes without an event matter.
+ * Reloads after events that concern the page, and every `everyMs` if changes without an event
+ * matter.
  * Never while the tab is hidden.
  * @param {() => void} reload
  * @param {number | undefined} everyMs

@@ -133,8 +133,8 @@ export function fromLocalTime(local) {
  * A modal dialog with a form, or with a text to confirm. It is open while it is mounted, and closes
  * when `send` resolves; an error is shown. Closing it returns the focus to the element that had it.
  * @param {{ title: string, submit: string, fields?: readonly string[] | undefined, send: (form: FormData) => Promise<unknown>, onClose: () => void, children?: any }} props
- *   `submit`: label of the button; `fields`: those that show an error; `children`: may be a function
- *   of ErrorOf
+ *   `submit`: label of the button; `fields`: those that show an error; `children`: may be a
+ *   function of ErrorOf
  */
 export function FormDialog({ title, submit, fields = [], send, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));

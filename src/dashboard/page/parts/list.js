@@ -12,11 +12,14 @@ import { Table } from './table.js';
  * under the names of the HTTP parameters; the server explains a wrong one.
  * @typedef {Record<string, string | undefined>} Query
  * @typedef {{ given: Record<string, string>, cursor: string, hrefOf: (query: Query) => string, loaded: import('../data/context.js').Loaded<any> }} ListState
- *   `given`: the filters that are not empty; `hrefOf`: the address of the list with other filters or
- *   another page
+ *   `given`: the filters that are not empty; `hrefOf`: the address of the list with other filters
+ *   or another page
  */
 
-/** The filters in an address. Several values of one name are combined. @param {URLSearchParams} query */
+/**
+ * The filters in an address. Several values of one name are combined. @param {URLSearchParams}
+ * query
+ */
 function filtersIn(query) {
   const names = [...new Set(query.keys())].filter((name) => name !== 'cursor');
   const pairs = names.map((name) => [name, query.getAll(name).filter(Boolean).join(',')]);
@@ -28,8 +31,8 @@ function filtersIn(query) {
 /**
  * @param {string} path
  * @param {{ query: URLSearchParams, hrefOf: (query: Query) => string, limit?: number, fixed?: Query, version?: number, load?: (list: { given: Record<string, string>, cursor: string, signal: AbortSignal }) => Promise<any> }} options
- *   `fixed`: further parameters of the request; `version`: a change loads again; `load`: replaces the
- *   request of one page
+ *   `fixed`: further parameters of the request; `version`: a change loads again; `load`: replaces
+ *   the request of one page
  * @returns {ListState}
  */
 export function useList(path, { query, hrefOf, limit = 50, fixed, version, load }) {
@@ -48,8 +51,8 @@ export function useList(path, { query, hrefOf, limit = 50, fixed, version, load 
 /**
  * The rows of a page and the links to others.
  * @param {{ list: ListState, of: string, empty?: any, after?: (page: any) => any, nextLabel?: (page: any) => string | undefined } & Omit<import('./table.js').Props, 'rows'>} props
- *   `of`: the member of the response with the rows; `empty`: shown if there are none; `after`: shown
- *   below the rows
+ *   `of`: the member of the response with the rows; `empty`: shown if there are none; `after`:
+ *   shown below the rows
  */
 export function List({ list, of, empty, after, nextLabel, ...table }) {
   const { given, cursor, hrefOf, loaded } = list;
@@ -99,8 +102,8 @@ function Pager({ cursor, next, to, nextLabel = 'Next page' }) {
  */
 
 /**
- * The filters of a list. A change is applied with Enter, or when a field is left. They are folded on
- * a phone, so that the list is visible.
+ * The filters of a list. A change is applied with Enter, or when a field is left. They are folded
+ * on a phone, so that the list is visible.
  * @param {{ list: ListState, label: string, fields: readonly FilterField[] }} props `label`: what the list contains
  */
 export function Filters({ list: { given, hrefOf, loaded }, label, fields }) {
@@ -153,7 +156,9 @@ function Text({ label, value, apply, type = 'text', suggest, ...attributes }) {
   </label>`;
 }
 
-/** A time in the time zone of the browser. @param {FilterProps} props `value`: ISO 8601, or empty */
+/**
+ * A time in the time zone of the browser. @param {FilterProps} props `value`: ISO 8601, or empty
+ */
 function Time({ label, value, apply }) {
   const local = toLocalTime(value);
   return html`<${Text}

@@ -93,8 +93,8 @@ export function Command({ children }) {
  * with them opens first.
  * @param {{ label: string, name?: string | undefined, title?: string, submit?: string, confirm?: string | undefined, fields?: readonly string[], isDisabled?: boolean, isPrimary?: boolean, act: (form: FormData) => Promise<string>, children?: any }} props
  *   `name`: the item that the button acts on, for its accessible name; `title`, `submit`: of the
- *   dialog; `confirm`: its text; `fields`, `children`: as for FormDialog; `act`: returns the message
- *   to show afterwards
+ *   dialog; `confirm`: its text; `fields`, `children`: as for FormDialog; `act`: returns the
+ *   message to show afterwards
  */
 export function Action({
   label,

@@ -12,8 +12,8 @@ import { html } from './html.js';
  * the headers of their rows.
  * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean, keyOf?: (row: any, index: number) => string | number, details?: (row: any) => any }} Props
  * @param {Props} props `label`: the name of its region, if it is not the caption; `isShort`: it scrolls vertically, too; `keyOf`: identifies a row,
- *   so that the focus stays in it when others appear; default: its `id`; `details`: shown below a row
- *   on demand, by a button in its first cell
+ *   so that the focus stays in it when others appear; default: its `id`; `details`: shown below a
+ *   row on demand, by a button in its first cell
  */
 export function Table({
   caption,

@@ -135,7 +135,10 @@ function OptionFields({ one, errorOf }) {
   `;
 }
 
-/** The options as the texts of the form. @param {Submission} one @returns {Record<TrackOption, string>} */
+/**
+ * The options as the texts of the form. @param {Submission} one @returns {Record<TrackOption,
+ * string>}
+ */
 function textsOf(one) {
   return {
     deadline: toLocalTime(one.deadline_at),
