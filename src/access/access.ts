@@ -4,7 +4,106 @@ import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Caller, Scope } from './scopes.ts';
+
+/**
+ * What a credential may do; each route requires one scope. operations:read: webhooks without their
+ * secrets, deliveries, channels and mutes. webhooks:write: changes and tests of webhooks, and
+ * replays. admin includes all.
+ */
+export const SCOPES = [
+  'submissions:read',
+  'submissions:write',
+  'users:read',
+  'webhooks:write',
+  'operations:read',
+  'admin',
+] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/**
+ * Named sets of scopes. service: submissions. user: lookups of single users. operator: reads
+ * submissions, webhooks, deliveries, channels and mutes.
+ */
+export const ROLES = ['service', 'user', 'operator', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+const SCOPES_OF: Record<Role, ReadonlySet<Scope>> = {
+  service: new Set<Scope>(['submissions:read', 'submissions:write']),
+  user: new Set<Scope>(['users:read']),
+  operator: new Set<Scope>(['submissions:read', 'operations:read']),
+  admin: new Set<Scope>(SCOPES),
+};
+
+/**
+ * The rights of a credential. `role`: null if it has scopes of its own. `scopes`: for admin, all
+ * scopes.
+ */
+export type Rights = { role: Role | null; scopes: ReadonlySet<Scope> };
+
+export function rightsOfRole(role: Role): Rights {
+  return { role, scopes: SCOPES_OF[role] };
+}
+
+export function rightsOfScopes(scopes: readonly Scope[]): Rights {
+  const given = new Set(scopes);
+  return {
+    role: null,
+    scopes: new Set(SCOPES.filter((scope) => given.has(scope) || given.has('admin'))),
+  };
+}
+
+/** The role in the ledger of a credential with scopes of its own. */
+const OWN_SCOPES = 'scoped';
+
+/** Returns rights in their stored form, in which a role has no scopes. */
+export function toStoredRights({ role, scopes }: Rights): { role: string; scopes: string | null } {
+  return role === null
+    ? { role: OWN_SCOPES, scopes: [...scopes].join(' ') }
+    : { role, scopes: null };
+}
+
+/**
+ * Returns stored rights; undefined if they have a role or a scope that this version does not know.
+ */
+export function fromStoredRights({
+  role,
+  scopes,
+}: {
+  role: string;
+  scopes: string | null;
+}): Rights | undefined {
+  if (scopes === null) {
+    const known = ROLES.find((name) => name === role);
+    return known && rightsOfRole(known);
+  }
+  const names = scopes.split(' ');
+  const known = SCOPES.filter((scope) => names.includes(scope));
+  return role === OWN_SCOPES && known.length > 0 && known.length === names.length
+    ? rightsOfScopes(known)
+    : undefined;
+}
+
+/** Ids for the credentials in the settings, which have no id in the ledger. */
+export const CONFIGURED_CREDENTIALS = { service: 0, admin: -1 } as const;
+
+export type Caller = Rights & {
+  /** null for a configured credential. */
+  id: number | null;
+  /** For the audit. */
+  name: string;
+};
+
+/**
+ * Returns the number that the ledger stores as the tracking credential of a submission; null: not
+ * known.
+ */
+export function credentialNumber(caller: Caller | undefined): number | null {
+  if (!caller) return null;
+  return caller.id ?? CONFIGURED_CREDENTIALS[caller.role === 'admin' ? 'admin' : 'service'];
+}
+
+/** Returns the owner of a secret by its SHA-256; undefined if it is unknown, expired or revoked. */
+export type Credentials = (hash: Buffer) => Caller | undefined;
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -37,17 +136,17 @@ export type Identity =
    * request.
    */
   | { kind: 'known'; hash: Buffer; caller: Caller; session?: Buffer }
-  /**
-   * A bearer for the upstream. `wasAccepted`: the upstream has accepted it from this address
-   * before.
-   */
-  | { kind: 'forwarded'; secret: string; hash: Buffer; wasAccepted: boolean }
-  /** Not looked up, because too many wrong credentials came from the address. */
-  | { kind: 'locked'; retryAfterMs: number };
+  /** A bearer for the upstream, which decides whether it is valid. */
+  | { kind: 'forwarded'; secret: string; hash: Buffer };
 
 export type Authenticator = {
   /** Looks up the credential of a request, once per request. Throws LedgerError. */
   identify(request: FastifyRequest): Identity;
+  /**
+   * Returns the caller of an earlier request; undefined if its credential or session has ended.
+   * Throws LedgerError.
+   */
+  currentCaller(identity: Identity): Caller | undefined;
 };
 
 export type PresentedCredential = { kind: 'secret'; secret: string } | { kind: 'malformed' };
@@ -121,9 +220,7 @@ export function authorize(authenticator: Authenticator): onRequestHookHandler {
 export function requireScope(authenticator: Authenticator) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const identity = authenticator.identify(request);
-    if (identity.kind === 'locked') {
-      sendLocked(reply, identity.retryAfterMs);
-    } else if (identity.kind !== 'known') {
+    if (identity.kind !== 'known') {
       sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer');
     } else if (!mayCall(request, identity.caller)) {
       sendProblem(reply, { status: 403, detail: missingScope(scopesOf(request), identity.caller) });
@@ -139,13 +236,11 @@ export function sendEnded(reply: FastifyReply): FastifyReply {
   return sendUnauthenticated(reply, 'the credential has expired or was revoked');
 }
 
-type CurrentCallers = { currentCaller(identity: Identity): Caller | undefined };
-
 /**
  * Whether the caller of an accepted request may still make it: the credential or session may have
  * ended meanwhile, and a person may have signed in anew with another role.
  */
-export function mayContinue(request: FastifyRequest, authenticator: CurrentCallers): boolean {
+export function mayContinue(request: FastifyRequest, authenticator: Authenticator): boolean {
   const { identity } = request;
   const caller = identity && authenticator.currentCaller(identity);
   return caller !== undefined && mayCall(request, caller);
@@ -155,7 +250,7 @@ export function mayContinue(request: FastifyRequest, authenticator: CurrentCalle
  * Returns a hook that refuses a request if its credential became invalid while its body was
  * received.
  */
-export function requireCurrentCaller(authenticator: CurrentCallers) {
+export function requireCurrentCaller(authenticator: Authenticator) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     if (request.body === undefined || mayContinue(request, authenticator)) done();
     else sendEnded(reply);
@@ -227,14 +322,6 @@ export function isOperator(request: FastifyRequest, authenticator: Authenticator
 export function actorOf({ caller, clientAddress }: FastifyRequest): Actor {
   if (!caller) throw new Error('requireScope sets the caller');
   return { name: caller.name, credentialId: caller.id, address: clientAddress };
-}
-
-/** Refuses a credential that was not looked up, right or wrong, with 429. */
-export function sendLocked(reply: FastifyReply, retryAfterMs: number): FastifyReply {
-  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1_000));
-  reply.header('retry-after', seconds);
-  const detail = `too many wrong credentials came from this address; try again in ${seconds} s`;
-  return sendProblem(reply, { status: 429, detail });
 }
 
 export function sendUnauthenticated(reply: FastifyReply, detail: string): FastifyReply {

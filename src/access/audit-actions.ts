@@ -27,7 +27,7 @@ export const AUDIT_ACTIONS = {
   'submissions.cancel': 'a submission was cancelled; subject: its id',
   'audit.export': 'the audit was exported',
   'auth.refused':
-    'credentials of an address were refused; detail: the reasons with the numbers of requests',
+    'a credential was refused, for the first time of its address in an hour; detail: the reason',
   'audit.prune':
     'entries older than `audit.keep_days` were deleted; subject: the newest of them; detail: its hash',
 } as const;

@@ -101,13 +101,6 @@ export class AuditTrail {
     });
   }
 
-  /** Stores several entries in one transaction. */
-  appendAll(entries: readonly { actor: Actor; entry: AuditedAction }[], at: number): void {
-    this.#db.transaction(() => {
-      for (const { actor, entry } of entries) this.append(actor, at, entry);
-    });
-  }
-
   /**
    * Makes a change and stores its entry in the same transaction. `entryOf` returns the entry for
    * the result of `change`, or undefined if nothing was changed.

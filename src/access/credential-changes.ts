@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Actor } from '../lib/actor.ts';
 import { iso } from '../lib/timestamps.ts';
-import { sha256 } from './access.ts';
+import { fromStoredRights, sha256 } from './access.ts';
 import {
   type CredentialLedger,
   type CredentialRecord,
@@ -9,7 +9,6 @@ import {
   type IssuedCredential,
   makeToken,
 } from './credentials-store.ts';
-import { fromStoredRights } from './scopes.ts';
 
 /** 1 to 64 printable characters; spaces only between them. */
 const NAME_PATTERN = /^(?! )[^\p{C}\p{Zl}\p{Zp}]{1,64}(?<! )$/u;

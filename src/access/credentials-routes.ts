@@ -12,7 +12,15 @@ import {
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
-import { actorOf } from './access.ts';
+import {
+  actorOf,
+  fromStoredRights,
+  type Rights,
+  ROLES,
+  rightsOfRole,
+  rightsOfScopes,
+  SCOPES,
+} from './access.ts';
 import {
   CREDENTIAL_STATES,
   type CredentialRefusal,
@@ -31,14 +39,6 @@ import {
   createCredential,
   type ReplacedSecret,
 } from './credentials-store.ts';
-import {
-  fromStoredRights,
-  type Rights,
-  ROLES,
-  rightsOfRole,
-  rightsOfScopes,
-  SCOPES,
-} from './scopes.ts';
 
 export const roleSchema = z
   .enum(ROLES)

@@ -6,8 +6,6 @@ import { type Actor, SERVER } from '../lib/actor.ts';
 import { isLoopback } from '../lib/addresses.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { Config } from '../operations/config/schema.ts';
-import { sha256 } from './access.ts';
-import type { AuditTrail } from './audit-store.ts';
 import {
   type Caller,
   type Credentials,
@@ -16,8 +14,10 @@ import {
   ROLES,
   type Role,
   rightsOfRole,
+  sha256,
   toStoredRights,
-} from './scopes.ts';
+} from './access.ts';
+import type { AuditTrail } from './audit-store.ts';
 
 /** The kind of a token with scopes of its own. */
 const SCOPED = 'scoped';
@@ -34,11 +34,6 @@ export function makeToken(role: Role | null): string {
 /** Whether a secret has the prefix of a dawatch token. */
 export function isOwnToken(secret: string): boolean {
   return PREFIXES.some((prefix) => secret.startsWith(prefix));
-}
-
-/** Whether a secret has the complete form of a dawatch token. */
-export function hasTokenForm(secret: string): boolean {
-  return isOwnToken(secret) && /^[a-z]+_[a-z]+_[\w-]{43}$/.test(secret);
 }
 
 /**

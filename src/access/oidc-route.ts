@@ -9,7 +9,7 @@ import { networkOf } from '../lib/addresses.ts';
 import { isObject } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Config } from '../operations/config/schema.ts';
-import { sha256 } from './access.ts';
+import { type Role, sha256 } from './access.ts';
 import {
   browserCookie,
   browserCookieOf,
@@ -18,9 +18,7 @@ import {
   sessionCookie,
   sessionCookieOf,
 } from './cookies.ts';
-import { FailureBucket } from './credential-lock.ts';
 import { type Provider, ProviderError } from './provider.ts';
-import type { Role } from './scopes.ts';
 import type { PeopleStore } from './sessions.ts';
 
 /** A person at a provider. `name`: the e-mail address, or the subject without one. */
@@ -79,7 +77,8 @@ type PendingSignIn = {
 const SIGN_IN_S = 600;
 const MAX_PENDING = 10_000;
 /**
- * Limit of sign-ins that one address begins in a minute, so that it cannot evict those of others.
+ * Limit of sign-ins that one network begins in a minute: each costs requests to the provider, and
+ * may evict those of others.
  */
 const MAX_PER_MINUTE = 60;
 
@@ -89,22 +88,6 @@ const MAX_PER_MINUTE = 60;
  */
 class PendingSignIns {
   readonly #pending = new LruMap<PendingSignIn>(MAX_PENDING, SIGN_IN_S * 1_000);
-  readonly #begun = new FailureBucket({
-    max: MAX_PER_MINUTE,
-    windowMs: 60_000,
-    maxKeys: MAX_PENDING,
-  });
-
-  /**
-   * Counts a sign-in of an address, because each costs requests to the provider. Returns the
-   * milliseconds until it is allowed; undefined: now.
-   */
-  admit(address: string): number | undefined {
-    const network = networkOf(address);
-    const retryAfterMs = this.#begun.retryAfterMs(network);
-    if (retryAfterMs === undefined) this.#begun.begin(network)(true);
-    return retryAfterMs;
-  }
 
   /** `state` identifies the sign-in for ten minutes. */
   begin(state: string, signIn: PendingSignIn): void {
@@ -157,6 +140,10 @@ export function oidcSignIn({
 export function registerOidc(app: TypedServer, deps: OidcDeps): void {
   const { settings, publicUrl, ledger, clock, provider } = deps;
   const pending = new PendingSignIns();
+  const begun = app.createRateLimit({
+    max: MAX_PER_MINUTE,
+    keyGenerator: ({ clientAddress }) => networkOf(clientAddress),
+  });
   const begin = z.strictObject({ to: z.string().max(1_000).optional() });
 
   app.get(
@@ -165,9 +152,9 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     async (request, reply) => {
       const base = baseOf(publicUrl());
       if (!base || !oidcSignIn(deps)) return sendNotConfigured(reply);
-      const retryAfterMs = pending.admit(request.clientAddress);
-      if (retryAfterMs !== undefined) {
-        setRetryAfter(reply, retryAfterMs);
+      const bucket = await begun(request);
+      if (!bucket.isAllowed && bucket.isExceeded) {
+        setRetryAfter(reply, bucket.ttl);
         return sendProblem(reply, {
           status: 429,
           detail: 'too many sign-ins were begun from this address',

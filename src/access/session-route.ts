@@ -7,6 +7,7 @@ import {
   type Authenticator,
   actorOf,
   type Identity,
+  SCOPES,
   sendUnauthenticated,
   sha256,
 } from './access.ts';
@@ -20,7 +21,6 @@ import {
 } from './cookies.ts';
 import { oidcSignIn } from './oidc-route.ts';
 import type { Provider } from './provider.ts';
-import { SCOPES } from './scopes.ts';
 import type { PeopleStore, SessionStore, Sessions } from './sessions.ts';
 
 const sessionSchema = z

@@ -4,10 +4,9 @@ import { LedgerError } from '../ledger/errors.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Config } from '../operations/config/schema.ts';
-import { type Identity, sha256 } from './access.ts';
+import { type Caller, type Credentials, type Identity, sha256 } from './access.ts';
 import type { AuditTrail } from './audit-store.ts';
 import { mayUseCookie, sessionCookieOf } from './cookies.ts';
-import type { Caller, Credentials } from './scopes.ts';
 
 /**
  * A session of the dashboard. `credentialHash`: hash of the credential with which it began. Times

@@ -9,9 +9,6 @@ import type { Credential, DawatchClient } from '../client/index.ts';
 import { openBeside } from '../ledger/open.ts';
 import type { Actor } from '../lib/actor.ts';
 import { escapeText } from '../lib/text.ts';
-import { AuditTrail } from './audit-store.ts';
-import { DAY_S, MAX_OVERLAP_S, nameProblem } from './credential-changes.ts';
-import { CredentialStore, createCredential } from './credentials-store.ts';
 import {
   type Rights,
   ROLES,
@@ -20,7 +17,10 @@ import {
   rightsOfScopes,
   SCOPES,
   type Scope,
-} from './scopes.ts';
+} from './access.ts';
+import { AuditTrail } from './audit-store.ts';
+import { DAY_S, MAX_OVERLAP_S, nameProblem } from './credential-changes.ts';
+import { CredentialStore, createCredential } from './credentials-store.ts';
 
 /** Returns the expiry for the current time, both in epoch milliseconds; null: never. */
 type Expiry = (now: number) => number | null;

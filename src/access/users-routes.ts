@@ -7,15 +7,15 @@ import { logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import {
   type Authenticator,
+  type Caller,
+  type Credentials,
   mayCall,
   requireScope,
-  sendLocked,
   sendUnauthenticated,
 } from './access.ts';
 import type { AuditAction, AuditResult } from './audit-actions.ts';
 import type { AuditTrail } from './audit-store.ts';
 import { isOwnToken } from './credentials-store.ts';
-import type { Caller, Credentials } from './scopes.ts';
 import type { UserLookup, Users } from './users.ts';
 
 export type LookupAccess = {
@@ -80,7 +80,6 @@ function auditMissingScope(deps: LookupAccess, action: AuditAction, request: Fas
 function requireUpstreamToken(deps: LookupAccess, action: AuditAction) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): unknown => {
     const identity = deps.authenticator.identify(request);
-    if (identity.kind === 'locked') return sendLocked(reply, identity.retryAfterMs);
     if (identity.kind !== 'forwarded')
       return sendUnauthenticated(
         reply,

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { mayContinue } from '../access/access.ts';
-import type { CredentialLock } from '../access/credential-lock.ts';
+import { type Authenticator, mayContinue } from '../access/access.ts';
 import { operations, sendProblem } from '../http/problems.ts';
 import { integer } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
@@ -61,7 +60,7 @@ const OPERATIONS = operations('events', {
 /** Registers the live feed: new events, and all events since a position. */
 export function registerEvents(
   app: TypedServer,
-  deps: { events: FeedLog; feed: EventFeed; authenticator: CredentialLock },
+  deps: { events: FeedLog; feed: EventFeed; authenticator: Authenticator },
 ): void {
   const { events, feed, authenticator } = deps;
   app.addHook('preClose', async () => feed.close());

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { actorOf } from '../access/access.ts';
+import { actorOf, type Caller, SCOPES } from '../access/access.ts';
 import { roleSchema, scopeSchema } from '../access/credentials-routes.ts';
-import { type Caller, SCOPES } from '../access/scopes.ts';
 import type { PeopleStore } from '../access/sessions.ts';
 import type { Users } from '../access/users.ts';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';

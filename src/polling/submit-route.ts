@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { credentialNumber } from '../access/scopes.ts';
+import { credentialNumber } from '../access/access.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
 import { goneSignal, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';

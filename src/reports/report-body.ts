@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { CONFIGURED_CREDENTIALS } from '../access/access.ts';
 import type { CredentialRecord } from '../access/credentials-store.ts';
-import { CONFIGURED_CREDENTIALS } from '../access/scopes.ts';
 import { timeSchema } from '../http/query.ts';
 import { toCsvLine } from '../lib/csv.ts';
 import { iso } from '../lib/timestamps.ts';

@@ -1,9 +1,14 @@
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { actorOf, mayContinue, sendEnded, watchAccess } from '../access/access.ts';
-import type { CredentialLock } from '../access/credential-lock.ts';
-import { credentialNumber } from '../access/scopes.ts';
+import {
+  type Authenticator,
+  actorOf,
+  credentialNumber,
+  mayContinue,
+  sendEnded,
+  watchAccess,
+} from '../access/access.ts';
 import { withEtag } from '../http/etag.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { wholeNumber } from '../http/query.ts';
@@ -120,7 +125,7 @@ export function registerSubmissions(
     queue: TrackingQueue;
     tracker: Tracker;
     tracer?: Tracer | undefined;
-    authenticator: CredentialLock;
+    authenticator: Authenticator;
     clock: Clock;
   },
 ): void {

@@ -7,18 +7,23 @@ import {
   type onRequestHookHandler,
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import { allowEveryone, authorize, preferBearer, requireCurrentCaller } from '../access/access.ts';
+import {
+  allowEveryone,
+  authorize,
+  type Credentials,
+  preferBearer,
+  requireCurrentCaller,
+} from '../access/access.ts';
 import { registerAudit } from '../access/audit-routes.ts';
-import { addLimits, CredentialLock } from '../access/credential-lock.ts';
+import {
+  type AuthenticationFailure,
+  addLimits,
+  createAuthenticator,
+  RefusedSignIns,
+} from '../access/authentication.ts';
 import { registerCredentials } from '../access/credentials-routes.ts';
 import { registerOidc } from '../access/oidc-route.ts';
 import { Provider } from '../access/provider.ts';
-import {
-  type AuthenticationFailure,
-  RefusedSignIns,
-  reportFailedAuthentications,
-} from '../access/refused-sign-ins.ts';
-import type { Credentials } from '../access/scopes.ts';
 import { registerSession } from '../access/session-route.ts';
 import { Sessions } from '../access/sessions.ts';
 import type { Users } from '../access/users.ts';
@@ -135,8 +140,8 @@ export const REQUEST_HOOKS = [
   ['boundRequests', 'a flood must cost as little as possible, and the following hooks may wait'],
   ['requireOneHost', 'a request that proxies read differently is not authenticated'],
   ['allowOrigins', 'pages may read refusals, too; preflights have no credential'],
-  ['limitRate', 'later hooks would reveal something about a credential to a locked address'],
-  ['handleUnroutedMethods', 'requests without a route are limited, too'],
+  ['limitRate', 'requests that are refused or have no route are limited, too'],
+  ['handleUnroutedMethods', 'a request without a route needs no credential'],
   ['authorize', 'only a request with a route and within its limits is looked at'],
 ] as const;
 
@@ -192,28 +197,22 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.removeContentTypeParser('text/plain');
   registerProblems(app, { notFoundHint: submitHint });
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
-  const authenticator = new CredentialLock(
-    deps.credentials,
-    sessions,
-    limits.failed_authentications_per_minute,
-  );
+  const authenticator = createAuthenticator(deps.credentials, sessions);
+  const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
+  const onRefused = (reason: AuthenticationFailure, address: string) => {
+    metrics.counters.authenticationFailed(reason);
+    refused.add(reason, address);
+  };
   const hooks: RequestHooks = {
     describe: describe(clientAddressOf),
     boundRequests: boundRequests(app, deps.responseDeadlineMs),
     requireOneHost: requireOneHost(app),
     allowOrigins: allowOrigins(server.cors_origins),
-    limitRate: await addLimits(app, { limits, lock: authenticator }),
+    limitRate: await addLimits(app, { limits, authenticator, onRefused }),
     handleUnroutedMethods: handleUnroutedMethods(app),
     authorize: authorize(authenticator),
   };
   for (const [name] of REQUEST_HOOKS) app.addHook('onRequest', hooks[name]);
-  const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
-  app.addHook('onClose', async () => refused.close());
-  const onRefused = (reason: AuthenticationFailure, address: string) => {
-    metrics.counters.authenticationFailed(reason);
-    refused.add(reason, address);
-  };
-  reportFailedAuthentications(app, onRefused);
   serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
   awaitDurability(app, ledger);

@@ -160,19 +160,12 @@ it.each([
   expect(await entriesOf(lookups)).toEqual([]);
 });
 
-it('a refused sign-in has an entry soon, with the address of the client and without the credential', async () => {
+it('a refused sign-in has an entry, with the address of the client and without the credential', async () => {
   const lookups = await openLookups({ trustedProxies: ['loopback'] });
   const headers = { 'x-api-key': 'a-secret-of-nobody', 'x-forwarded-for': '192.0.2.1' };
   await call(lookups.url, '/v1/submissions', { headers });
-  await expect
-    .poll(() => entriesOf(lookups), { timeout: 10_000 })
-    .toMatchObject([
-      {
-        action: 'auth.refused',
-        result: 'refused',
-        address: '192.0.2.1',
-        detail: expect.stringMatching(/^unknown 1, since/),
-      },
-    ]);
+  expect(await entriesOf(lookups)).toMatchObject([
+    { action: 'auth.refused', result: 'refused', address: '192.0.2.1', detail: 'unknown' },
+  ]);
   expect(JSON.stringify(await entriesOf(lookups))).not.toContain('a-secret');
 });

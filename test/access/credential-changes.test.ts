@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
-import { sha256 } from '../../src/access/access.ts';
+import { rightsOfRole, sha256 } from '../../src/access/access.ts';
 import { revokeCredential, rotateCredential } from '../../src/access/credential-changes.ts';
 import { createCredential, credentialsOf } from '../../src/access/credentials-store.ts';
-import { rightsOfRole } from '../../src/access/scopes.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { SERVER } from '../../src/lib/actor.ts';
 import { openLedger } from '../support/ledger/ledger-file.ts';

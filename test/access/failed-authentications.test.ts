@@ -1,10 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
+import { AUTHENTICATION_FAILURES } from '../../src/access/authentication.ts';
 import { makeToken } from '../../src/access/credentials-store.ts';
-import { AUTHENTICATION_FAILURES } from '../../src/access/refused-sign-ins.ts';
 import { call } from '../support/app/http-calls.ts';
 import { openLookups, userPath } from '../support/app/lookups.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
-import { API_KEY } from '../support/app/running-app.ts';
 
 type Case = [
   reason: string,
@@ -71,7 +70,6 @@ const NONE = {
   absent: 0,
   malformed: 0,
   unknown: 0,
-  locked: 0,
   refused: 0,
   cross_origin: 0,
   oidc: 0,
@@ -102,16 +100,6 @@ describe('a failed authentication is counted and logged with address and request
       },
     ]);
     expect(lookups.logs()).not.toMatch(new RegExp(`a-secret|${TOKEN}`));
-  });
-
-  it('including locked ones', async () => {
-    const lookups = await openLookups({ limits: { failed_authentications_per_minute: 1 } });
-    for (const secret of ['a-secret', API_KEY, 'a-secret-too', API_KEY])
-      await call(lookups.url, '/v1/submissions', { headers: { 'x-api-key': secret } });
-    expect(await countsOf(lookups.url)).toEqual({ ...NONE, unknown: 1, locked: 3 });
-    const lines = linesOf(lookups.logs());
-    expect(lines.map(({ reason }) => reason)).toEqual(['unknown', 'locked', 'locked', 'locked']);
-    expect(lookups.logs()).not.toMatch(new RegExp(`a-secret|${API_KEY}`));
   });
 });
 

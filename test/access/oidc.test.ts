@@ -455,15 +455,10 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
     for (const _ of [1, 2]) await server.finish('/v1/session/oidc/callback?state=x', '');
     const metrics = await server.get('/metrics');
     expect(metrics.text).toContain('dawatch_authentication_failures_total{reason="oidc"} 2');
-    await expect
-      .poll(
-        () =>
-          server.query((db) =>
-            db.prepare("SELECT detail FROM audit WHERE action = 'auth.refused'").pluck().all(),
-          ),
-        { timeout: 10_000 },
-      )
-      .toEqual([expect.stringMatching(/^oidc 2, since/)]);
+    const entries = server.query((db) =>
+      db.prepare("SELECT detail FROM audit WHERE action = 'auth.refused'").pluck().all(),
+    );
+    expect(entries).toEqual(['oidc']);
   });
 });
 

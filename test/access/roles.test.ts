@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ROLES, SCOPES } from '../../src/access/scopes.ts';
+import { ROLES, SCOPES } from '../../src/access/access.ts';
 import { type Access, MATRIX } from '../support/app/access-matrix.ts';
 import { call, type HttpResponse } from '../support/app/http-calls.ts';
 import { useLookups } from '../support/app/lookups.ts';

@@ -6,7 +6,7 @@ import {
   rightsOfScopes,
   SCOPES,
   toStoredRights,
-} from '../../src/access/scopes.ts';
+} from '../../src/access/access.ts';
 
 describe('rights', () => {
   it.each([...ROLES.map(rightsOfRole), ...SCOPES.map((scope) => rightsOfScopes([scope]))])(

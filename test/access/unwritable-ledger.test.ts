@@ -2,11 +2,10 @@ import Database from 'better-sqlite3';
 import { fastify } from 'fastify';
 import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { sha256 } from '../../src/access/access.ts';
+import { rightsOfRole, sha256 } from '../../src/access/access.ts';
 import { AuditTrail } from '../../src/access/audit-store.ts';
 import { registerCredentials } from '../../src/access/credentials-routes.ts';
 import { CredentialStore, credentialsOf, makeToken } from '../../src/access/credentials-store.ts';
-import { rightsOfRole } from '../../src/access/scopes.ts';
 import { registerSession } from '../../src/access/session-route.ts';
 import { PeopleStore, SessionStore } from '../../src/access/sessions.ts';
 import { registerProblems } from '../../src/http/problems.ts';
@@ -77,6 +76,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
         caller,
         ...(method === 'DELETE' && { session: SESSION }),
       }),
+      currentCaller: () => caller,
     },
     sessions: { endOf: () => 1 } as never,
     ledger: { sessions, people: new PeopleStore(database, sessions) },

@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { authorize } from '../../src/access/access.ts';
+import { authorize, rightsOfRole } from '../../src/access/access.ts';
 import { registerAudit } from '../../src/access/audit-routes.ts';
-import { rightsOfRole } from '../../src/access/scopes.ts';
 import { registerUsers } from '../../src/access/users-routes.ts';
 import { registerProblems } from '../../src/http/problems.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
@@ -183,6 +182,7 @@ describe('a lookup that cannot be audited has no result:', () => {
     const caller = { id: null, ...rightsOfRole(role), name: 'x'.repeat(500) };
     const authenticator = {
       identify: () => ({ kind: 'known' as const, hash: Buffer.alloc(32), caller }),
+      currentCaller: () => caller,
     };
     server.addHook('onRequest', authorize(authenticator));
     const found = { kind: 'found' as const, value: { id: 'the-secret-record' } };

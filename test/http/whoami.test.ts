@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { SCOPES } from '../../src/access/scopes.ts';
+import { SCOPES } from '../../src/access/access.ts';
 import { openLookups, useLookups } from '../support/app/lookups.ts';
 
 const lookups = useLookups();

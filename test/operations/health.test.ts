@@ -91,6 +91,7 @@ it('shows the states even if the ledger cannot be read for credentials', async (
       identify() {
         throw new LedgerError('io', 'it cannot be read');
       },
+      currentCaller: () => undefined,
     },
     health: () => ({ ledgerWritable: false, upstreams: [] }),
   });

@@ -248,7 +248,7 @@ const limitsSection = section({
     'Requests per minute of one credential, or of one address without a credential; 0: no limit',
   ),
   failed_authentications_per_minute: count(20, 0).describe(
-    'Different wrong credentials per minute from one address. Above the limit, only tokens of `dawatch token create` and credentials that the address used before are verified; 0: no limit',
+    'Failed authentications per minute of one address. Above the limit, wrong credentials get 429 instead of 401, and bearers for the upstream are not forwarded; correct credentials still work. 0: no limit',
   ),
 });
 

@@ -39,7 +39,7 @@ const HTTP_EVENTS = {
     'submission_id',
   ]),
   'auth.failed': eventAt('debug', 'warn')(
-    'an authentication failed. `reason` is `malformed`, `unknown` (or revoked), `locked` (not verified, because of too many failures from the address), `refused` (by the upstream, or not forwarded to it), `cross_origin` (the cookie of a session, from a page of another origin) or, at debug, `absent`',
+    'an authentication failed. `reason` is `malformed`, `unknown` (or revoked), `refused` (by the upstream, or not forwarded to it), `cross_origin` (the cookie of a session, from a page of another origin) or, at debug, `absent`',
     ['request_id', 'reason', 'address', 'method', 'route'],
     'find the client by `address`. If the address is your proxy, set `server.trusted_proxies`. `dawatch_authentication_failures_total` counts all failures',
   ),

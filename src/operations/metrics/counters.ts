@@ -3,7 +3,7 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 import {
   AUTHENTICATION_FAILURES,
   type AuthenticationFailure,
-} from '../../access/refused-sign-ins.ts';
+} from '../../access/authentication.ts';
 import type { DeadReason } from '../../notifications/delivery.ts';
 import type { Finality } from '../../polling/listeners.ts';
 import type { Observation } from '../../submissions/classify.ts';
@@ -100,7 +100,7 @@ export function createCounters(registry: Registry) {
   );
   const authenticationFailures = counter(
     'authentication_failures_total',
-    'Failed authentications, by reason: absent (a credential is required), malformed, unknown (or revoked), locked (too many wrong credentials from the address), refused (by the upstream), cross_origin (the cookie of a session, sent by a page of another origin) or oidc (a refused sign-in)',
+    'Failed authentications, by reason: absent (a credential is required), malformed, unknown (or revoked), refused (by the upstream), cross_origin (the cookie of a session, sent by a page of another origin) or oidc (a refused sign-in)',
     ['reason'],
   );
   for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);

@@ -1,4 +1,4 @@
-import { ROLES, type Role, SCOPES, type Scope } from '../../../src/access/scopes.ts';
+import { ROLES, type Role, SCOPES, type Scope } from '../../../src/access/access.ts';
 
 export type Access = 'open' | { roles: readonly Role[]; scopes: readonly Scope[] };
 const READ_SUBMISSIONS: Access = {

@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import { sha256 } from '../../../src/access/access.ts';
-import { makeToken } from '../../../src/access/credentials-store.ts';
 import {
   ROLES,
   type Role,
   rightsOfScopes,
   SCOPES,
+  sha256,
   toStoredRights,
-} from '../../../src/access/scopes.ts';
+} from '../../../src/access/access.ts';
+import { makeToken } from '../../../src/access/credentials-store.ts';
 import type { Config, UpstreamConfig } from '../../../src/operations/config/schema.ts';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';

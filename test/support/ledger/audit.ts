@@ -1,8 +1,7 @@
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
-import { sha256 } from '../../../src/access/access.ts';
+import { type Role, sha256 } from '../../../src/access/access.ts';
 import { CredentialStore, makeToken } from '../../../src/access/credentials-store.ts';
-import type { Role } from '../../../src/access/scopes.ts';
 import { openBeside } from '../../../src/ledger/open.ts';
 
 type Row = { submission_id: string; status: string; watched: number; version: number };

@@ -1,0 +1,227 @@
+import rateLimit from '@fastify/rate-limit';
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import { sendProblem, setRetryAfter } from '../http/problems.ts';
+import { logOf } from '../http/request-log.ts';
+import { isUnlimited } from '../http/typed-server.ts';
+import { LedgerError } from '../ledger/errors.ts';
+import { networkOf } from '../lib/addresses.ts';
+import type { Config } from '../operations/config/schema.ts';
+import {
+  type Authenticator,
+  type Credentials,
+  credentialOf,
+  type Identity,
+  sha256,
+} from './access.ts';
+import type { AuditTrail } from './audit-store.ts';
+import type { Sessions } from './sessions.ts';
+
+/** Identifies requests by their credential, or by their session if they have no credential. */
+export function createAuthenticator(credentials: Credentials, sessions: Sessions): Authenticator {
+  const identityOf = (request: FastifyRequest): Identity => {
+    const presented = credentialOf(request);
+    const forwards = request.routeOptions.config?.forwardsBearer === true;
+    if (presented === undefined) {
+      // A forwarded bearer does not depend on the dashboard.
+      return (forwards ? undefined : sessions.identify(request)) ?? { kind: 'absent' };
+    }
+    if (presented.kind === 'malformed') return presented;
+    const { secret } = presented;
+    const hash = sha256(secret);
+    if (forwards) return { kind: 'forwarded', secret, hash };
+    const caller = credentials(hash);
+    return caller === undefined ? { kind: 'unknown' } : { kind: 'known', hash, caller };
+  };
+  return {
+    identify(request) {
+      request.identity ??= identityOf(request);
+      return request.identity;
+    },
+    currentCaller(identity) {
+      if (identity.kind !== 'known') return undefined;
+      const { session, hash } = identity;
+      return session ? sessions.callerOf(session) : credentials(hash);
+    },
+  };
+}
+
+/**
+ * absent: no credential where one is required. malformed, unknown: not a valid credential. refused:
+ * a bearer that the upstream refused or that was not forwarded. cross_origin: the cookie of a
+ * session, sent by a page of another origin. oidc: a sign-in at the provider that was refused.
+ */
+export const AUTHENTICATION_FAILURES = [
+  'absent',
+  'malformed',
+  'unknown',
+  'refused',
+  'cross_origin',
+  'oidc',
+] as const;
+export type AuthenticationFailure = (typeof AUTHENTICATION_FAILURES)[number];
+
+/** Returns why a response refuses a credential; undefined if it does not. */
+function failureOf(identity: Identity, statusCode: number): AuthenticationFailure | undefined {
+  switch (identity.kind) {
+    case 'unknown':
+      // Counted on open routes, too: a wrong credential was tried.
+      return 'unknown';
+    case 'absent':
+    case 'malformed':
+    case 'cross_origin':
+      return statusCode === 401 ? identity.kind : undefined;
+    case 'forwarded':
+      return statusCode === 401 || statusCode === 403 ? 'refused' : undefined;
+    case 'known':
+      return undefined;
+    default:
+      return identity satisfies never;
+  }
+}
+
+const WINDOW_MS = 60_000;
+/** Limit of buckets; the least recently used one is evicted. */
+const MAX_BUCKETS = 10_000;
+
+/**
+ * Reports and logs every failed authentication before the response is sent, and returns a hook that
+ * applies the limits per minute: requests of a credential, or of a network without a known one, and
+ * failed authentications of a network.
+ *
+ * Above the limit of failures, wrong credentials get 429 instead of 401, and bearers for the
+ * upstream are not forwarded. Correct credentials still work: they cannot be guessed, so the limit
+ * only bounds what failures cost.
+ */
+export async function addLimits(
+  app: FastifyInstance,
+  deps: {
+    limits: Config['limits'];
+    authenticator: Authenticator;
+    onRefused: (reason: AuthenticationFailure, address: string) => void;
+  },
+): Promise<onRequestHookHandler> {
+  const { limits, authenticator, onRefused } = deps;
+  const { requests_per_minute: maxRequests, failed_authentications_per_minute: maxFailures } =
+    limits;
+  const networkKey = ({ clientAddress }: FastifyRequest) => networkOf(clientAddress);
+  // The plugin's own hooks would run after those that refuse a credential, and not at all without a
+  // route.
+  await app.register(rateLimit, { global: false, timeWindow: WINDOW_MS, cache: MAX_BUCKETS });
+  const failures = app.createRateLimit({ max: maxFailures, keyGenerator: networkKey });
+  const requests = app.createRateLimit({
+    max: maxRequests,
+    keyGenerator(request) {
+      const identity = authenticator.identify(request);
+      return identity.kind === 'known' ? identity.hash.toString('hex') : networkKey(request);
+    },
+  });
+
+  app.addHook('onSend', (request, { statusCode }, _payload, done) => {
+    const reason = request.identity && failureOf(request.identity, statusCode);
+    if (reason === undefined) return done();
+    onRefused(reason, request.clientAddress);
+    logFailure(request, reason);
+    // Before the response is sent, so that a client cannot send its next bearer uncounted.
+    if (reason === 'refused') failures(request).then(() => done(), done);
+    else done();
+  });
+
+  /** Returns the limit that the request exceeds, and counts the request. */
+  const exceededBy = async (request: FastifyRequest, reply: FastifyReply) => {
+    const { kind } = authenticator.identify(request);
+    if (maxFailures > 0 && (kind === 'unknown' || kind === 'forwarded')) {
+      // Whether a forwarded bearer fails is counted when the upstream has responded.
+      const failed = (await failures(request, { increment: kind === 'unknown' })) as Bucket;
+      const isOver = kind === 'unknown' ? failed.isExceeded : failed.remaining === 0;
+      if (isOver)
+        return { limit: 'too many wrong credentials came from this address', bucket: failed };
+    }
+    if (maxRequests === 0) return undefined;
+    const bucket = (await requests(request)) as Bucket;
+    setRateLimitHeaders(reply, bucket);
+    return bucket.isExceeded
+      ? { limit: `at most ${maxRequests} requests a minute`, bucket }
+      : undefined;
+  };
+
+  // With an async hook, Fastify would call the handler of a refused request whose client
+  // disconnects before the response is sent.
+  return (request, reply, done) => {
+    if (isUnlimited(request.routeOptions.url)) return done();
+    exceededBy(request, reply).then((exceeded) => {
+      if (!exceeded) return done();
+      const { limit, bucket } = exceeded;
+      setRateLimitHeaders(reply, bucket);
+      setRetryAfter(reply, bucket.ttl);
+      const detail = `${limit}; try again in ${bucket.ttlInSeconds} s`;
+      sendProblem(reply, { status: 429, detail });
+    }, done);
+  };
+}
+
+/** The state of a limit that has no exempt clients. */
+type Bucket = {
+  max: number;
+  remaining: number;
+  ttl: number;
+  ttlInSeconds: number;
+  isExceeded: boolean;
+};
+
+function setRateLimitHeaders(reply: FastifyReply, { max, remaining, ttlInSeconds }: Bucket): void {
+  reply.headers({
+    'ratelimit-limit': max,
+    'ratelimit-remaining': remaining,
+    'ratelimit-reset': ttlInSeconds,
+  });
+}
+
+function logFailure(request: FastifyRequest, reason: AuthenticationFailure): void {
+  const { id, method, clientAddress: address, routeOptions } = request;
+  const fields = { request_id: id, reason, address, method, route: routeOptions.url };
+  // Without a child log for each request, because most of these lines are deduplicated.
+  const log = logOf({ log: request.log });
+  // Browsers and scanners cause these constantly, and no credential was tried.
+  if (reason === 'absent') log.debug(fields, 'auth.failed');
+  else log.warn(fields, 'auth.failed');
+}
+
+const HOUR_MS = 3_600_000;
+/** Limit of entries in an hour, so that refused sign-ins cannot fill the disk. */
+const MAX_ENTRIES = 100;
+
+/**
+ * Writes the first refused sign-in of a network in an hour to the audit. The log and the metrics
+ * have all of them. Requests without a credential are not sign-ins.
+ */
+export class RefusedSignIns {
+  readonly #audit: AuditTrail;
+  readonly #clock: { now(): number };
+  readonly #networks = new Set<string>();
+  /** The hour of the networks, counted from the epoch. */
+  #hour = 0;
+
+  constructor({ audit, clock }: { audit: AuditTrail; clock: { now(): number } }) {
+    this.#audit = audit;
+    this.#clock = clock;
+  }
+
+  add(reason: AuthenticationFailure, clientAddress: string): void {
+    if (reason === 'absent') return;
+    const now = this.#clock.now();
+    const hour = Math.floor(now / HOUR_MS);
+    if (hour !== this.#hour) this.#networks.clear();
+    this.#hour = hour;
+    const address = networkOf(clientAddress);
+    if (this.#networks.has(address) || this.#networks.size >= MAX_ENTRIES) return;
+    const actor = { name: 'unauthenticated', credentialId: null, address };
+    try {
+      this.#audit.append(actor, now, { action: 'auth.refused', result: 'refused', detail: reason });
+    } catch (error) {
+      // The next one of the network is written instead, for example once the disk has space.
+      if (error instanceof LedgerError) return;
+      throw error;
+    }
+    this.#networks.add(address);
+  }
+}
