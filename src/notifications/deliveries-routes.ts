@@ -41,7 +41,7 @@ import {
   eventSchema,
   toEventJson,
 } from './event-body.ts';
-import { typesSchema } from './event-feed.ts';
+import { typesSchema } from './events-route.ts';
 import { eventTypeSchema, MAX_TYPES, typesCovered, webhookIdSchema } from './webhook.ts';
 import type { Webhooks } from './webhooks-store.ts';
 

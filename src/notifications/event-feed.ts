@@ -1,78 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { z } from 'zod';
-import { SEVERAL } from '../http/query.ts';
 import type { Clock } from '../lib/clock.ts';
-import { explainIssue } from '../lib/explain-issue.ts';
 import { DamagedRowError } from '../lib/stored.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import { canonicalId } from '../submissions/submission.ts';
 import { type DamagedEvent, type EventRecord, toEventJson } from './event-body.ts';
-import type { FeedLog } from './event-log.ts';
-import { createMatcher, eventTypeSchema, metadataFilterSchema } from './webhook.ts';
 
 export type EventFilter = (event: EventRecord) => boolean;
-
-/** The `type` parameter: comma-separated, repeatable. */
-export const typesSchema = z
-  .union([z.string(), z.array(z.string())])
-  .transform((value) => [value].flat().flatMap((text) => text.split(',')))
-  .superRefine((types, context) => {
-    for (const type of types)
-      addIssues(context, eventTypeSchema.safeParse(type, { error: explainIssue }));
-  })
-  .describe(
-    'Only events of these types: exact ones, or wildcards like submission.*; comma-separated or repeated',
-  )
-  .meta(SEVERAL);
-
-/** The `metadata` parameter: the metadata filter of a webhook as JSON. */
-export const metadataQuerySchema = z
-  .string()
-  .transform((text, context) => {
-    const filter = metadataFilterSchema.safeParse(parseFilter(text), { error: explainIssue });
-    addIssues(context, filter);
-    return filter.data ?? z.NEVER;
-  })
-  .describe('Only events about submissions with this metadata, as JSON: {"team":"billing"}');
-
-/**
- * Returns a filter for the given types, submission and metadata; undefined conditions match every
- * event.
- */
-export function filterOf(query: {
-  types: readonly string[] | undefined;
-  submissionId: string | undefined;
-  metadata: Record<string, unknown> | undefined;
-}): EventFilter {
-  if (Object.values(query).every((condition) => condition === undefined)) return () => true;
-  const { types = ['*'], submissionId, metadata = null } = query;
-  const matches = createMatcher({ types, metadata });
-  const ids = submissionId === undefined ? undefined : [submissionId, canonicalId(submissionId)];
-  return (event) => {
-    const submission = 'submission' in event ? event.submission : undefined;
-    if (ids && !(submission && ids.includes(submission.submissionId))) return false;
-    return matches({ type: event.type, metadata: submission?.metadata ?? null });
-  };
-}
-
-/** Reports the issues for the parameter as a whole, with the path in the message. */
-function addIssues(context: z.core.$RefinementCtx, { error }: z.ZodSafeParseResult<unknown>): void {
-  for (const { path, message } of error?.issues ?? [])
-    context.addIssue({ code: 'custom', message: [...path, message].join(': ') });
-}
-
-/** Parses the filter; undefined if it is not JSON or has the key __proto__. */
-function parseFilter(text: string): unknown {
-  try {
-    const filter: unknown = JSON.parse(text);
-    return filter !== null && typeof filter === 'object' && Object.hasOwn(filter, '__proto__')
-      ? undefined
-      : filter;
-  } catch {
-    return undefined;
-  }
-}
 
 /** Type of the event that reports missing events. It is not in the log. */
 const GAP_TYPE = 'feed.gap';
@@ -91,7 +24,7 @@ function gapFrame(
 
 type FeedEvent = EventRecord | DamagedEvent;
 
-/** Each event is serialized once for all readers of the same page. */
+/** Each event is serialized once for all readers. */
 const frames = new WeakMap<FeedEvent, Buffer>();
 
 function frameOf(event: FeedEvent): Buffer {
@@ -113,11 +46,6 @@ function toFrame(event: FeedEvent): Buffer {
   }
 }
 
-/** The frames of a whole page, shared by all readers that get all of it. */
-const pages = new WeakMap<readonly FeedEvent[], Buffer>();
-
-/** A reader with more waiting bytes, which is more than most pages, is no longer live. */
-const MAX_WAITING_BYTES = 512 * 1024;
 /** Events read from the log at once. */
 const PAGE = 100;
 
@@ -126,40 +54,48 @@ function positionFrame(comment: string, position: number): string {
   return `: ${comment}\nid: ${position}\n\n`;
 }
 
-export type FeedReaderOptions = {
-  log: FeedLog;
+/** Events in the order of their commits, as `EventLog` has them. */
+export type FeedLog = {
+  newestSeq(): number;
+  missingThrough(): number;
+  after(seq: number, limit: number): FeedEvent[];
+  onAppended(listener: () => void): () => void;
+};
+
+/** The events after a position, which are empty if it has all. `missingThrough`: see EventLog. */
+type Page = { after: number; missingThrough: number; events: FeedEvent[] };
+
+/** What a request reads. */
+export type Reading = {
   /** Number of the last event the client has. */
   position: number;
   filter: EventFilter;
   response: ServerResponse;
   /** Whether the credential is still valid. */
   mayRead: () => boolean;
-  /** Called when the reader has every committed event and becomes live. */
-  onCaughtUp: (reader: FeedReader) => void;
-  onFailed: (error: unknown) => void;
 };
 
+type FeedReaderDeps = { pageAfter: (seq: number) => Page; onFailed: (error: unknown) => void };
+
 /**
- * One reader of the live feed; the stream is the body of its response.
- *
- * A reader starts in catch-up: it reads pages from the log as fast as its client accepts them. When
- * a page is empty it becomes live, and `send` delivers new events. Both happen in one synchronous
- * step, so no event is skipped or repeated. A live reader with too many waiting bytes returns to
- * catch-up, which limits memory to about one page per reader.
+ * One reader of the live feed; the stream is the body of its response. It reads pages as fast as
+ * its client accepts them, until a page is empty; `wake` makes it read again. Its memory is limited
+ * to about one page.
  */
 export class FeedReader extends Readable {
-  readonly #options: FeedReaderOptions;
+  readonly #reading: Reading;
+  readonly #deps: FeedReaderDeps;
   #position: number;
-  #isLive = false;
   #isScheduled = false;
   #isEnded = false;
   #hasRead = true;
   #reportedGap = 0;
 
-  constructor(options: FeedReaderOptions) {
+  constructor(reading: Reading, deps: FeedReaderDeps) {
     super({ highWaterMark: 16 * 1024 });
-    this.#options = options;
-    this.#position = options.position;
+    this.#reading = reading;
+    this.#deps = deps;
+    this.#position = reading.position;
     this.push(positionFrame('dawatch', this.#position));
   }
 
@@ -169,34 +105,23 @@ export class FeedReader extends Readable {
   }
 
   get waitingBytes(): number {
-    return this.readableLength + this.#options.response.writableLength;
+    return this.readableLength + this.#reading.response.writableLength;
   }
 
-  /**
-   * Sends new events to a live reader, which ignores those that it has. Returns false if the client
-   * reads too slowly; the reader then catches up by itself.
-   */
-  send(events: readonly FeedEvent[]): boolean {
-    if (this.#isEnded) return true;
-    this.#pushEvents(events);
-    this.#isLive = this.waitingBytes <= MAX_WAITING_BYTES;
-    return this.#isLive;
-  }
-
-  /** Returns false if the client should read first. */
-  #pushEvents(events: readonly FeedEvent[]): boolean {
-    const { filter } = this.#options;
-    const wanted = events.filter(
-      (event) => event.seq > this.#position && ('damage' in event || filter(event)),
-    );
-    this.#position = Math.max(this.#position, events.at(-1)?.seq ?? 0);
-    if (wanted.length < events.length) {
-      for (const event of wanted) this.push(frameOf(event));
-      return this.readableLength < this.readableHighWaterMark;
-    }
-    const page = pages.get(events) ?? Buffer.concat(events.map(frameOf));
-    pages.set(events, page);
-    return events.length === 0 || this.push(page);
+  /** Reads new events. A reader whose client reads too slowly continues by itself. */
+  wake(): void {
+    if (this.#isScheduled || this.readableLength >= this.readableHighWaterMark) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      if (this.destroyed || this.#isEnded) return;
+      try {
+        this.#readPage();
+      } catch (error) {
+        this.end();
+        this.#deps.onFailed(error);
+      }
+    });
   }
 
   /**
@@ -208,7 +133,10 @@ export class FeedReader extends Readable {
     if (this.#isEnded) return true;
     if (!this.#mayRead()) this.end();
     else if (this.waitingBytes === 0) this.push(positionFrame('heartbeat', this.#position));
-    else if (!this.#hasRead) return this.#drop();
+    else if (!this.#hasRead) {
+      this.#drop();
+      return false;
+    }
     this.#hasRead = false;
     return true;
   }
@@ -223,37 +151,25 @@ export class FeedReader extends Readable {
 
   override _read(): void {
     this.#hasRead = true;
-    if (!this.#isLive) this.#schedule();
-  }
-
-  #schedule(): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      if (this.destroyed || this.#isEnded) return;
-      try {
-        this.#readPage();
-      } catch (error) {
-        this.#drop();
-        this.#options.onFailed(error);
-      }
-    });
+    this.wake();
   }
 
   #readPage(): void {
-    const { log, onCaughtUp } = this.#options;
-    this.#reportGap(log.missingThrough());
-    const events = log.after(this.#position, PAGE);
-    if (events.length === 0) {
-      // A client that resumes from here does not need the same gap again.
-      this.#position = Math.max(this.#position, this.#reportedGap);
-      this.#isLive = true;
-      onCaughtUp(this);
-    } else if (this.#pushEvents(events)) this.#schedule();
+    const { missingThrough, events } = this.#deps.pageAfter(this.#position);
+    this.#reportGap(missingThrough);
+    const newest = events.at(-1);
+    // A client that resumes from here does not need the same gap again.
+    if (!newest) this.#position = Math.max(this.#position, this.#reportedGap);
+    else {
+      const { filter } = this.#reading;
+      const wanted = events.filter((event) => 'damage' in event || filter(event));
+      this.#position = newest.seq;
+      if (wanted.length > 0) this.push(Buffer.concat(wanted.map(frameOf)));
+      this.wake();
+    }
   }
 
-  /** Reports missing events, and reports them again if pruning removes more during catch-up. */
+  /** Reports missing events, and reports them again if pruning removes more meanwhile. */
   #reportGap(through: number): void {
     if (through <= this.#position || through <= this.#reportedGap) return;
     this.#reportedGap = through;
@@ -263,17 +179,16 @@ export class FeedReader extends Readable {
   /** Returns false if the ledger cannot be read, too: a client that reconnects gets the problem. */
   #mayRead(): boolean {
     try {
-      return this.#options.mayRead();
+      return this.#reading.mayRead();
     } catch (error) {
-      this.#options.onFailed(error);
+      this.#deps.onFailed(error);
       return false;
     }
   }
 
-  #drop(): false {
+  #drop(): void {
     this.#isEnded = true;
-    this.#options.response.destroy();
-    return false;
+    this.#reading.response.destroy();
   }
 }
 
@@ -281,23 +196,24 @@ const HEARTBEAT_MS = 15_000;
 /** Pause after events were sent: a write costs the same for one event and for many (row feed). */
 const REST_MS = 25;
 
-type EventFeedDeps = { events: FeedLog; clock: Clock; log: Log };
-
-/** The live feed of all readers. New events are read from the log once for all live readers. */
+/** The live feed of all readers. Readers at the same position share what is read from the log. */
 export class EventFeed {
-  readonly #deps: EventFeedDeps;
+  readonly #deps: { events: FeedLog; clock: Clock; log: Log };
   readonly #readers = new Set<FeedReader>();
-  readonly #live = new Set<FeedReader>();
-  /** Number of the last event that was sent to the live readers. */
-  #position = 0;
-  #isScheduled = false;
+  /** The page that was read last. Valid until the readers are woken. */
+  #page: Page | undefined;
+  #hasNew = false;
+  #isResting = false;
   #isClosed = false;
   #cancelHeartbeat: (() => void) | undefined;
   readonly #unsubscribe: () => void;
 
-  constructor(deps: EventFeedDeps) {
+  constructor(deps: { events: FeedLog; clock: Clock; log: Log }) {
     this.#deps = deps;
-    this.#unsubscribe = deps.events.onAppended(() => this.#schedule());
+    this.#unsubscribe = deps.events.onAppended(() => {
+      this.#hasNew = true;
+      if (!this.#isResting) this.#wakeAfter(0);
+    });
   }
 
   get readers(): number {
@@ -308,20 +224,16 @@ export class EventFeed {
    * Returns the body of a response: all events after `position` that pass the filter, until the
    * client disconnects.
    */
-  open(reading: Pick<FeedReaderOptions, 'position' | 'filter' | 'response' | 'mayRead'>): Readable {
-    const reader = new FeedReader({
-      ...reading,
-      log: this.#deps.events,
-      onCaughtUp: (caughtUp) => this.#addLive(caughtUp),
-      onFailed: (error) => this.#deps.log.error({ err: error }, 'feed.failed'),
+  open(reading: Reading): Readable {
+    const { clock, log } = this.#deps;
+    const reader = new FeedReader(reading, {
+      pageAfter: (seq) => this.#pageAfter(seq),
+      onFailed: (error) => log.error({ err: error }, 'feed.failed'),
     });
     this.#readers.add(reader);
-    reader.once('close', () => {
-      this.#readers.delete(reader);
-      this.#live.delete(reader);
-    });
+    reader.once('close', () => this.#readers.delete(reader));
     if (this.#isClosed) reader.end();
-    else this.#cancelHeartbeat ??= this.#deps.clock.after(HEARTBEAT_MS, () => this.#heartbeat());
+    else this.#cancelHeartbeat ??= clock.after(HEARTBEAT_MS, () => this.#heartbeat());
     return reader;
   }
 
@@ -333,50 +245,40 @@ export class EventFeed {
     for (const reader of this.#readers) reader.end();
   }
 
-  #addLive(reader: FeedReader): void {
-    if (this.#live.size === 0) this.#position = reader.position;
-    this.#live.add(reader);
+  #pageAfter(seq: number): Page {
+    const { events } = this.#deps;
+    if (this.#page?.after !== seq)
+      this.#page = {
+        after: seq,
+        missingThrough: events.missingThrough(),
+        events: events.after(seq, PAGE),
+      };
+    return this.#page;
   }
 
-  #schedule(delayMs = 0): void {
-    if (this.#isScheduled || this.#live.size === 0) return;
-    this.#isScheduled = true;
+  /** Wakes the readers if there are new events, then rests. */
+  #wakeAfter(delayMs: number): void {
+    this.#isResting = true;
     this.#deps.clock.after(delayMs, () => {
-      this.#isScheduled = false;
-      if (this.#isClosed || this.#live.size === 0) return;
-      try {
-        this.#sendNew();
-      } catch (error) {
-        // Clients reconnect and then get the problem.
-        for (const reader of this.#live) reader.end();
-        this.#deps.log.error({ err: error }, 'feed.failed');
-      }
+      this.#isResting = false;
+      if (this.#isClosed || !this.#hasNew) return;
+      this.#hasNew = false;
+      this.#page = undefined;
+      for (const reader of this.#readers) reader.wake();
+      this.#wakeAfter(REST_MS);
     });
   }
 
-  #sendNew(): void {
-    const { events } = this.#deps;
-    const page = events.after(this.#position, PAGE);
-    const last = page.at(-1);
-    if (!last) return;
-    this.#position = last.seq;
-    for (const reader of this.#live) if (!reader.send(page)) this.#live.delete(reader);
-    this.#schedule(last.seq < events.newestSeq() ? 0 : REST_MS);
-  }
-
   #heartbeat(): void {
-    for (const reader of this.#readers) if (!reader.heartbeat()) this.#onDropped(reader);
+    for (const reader of this.#readers)
+      if (!reader.heartbeat())
+        this.#deps.log.warn(
+          { seq: reader.position, waiting_bytes: reader.waitingBytes },
+          'feed.slow_client_closed',
+        );
     this.#cancelHeartbeat =
       this.#readers.size === 0
         ? undefined
         : this.#deps.clock.after(HEARTBEAT_MS, () => this.#heartbeat());
-  }
-
-  #onDropped(reader: FeedReader): void {
-    this.#live.delete(reader);
-    this.#deps.log.warn(
-      { seq: reader.position, waiting_bytes: reader.waitingBytes },
-      'feed.slow_client_closed',
-    );
   }
 }

@@ -219,9 +219,3 @@ export class EventLog {
 }
 
 const AFTER = `SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS} WHERE o.seq > ? AND o.seq <= ? ORDER BY o.seq LIMIT ? + 0`;
-
-/**
- * All events in commit order, for the live feed: the public methods of the log, which tests
- * replace.
- */
-export type FeedLog = Pick<EventLog, keyof EventLog>;

@@ -70,19 +70,6 @@ function read(
   };
 }
 
-/**
- * Opens the given number of live readers, whose events are written when the test advances the
- * clock.
- */
-async function openMany(count: number, filter?: EventFilter) {
-  const log = openLog();
-  const clock = new HeldClock(0);
-  const feed = openFeed(log, clock);
-  const readers = Array.from({ length: count }, () => read(feed, 0, filter));
-  await until(() => expect(log.reads).toBe(count));
-  return { log, clock, feed, readers };
-}
-
 const seqsOf = (reader: { text(): string }) =>
   [...reader.text().matchAll(/^id: (\d+)\nevent/gm)].map(([, seq]) => Number(seq));
 
@@ -93,7 +80,7 @@ it('reads a new event once for all readers, and nothing without readers', async 
   await new Promise((resolve) => setTimeout(resolve, 10));
   expect(log.reads).toBe(0);
   const readers = Array.from({ length: 100 }, () => read(feed, 1));
-  await until(() => expect(log.reads).toBe(100));
+  await until(() => expect(log.reads).toBe(1));
   for (const seq of [2, 3, 4]) {
     const before = log.reads;
     log.add();
@@ -108,8 +95,11 @@ it('reads a new event once for all readers, and nothing without readers', async 
 });
 
 it('sends an event at once, and those soon after it in one write', async () => {
-  const { log, clock, feed, readers } = await openMany(1);
-  const [reader] = readers as [ReturnType<typeof read>];
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  const reader = read(feed, 0);
+  await until(() => expect(log.reads).toBe(1));
   log.add();
   clock.fire(0);
   await until(() => expect(reader.text()).toContain('"evt_1"'));
@@ -154,7 +144,7 @@ it('sends every reader its matching events once and in order, in any interleavin
     await new Promise(setImmediate);
   };
   const all = Array.from({ length: log.newestSeq() }, (_, index) => index + 1);
-  for (let turns = 0; turns < 10 * all.length; turns++) await fireAll();
+  for (let turns = 0; turns < all.length; turns++) await fireAll();
   const wantedOf = ({ from, filter }: Reading) =>
     all.filter((seq) => seq > from && filter({ seq } as EventRecord));
   for (const reading of readers) expect(seqsOf(reading.reader)).toEqual(wantedOf(reading));
