@@ -2,75 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { missingFromLockfile } from '../../.ci/missing-from-lockfile.ts';
 import pinned from '../../.ci/node/package.json' with { type: 'json' };
 import lockfile from '../../package-lock.json' with { type: 'json' };
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-
-describe('the installed packages are compared with the lockfile', () => {
-  it('reports nothing if the lockfile lists every package', () => {
-    expect(
-      missingFromLockfile(project({ 'node_modules/a': '1.0.0', 'node_modules/@s/b': '2.0.0' })),
-    ).toEqual([]);
-  });
-
-  it.each(['node_modules/extra', 'node_modules/@s/extra', 'node_modules/a/node_modules/extra'])(
-    'reports %s',
-    (path) => {
-      const folder = project({ 'node_modules/a': '1.0.0' });
-      install(folder, path, '3.0.0');
-      expect(missingFromLockfile(folder)).toEqual([`${path} (3.0.0) is not in package-lock.json`]);
-    },
-  );
-
-  it('reports a package that a script replaced, because its version differs', () => {
-    const folder = project({ 'node_modules/a': '1.0.0' });
-    install(folder, 'node_modules/a', '1.0.1');
-    expect(missingFromLockfile(folder)).toEqual([
-      'node_modules/a is 1.0.1, package-lock.json has 1.0.0',
-    ]);
-  });
-
-  it('reports a folder without a package.json, because it can be imported, too', () => {
-    const folder = project({});
-    mkdirSync(join(folder, 'node_modules/bare'), { recursive: true });
-    expect(missingFromLockfile(folder)).toEqual([
-      'node_modules/bare (without a package.json) is not in package-lock.json',
-    ]);
-  });
-
-  it('looks below a linked package at the place that the lockfile names', () => {
-    const folder = project({ 'tools/node_modules/a': '1.0.0' });
-    const locked = {
-      'node_modules/tools': { resolved: 'tools', link: true },
-      'tools/node_modules/a': { version: '1.0.0' },
-    };
-    writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ packages: locked }));
-    mkdirSync(join(folder, 'node_modules'));
-    symlinkSync('../tools', join(folder, 'node_modules/tools'));
-    expect(missingFromLockfile(folder)).toEqual([]);
-    install(folder, 'tools/node_modules/extra', '3.0.0');
-    expect(missingFromLockfile(folder)).toEqual([
-      'tools/node_modules/extra (3.0.0) is not in package-lock.json',
-    ]);
-  });
-
-  it('the CI check exits with 1 and explains the remedy', () => {
-    const folder = project({});
-    install(folder, 'node_modules/extra', '3.0.0');
-    const script = join(ROOT, '.ci/check-installed.ts');
-    const { status, stderr } = spawnSync(process.execPath, [script], {
-      cwd: folder,
-      encoding: 'utf8',
-    });
-    expect(status).toBe(1);
-    expect(stderr).toMatch(
-      /^node_modules\/extra \(3\.0\.0\) is not in package-lock\.json\n.*depend on the package itself.*\n$/,
-    );
-  });
-});
 
 describe('npm ci', () => {
   it('runs no install script of any package, with any version of npm', () => {
@@ -142,21 +78,4 @@ function installedIn(folder: string): string {
 function fakeNode(folder: string, version: string): void {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'node'), `#!/bin/sh\necho ${version}\n`, { mode: 0o755 });
-}
-
-/** A project with these packages in its lockfile, all of them installed. */
-function project(packages: Record<string, string>): string {
-  const folder = tempFolder();
-  const locked = Object.entries(packages).map(([path, version]) => [path, { version }]);
-  writeFileSync(
-    join(folder, 'package-lock.json'),
-    JSON.stringify({ packages: Object.fromEntries(locked) }),
-  );
-  for (const [path, version] of Object.entries(packages)) install(folder, path, version);
-  return folder;
-}
-
-function install(folder: string, path: string, version: string): void {
-  mkdirSync(join(folder, path), { recursive: true });
-  writeFileSync(join(folder, path, 'package.json'), JSON.stringify({ version }));
 }

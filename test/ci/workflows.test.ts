@@ -98,14 +98,6 @@ describe.each(FILES)('%s', (file) => {
   it('passes values to commands only through the environment', () => {
     expect(stepsOf(file).filter(({ run }) => run?.includes('${{'))).toEqual([]);
   });
-
-  it('limits the time of every job', () => {
-    const { jobs } = workflow(file);
-    const unlimited = Object.entries(jobs).filter(
-      ([, job]) => !job.uses && !job['timeout-minutes'],
-    );
-    expect(unlimited.map(([name]) => name)).toEqual([]);
-  });
 });
 
 it('CI runs .ci/run for every push and pull request', () => {
@@ -159,48 +151,4 @@ describe('a release', () => {
     for (const name of ['npm', 'image', 'chart', 'github'])
       expect(job('release.yml', name).commands).not.toMatch(/npm (?:ci|install|run|exec)|npx/);
   });
-
-  it('builds the image for two architectures with SBOM and provenance, and signs its digest', () => {
-    const image = job('release.yml', 'image');
-    const build = image.steps.find(({ uses }) => uses?.startsWith('docker/build-push-action@'));
-    expect(build?.with).toMatchObject({
-      platforms: 'linux/amd64,linux/arm64',
-      push: true,
-      provenance: 'mode=max',
-      sbom: true,
-    });
-    const sign = image.steps.find(({ run }) => run?.startsWith('cosign sign'));
-    expect(sign?.env?.IMAGE).toMatch(
-      /steps\.image\.outputs\.name }}@.* steps\.build\.outputs\.digest }}$/,
-    );
-  });
-
-  it('publishes the chart for the image of the same repository, and signs its digest', () => {
-    const { commands } = job('release.yml', 'chart');
-    const image = /image=(.*)/.exec(job('release.yml', 'image').commands)?.[1];
-    expect(commands).toContain(`.ci/release/package-chart.sh "${image}" .`);
-    expect(commands).toMatch(
-      /helm push "dawatch-\$\{GITHUB_REF_NAME#v}\.tgz" "oci:\/\/\$charts" .*tee (\S+)\n.*cosign sign .*\1\)"/,
-    );
-  });
-
-  it('has the section of the changelog as its text', () => {
-    const { commands } = job('release.yml', 'github');
-    expect(commands).toMatch(
-      /node \.ci\/release\/release-notes\.ts "\$version" .*> (\S+)\n.*gh release create .*--notes-file \1 /,
-    );
-  });
-});
-
-it('dependencies of npm, images and actions are updated', () => {
-  const { updates } = parse(readFileSync(join(ROOT, '.github/dependabot.yml'), 'utf8')) as {
-    updates: { 'package-ecosystem': string; directory: string }[];
-  };
-  expect(updates.map((update) => update['package-ecosystem'])).toEqual([
-    'npm',
-    'docker',
-    'docker-compose',
-    'github-actions',
-  ]);
-  expect(updates.map(({ directory }) => directory)).toEqual(updates.map(() => '/'));
 });
