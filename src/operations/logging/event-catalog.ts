@@ -315,9 +315,9 @@ const NOTIFICATION_EVENTS = {
     'see `reason`; `/readyz` shows the ledger and the upstreams',
   ),
   'heartbeat.resumed': info('a heartbeat was accepted after others were not'),
-  'log.suppressed': eventAt('warn', 'error')(
-    'a minute has ended in which repeated lines of an event were suppressed',
-    ['suppressed_event', 'suppressed', 'upstream', 'destination', 'rule', 'subject'],
+  'log.suppressed': warn(
+    'a minute has ended in which lines of an event were suppressed, because it was repeated too often',
+    ['suppressed_event', 'suppressed'],
     'see the lines of the event before this one',
   ),
 } as const satisfies Record<string, LogEvent>;
@@ -409,7 +409,7 @@ export type LogEventName = keyof typeof LOG_EVENTS;
 type NamesAt<L extends LogLevel> = {
   [Name in LogEventName]: L extends (typeof LOG_EVENTS)[Name]['levels'][number] ? Name : never;
 }[LogEventName];
-type FieldsOf<Name extends LogEventName> = {
+export type FieldsOf<Name extends LogEventName> = {
   readonly [F in (typeof LOG_EVENTS)[Name]['fields'][number]]?: unknown;
 };
 
@@ -420,17 +420,3 @@ export type Log = {
     (event: NamesAt<L>): void;
   };
 } & { isLevelEnabled(level: LogLevel): boolean };
-
-/** Writes a line at the level of its event. */
-export function logAt<Name extends LogEventName>(
-  log: Log,
-  fields: FieldsOf<Name>,
-  event: Name,
-): void {
-  const level = LOG_EVENTS[event].levels[0] as LogLevel;
-  (log[level] as (fields: object, event: Name) => void).call(log, fields, event);
-}
-
-export function isLogEvent(name: unknown): name is LogEventName {
-  return typeof name === 'string' && Object.hasOwn(LOG_EVENTS, name);
-}

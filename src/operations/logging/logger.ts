@@ -7,7 +7,8 @@ import { redactorOf } from '../../lib/redaction.ts';
 import { systemClock } from '../../lib/system-clock.ts';
 import { escapeJson, escapeLines, escapeText } from '../../lib/text.ts';
 import type { Config } from '../config/schema.ts';
-import { isLogEvent, type Log, type LogEventName } from './event-catalog.ts';
+import { type FieldsOf, LOG_EVENTS, type Log, type LogEventName } from './event-catalog.ts';
+import type { LogLevel } from './fields.ts';
 
 export type { Log };
 
@@ -38,11 +39,9 @@ const REDACTED_FIELDS = [
   'Authorization',
 ];
 
-/**
- * Lines per minute of one event about one subject at warn and error: an outage must not fill the
- * disk, and ten lines show whether the reasons differ.
- */
-const REPEATS_PER_MINUTE = 10;
+/** Lines per minute of one event at warn and error: an outage or an attack must not fill the disk. */
+const REPEATS_PER_MINUTE = 100;
+const MINUTE_MS = 60_000;
 
 /**
  * Returns a log that writes to `stream`, as JSON unless it is a terminal. Occurrences of `secrets`
@@ -58,15 +57,27 @@ export function createLog(
   }: { clock?: Clock; secrets?: readonly string[]; repeatsPerMinute?: number } = {},
 ): OpenLog {
   const isPretty = stream.isTTY === true;
-  const deduplication = new LogDeduplication({
-    perMinute: repeatsPerMinute,
-    clock,
-    onSuppressed: ({ level, event, subject, suppressed }) => {
-      const fields = { suppressed_event: event, ...subject, suppressed };
-      if (level === 'warn') log.warn(fields, 'log.suppressed');
-      else log.error(fields, 'log.suppressed');
-    },
-  });
+  /** Numbers of lines in the current minute, which begins with the first of them. */
+  const counts = new Map<LogEventName, number>();
+  let cancelMinute: (() => void) | undefined;
+  const isRepeated = (event: LogEventName): boolean => {
+    cancelMinute ??= clock.after(MINUTE_MS, endMinute);
+    const count = (counts.get(event) ?? 0) + 1;
+    counts.set(event, count);
+    return count > repeatsPerMinute;
+  };
+  const endMinute = (): void => {
+    cancelMinute?.();
+    cancelMinute = undefined;
+    const ended = [...counts];
+    counts.clear();
+    for (const [event, count] of ended)
+      if (count > repeatsPerMinute)
+        log.warn(
+          { suppressed_event: event, suppressed: count - repeatsPerMinute },
+          'log.suppressed',
+        );
+  };
   let current = secrets;
   let redact = redactorOf(secrets);
   const options: pino.LoggerOptions = {
@@ -83,10 +94,11 @@ export function createLog(
     hooks: {
       logMethod(args: readonly unknown[], write, levelNumber) {
         const { fields, event } = toEvent(args);
-        const level = pino.levels.labels[levelNumber];
-        const isLimited = (level === 'warn' || level === 'error') && event !== 'log.suppressed';
-        if (!isLimited || deduplication.allows(level, event, fields))
-          write.call(this, fields, event);
+        const isLimited =
+          repeatsPerMinute > 0 &&
+          levelNumber >= (pino.levels.values.warn ?? 0) &&
+          event !== 'log.suppressed';
+        if (!isLimited || !isRepeated(event)) write.call(this, fields, event);
       },
       streamWrite: (line) => (isPretty ? toPrettyLine : toJsonLine)(redact(line)),
     },
@@ -107,7 +119,7 @@ export function createLog(
       current = next;
       logger.level = level;
     },
-    end: () => deduplication.flush(),
+    end: endMinute,
   });
   return log;
 }
@@ -163,94 +175,11 @@ function describeError(error: unknown): unknown {
   };
 }
 
-const MINUTE_MS = 60_000;
-/** With more subjects than this in a minute, lines are counted by event alone. */
-const MAX_SUBJECTS = 1_000;
-const SUBJECT_FIELDS = ['upstream', 'destination', 'rule', 'subject'] as const;
-
-/** The suppressed lines of one event about one subject. */
-export type Suppressed = {
-  level: 'warn' | 'error';
-  event: LogEventName;
-  subject: { [Field in (typeof SUBJECT_FIELDS)[number]]?: unknown };
-  suppressed: number;
-};
-
-/**
- * Limits the lines of one event about one subject per minute and reports the number of suppressed
- * lines when the minute ends. A minute starts with the first line after the previous one ended and
- * is shared by all events.
- */
-export class LogDeduplication {
-  readonly #deps: {
-    perMinute: number;
-    clock: Clock;
-    onSuppressed: (suppressed: Suppressed) => void;
-  };
-  readonly #counts = new Map<string, Suppressed & { written: number }>();
-  #cancel: (() => void) | undefined;
-
-  /** `perMinute` 0 disables the limit. */
-  constructor(deps: {
-    perMinute: number;
-    clock: Clock;
-    onSuppressed: (suppressed: Suppressed) => void;
-  }) {
-    this.#deps = deps;
-  }
-
-  /** Counts a line and returns whether to write it. */
-  allows(
-    level: 'warn' | 'error',
-    event: LogEventName,
-    fields: Readonly<Record<string, unknown>>,
-  ): boolean {
-    const { perMinute, clock } = this.#deps;
-    if (perMinute === 0) return true;
-    this.#cancel ??= clock.after(MINUTE_MS, () => this.flush());
-    const count = this.#countOf(level, event, fields);
-    if (count.written < perMinute) {
-      count.written += 1;
-      return true;
-    }
-    count.suppressed += 1;
-    return false;
-  }
-
-  /** Ends the current minute and reports its suppressed lines. */
-  flush(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
-    const counts = [...this.#counts.values()];
-    this.#counts.clear();
-    for (const { written: _, ...count } of counts)
-      if (count.suppressed > 0) this.#deps.onSuppressed(count);
-  }
-
-  #countOf(
-    level: 'warn' | 'error',
-    event: LogEventName,
-    fields: Readonly<Record<string, unknown>>,
-  ) {
-    const isFull = this.#counts.size >= MAX_SUBJECTS;
-    const names = isFull ? [] : SUBJECT_FIELDS.filter((name) => fields[name] !== undefined);
-    const subject = Object.fromEntries(names.map((name) => [name, fields[name]]));
-    const key = JSON.stringify([level, event, subject]);
-    const count = this.#counts.get(key) ?? { level, event, subject, suppressed: 0, written: 0 };
-    this.#counts.set(key, count);
-    return count;
-  }
-}
-
 export const MAX_LINE_BYTES = 16 * 1024;
 
-/** Limits applied one after the other until a line fits. */
-const LIMITS = [
-  { chars: 2_000, items: 50 },
-  { chars: 500, items: 20 },
-  { chars: 100, items: 10 },
-] as const;
-type Limit = (typeof LIMITS)[number];
+/** Of the texts, lists and objects in a line that is too long. */
+const MAX_CHARS = 500;
+const MAX_ITEMS = 20;
 
 /**
  * Returns a line of JSON with control characters escaped and at most MAX_LINE_BYTES long. A
@@ -260,12 +189,9 @@ export function toJsonLine(line: string): string {
   const escaped = escapeJson(line);
   if (fits(escaped)) return escaped;
   const { level, time, event, ...fields } = JSON.parse(line) as Record<string, unknown>;
-  for (const limit of LIMITS) {
-    const kept = { level, time, ...truncateFields(fields, limit), event, cut: true };
-    const shorter = escapeJson(`${JSON.stringify(kept)}\n`);
-    if (fits(shorter)) return shorter;
-  }
-  return `${JSON.stringify({ level, time, event, cut: true })}\n`;
+  const kept = { level, time, ...truncateFields(fields), event, cut: true };
+  const shorter = escapeJson(`${JSON.stringify(kept)}\n`);
+  return fits(shorter) ? shorter : `${JSON.stringify({ level, time, event, cut: true })}\n`;
 }
 
 /**
@@ -284,17 +210,30 @@ function fits(line: string): boolean {
   return line.length * 3 <= MAX_LINE_BYTES || Buffer.byteLength(line) <= MAX_LINE_BYTES;
 }
 
-function truncateValue(value: unknown, limit: Limit): unknown {
+function truncateValue(value: unknown): unknown {
   if (typeof value === 'string')
-    return value.length > limit.chars ? `${value.slice(0, limit.chars)}…` : value;
-  if (Array.isArray(value))
-    return value.slice(0, limit.items).map((item) => truncateValue(item, limit));
-  return typeof value === 'object' && value !== null ? truncateFields(value, limit) : value;
+    return value.length > MAX_CHARS ? `${value.slice(0, MAX_CHARS)}…` : value;
+  if (Array.isArray(value)) return value.slice(0, MAX_ITEMS).map(truncateValue);
+  return typeof value === 'object' && value !== null ? truncateFields(value) : value;
 }
 
-function truncateFields(fields: object, limit: Limit): Record<string, unknown> {
-  const kept = Object.entries(fields).slice(0, limit.items);
+function truncateFields(fields: object): Record<string, unknown> {
+  const kept = Object.entries(fields).slice(0, MAX_ITEMS);
   return Object.fromEntries(
-    kept.map(([name, value]) => [name.slice(0, limit.chars), truncateValue(value, limit)]),
+    kept.map(([name, value]) => [name.slice(0, MAX_CHARS), truncateValue(value)]),
   );
+}
+
+/** Writes a line at the level of its event. */
+export function logAt<Name extends LogEventName>(
+  log: Log,
+  fields: FieldsOf<Name>,
+  event: Name,
+): void {
+  const level = LOG_EVENTS[event].levels[0] as LogLevel;
+  (log[level] as (fields: object, event: Name) => void).call(log, fields, event);
+}
+
+function isLogEvent(name: unknown): name is LogEventName {
+  return typeof name === 'string' && Object.hasOwn(LOG_EVENTS, name);
 }
