@@ -121,7 +121,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       source: deps.settings,
       prepare,
       record: auditReload(ledger, clock),
-      clock,
       log,
     });
     const settings = () => reload.config;

@@ -8,7 +8,7 @@ import type { Outbox } from '../notifications/outbox.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';
 import type { Config } from '../operations/config/schema.ts';
 import type { LedgerStats } from '../operations/ledger-stats.ts';
-import { type Log, logAt } from '../operations/logging/logger.ts';
+import { type Log, logAt } from '../operations/logging/event-catalog.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
 import type { ObjectiveStatus } from '../submissions/objective.ts';
 import { AlertWatch } from './alert-watch.ts';

@@ -55,7 +55,6 @@ export function startWorker(deps: {
       const changed = usableUpstreams(next);
       return { apply: () => upstreams.useKeys(changed) };
     },
-    clock,
     log,
   });
   let closing: Promise<void> | undefined;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, loadConfig } from '../../src/operations/config/load.ts';
-import { compareSettings, isReloadable, loadSettled } from '../../src/operations/config/reload.ts';
+import { loadConfig } from '../../src/operations/config/load.ts';
+import { compareSettings, isReloadable } from '../../src/operations/config/reload.ts';
 import type { Config } from '../../src/operations/config/schema.ts';
 
 const URLS = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1' };
@@ -18,36 +18,12 @@ describe('a change of settings', () => {
   const cases: [string, (config: Config) => void, string[], string[]][] = [
     ['nothing', () => undefined, [], []],
     [
-      'an API key',
-      (config) => {
-        config.auth.api_key = 'x';
-      },
-      ['auth.api_key'],
-      [],
-    ],
-    [
       'the public address and the heartbeat',
       ({ server, heartbeat }) => {
         server.public_url = 'https://dawatch.example.com';
         Object.assign(heartbeat, { url: 'https://h.example/', every_s: 30 });
       },
       ['heartbeat.every_s', 'heartbeat.url', 'server.public_url'],
-      [],
-    ],
-    [
-      'the log level',
-      (config) => {
-        config.log.level = 'warn';
-      },
-      ['log.level'],
-      [],
-    ],
-    [
-      'a budget',
-      ({ upstreams }) => {
-        upstreams.default.budget.per_s = 2;
-      },
-      ['upstreams.default.budget.per_s'],
       [],
     ],
     [
@@ -116,41 +92,4 @@ it('a server reloads keys, budgets, channels, routes, the public address, the he
     ...['upstreams.default.api_key', 'upstreams.default.bearer'],
     ...['concurrency', 'per_s', 'requests'].map((name) => `upstreams.default.budget.${name}`),
   ]);
-});
-
-describe('settings that are loaded while they are written', () => {
-  /** Loads these settings one after the other; the last one repeats. */
-  function loads(...texts: (Record<string, string> | string)[]) {
-    let count = 0;
-    return () => {
-      const next = texts[Math.min(count, texts.length - 1)];
-      count += 1;
-      if (typeof next === 'string') throw new ConfigError([next]);
-      return load(next);
-    };
-  }
-  const half = 'half-written';
-  const complete = { DAWATCH_API_KEY: 'a-complete-service-key' };
-  const noWait = async () => undefined;
-
-  it.each([
-    ['at once', [complete]],
-    ['after a half-written file', [half, complete]],
-    ['after an old file', [{}, complete]],
-    ['after several states', [{}, half, 'another problem', {}, complete]],
-  ])('are used when two loads agree: %s', async (_name, states) => {
-    const { config } = await loadSettled(loads(...states), noWait);
-    expect(config.auth.api_key).toBe(complete.DAWATCH_API_KEY);
-  });
-
-  it('are refused with the problem in which two loads agree', async () => {
-    await expect(loadSettled(loads({}, half), noWait)).rejects.toMatchObject({ problems: [half] });
-  });
-
-  it('are refused if they never stop changing', async () => {
-    let count = 0;
-    const changing = () => load({ DAWATCH_API_KEY: `service-key-number-${count++}` });
-    await expect(loadSettled(changing, noWait)).rejects.toThrow('the files keep changing');
-    expect(count).toBe(25);
-  });
 });

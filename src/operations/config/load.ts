@@ -129,7 +129,7 @@ export function loadConfig(from: {
     if (secret !== undefined)
       sources.set(secret, source === file ? `${file}, ${path.split('.').at(-1)}` : source);
   }
-  const checked = checkWith(configSchema, input, isSecret);
+  const checked = checkWith(configSchema, input);
   if (checked.kind === 'invalid')
     problems.push(
       ...checked.problems.map((problem) =>
@@ -205,7 +205,7 @@ function explain(
 ): string {
   const source = sourceOf(path, from.sources) ?? from.file ?? 'default';
   const line = source === from.file ? from.lineOf(path) : undefined;
-  const isPredicate = /^(?:must|is) /.test(text);
+  const isPredicate = /^(?:must|is|has) /.test(text);
   return `${path.join('.')}${isPredicate ? '' : ':'} ${text} (${source}${line === undefined ? '' : `:${line}`})`;
 }
 

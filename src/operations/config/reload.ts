@@ -53,42 +53,6 @@ export type ReloadResult =
   | { kind: 'reloaded'; changes: string[] }
   | { kind: 'refused'; reason: string };
 
-const SETTLE_MS = 200;
-const MAX_READS = 25;
-
-/**
- * Loads the settings until two loads in a row, 200 ms apart, agree: files may be written, or
- * replaced one after the other, meanwhile. Throws the ConfigError in which both agree, or another
- * one after 5 s without agreement.
- */
-export async function loadSettled(
-  load: () => LoadedConfig,
-  wait: (ms: number) => Promise<void>,
-): Promise<LoadedConfig> {
-  let before = attempt(load);
-  for (let reads = 1; reads < MAX_READS; reads++) {
-    await wait(SETTLE_MS);
-    const now = attempt(load);
-    if (isDeepStrictEqual(before, now)) {
-      if ('problems' in now) throw new ConfigError(now.problems);
-      return now.loaded;
-    }
-    before = now;
-  }
-  throw new ConfigError(['the files keep changing: reload again when they are complete']);
-}
-
-function attempt(
-  load: () => LoadedConfig,
-): { loaded: LoadedConfig } | { problems: readonly string[] } {
-  try {
-    return { loaded: load() };
-  } catch (error) {
-    if (error instanceof ConfigError) return { problems: error.problems };
-    throw error;
-  }
-}
-
 /** Reloads the settings. Rejects if the result cannot be audited; then nothing was applied. */
 export type Reload = (actor: Actor) => Promise<ReloadResult>;
 
@@ -123,7 +87,6 @@ type ReloadDeps = {
   prepare: (next: Config) => Promise<PreparedSettings> | PreparedSettings;
   /** Stores the result of a reload. If it throws, nothing is applied. */
   record?: (actor: Actor, result: ReloadResult) => void;
-  clock: Clock;
   log: Log;
 };
 
@@ -209,12 +172,8 @@ export class SettingsReload {
   }
 
   async #prepare() {
-    const { process, config, source, prepare, clock } = this.#deps;
-    const load = source?.load ?? (() => ({ config, settings: [], file: undefined }));
-    const loaded = await loadSettled(
-      load,
-      (ms) => new Promise((resolve) => clock.after(ms, resolve)),
-    );
+    const { process, config, source, prepare } = this.#deps;
+    const loaded = source?.load() ?? { config, settings: [], file: undefined };
     const { changes, needRestart } = compareSettings(this.#config, loaded.config, process);
     if (needRestart.length > 0)
       throw new StartError(`a restart is needed to change ${needRestart.join(', ')}`);

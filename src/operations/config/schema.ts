@@ -44,33 +44,45 @@ const auditSection = section({
   keep_days: count(400, 0).describe('Days for which entries of the audit are kept; 0: forever'),
 }).describe('The audit of changes and user lookups');
 
-const channelSchema = z.discriminatedUnion('type', [
-  z.strictObject({
-    type: z.literal('slack'),
-    url: httpUrl.describe('Incoming webhook address'),
-  }),
-  z.strictObject({
-    type: z.literal('discord'),
-    url: httpUrl.describe('Webhook address'),
-  }),
-  z.strictObject({
-    type: z.literal('teams'),
-    url: httpUrl.describe('Incoming webhook address'),
-  }),
-  z.strictObject({
-    type: z.literal('apprise'),
-    url: httpUrl.describe('Notify address of an Apprise API: http://apprise:8000/notify/<key>'),
-    tag: z.string().min(1).optional().describe('Tag that selects services; default: all services'),
-  }),
-  z.strictObject({
-    type: z.literal('email'),
-    smtp_url: z
-      .url({ protocol: /^smtps?$/, error: 'must be an smtp:// or smtps:// address' })
-      .describe('Mail server: smtp://user:password@host:587'),
-    from: z.string().min(3).max(320).describe('Sender address'),
-    to: z.array(z.email()).min(1).max(50).describe('Recipient addresses'),
-  }),
-]);
+const channelSchema = z.discriminatedUnion(
+  'type',
+  [
+    z.strictObject({
+      type: z.literal('slack'),
+      url: httpUrl.describe('Incoming webhook address'),
+    }),
+    z.strictObject({
+      type: z.literal('discord'),
+      url: httpUrl.describe('Webhook address'),
+    }),
+    z.strictObject({
+      type: z.literal('teams'),
+      url: httpUrl.describe('Incoming webhook address'),
+    }),
+    z.strictObject({
+      type: z.literal('apprise'),
+      url: httpUrl.describe('Notify address of an Apprise API: http://apprise:8000/notify/<key>'),
+      tag: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('Tag that selects services; default: all services'),
+    }),
+    z.strictObject({
+      type: z.literal('email'),
+      smtp_url: z
+        .url({ protocol: /^smtps?$/, error: 'must be an smtp:// or smtps:// address' })
+        .describe('Mail server: smtp://user:password@host:587'),
+      from: z.string().min(3).max(320).describe('Sender address'),
+      to: z
+        .array(z.email('must be an e-mail address'))
+        .min(1)
+        .max(50)
+        .describe('Recipient addresses'),
+    }),
+  ],
+  'must be one of slack, discord, teams, apprise, email',
+);
 
 export type ChannelConfig = z.output<typeof channelSchema>;
 

@@ -409,7 +409,7 @@ export type LogEventName = keyof typeof LOG_EVENTS;
 type NamesAt<L extends LogLevel> = {
   [Name in LogEventName]: L extends (typeof LOG_EVENTS)[Name]['levels'][number] ? Name : never;
 }[LogEventName];
-export type FieldsOf<Name extends LogEventName> = {
+type FieldsOf<Name extends LogEventName> = {
   readonly [F in (typeof LOG_EVENTS)[Name]['fields'][number]]?: unknown;
 };
 
@@ -420,3 +420,13 @@ export type Log = {
     (event: NamesAt<L>): void;
   };
 } & { isLevelEnabled(level: LogLevel): boolean };
+
+/** Writes a line at the level of its event. */
+export function logAt<Name extends LogEventName>(
+  log: Log,
+  fields: FieldsOf<Name>,
+  event: Name,
+): void {
+  const level = LOG_EVENTS[event].levels[0] as LogLevel;
+  (log[level] as (fields: object, event: Name) => void).call(log, fields, event);
+}

@@ -24,7 +24,6 @@ export const LOG_FIELDS = {
   error: 'error text of the upstream or the receiver, truncated',
   event_id: 'id of the delivered event',
   events: 'number of events',
-  files: 'file paths',
   generation: 'number of installations that have continued the ledger, including this one',
   http_status: 'HTTP status of the response',
   job_id: 'id of the job in the queue',

@@ -3,7 +3,7 @@ import type { AttemptReport } from '../../notifications/attempt.ts';
 import type { WatcherListener } from '../../polling/listeners.ts';
 import { dataOf, upstreamTime } from '../../submissions/classify.ts';
 import type { RecordedObservation } from '../../submissions/ports.ts';
-import { type Log, logAt } from './logger.ts';
+import { type Log, logAt } from './event-catalog.ts';
 
 /**
  * Returns a listener that writes one line per observation, change of a submission and change of an

@@ -7,8 +7,7 @@ import { redactorOf } from '../../lib/redaction.ts';
 import { systemClock } from '../../lib/system-clock.ts';
 import { escapeJson, escapeLines, escapeText } from '../../lib/text.ts';
 import type { Config } from '../config/schema.ts';
-import { type FieldsOf, LOG_EVENTS, type Log, type LogEventName } from './event-catalog.ts';
-import type { LogLevel } from './fields.ts';
+import { LOG_EVENTS, type Log, type LogEventName } from './event-catalog.ts';
 
 export type { Log };
 
@@ -222,16 +221,6 @@ function truncateFields(fields: object): Record<string, unknown> {
   return Object.fromEntries(
     kept.map(([name, value]) => [name.slice(0, MAX_CHARS), truncateValue(value)]),
   );
-}
-
-/** Writes a line at the level of its event. */
-export function logAt<Name extends LogEventName>(
-  log: Log,
-  fields: FieldsOf<Name>,
-  event: Name,
-): void {
-  const level = LOG_EVENTS[event].levels[0] as LogLevel;
-  (log[level] as (fields: object, event: Name) => void).call(log, fields, event);
 }
 
 function isLogEvent(name: unknown): name is LogEventName {
