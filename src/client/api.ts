@@ -1180,13 +1180,6 @@ export type TrackItem = {
   retrack?: boolean;
 };
 
-export type TrackOption =
-  | 'deadline'
-  | 'unknown_grace_s'
-  | 'stuck_after_s'
-  | 'metadata'
-  | 'callback_url';
-
 export type TrackRequest = {
   /** The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged */
   submission_id?: string;
@@ -1216,45 +1209,6 @@ export type TrackRequest = {
   traceparent?: string;
 };
 
-/** A submission of a tracking request */
-export type TrackedSubmission = {
-  submission_id: string;
-  upstream: string;
-  status: SubmissionStatus;
-  /** The upstream's unchanged `state` */
-  upstream_state: string | null;
-  /** The upstream's unchanged `data`; integers too large for a JSON number are strings */
-  data: {
-    [key: string]: unknown;
-  } | null;
-  error: string | null;
-  /** ISO 8601, UTC */
-  tracked_at: string;
-  /** When dawatch first observed it as final */
-  finalized_at: string | null;
-  metadata: {
-    [key: string]: unknown;
-  } | null;
-  /** Extended by the duration of upstream outages */
-  deadline_at: string;
-  /** Requests sent for this submission */
-  polls: number;
-  /** Time of the newest response to a poll, since it is tracked; null: it has not been polled yet */
-  last_polled_at: string | null;
-  /** The next poll is sent at this time at the earliest; null: none is planned, as for a final submission. While a poll is in flight, the end of the time in which its response is awaited */
-  next_poll_at: string | null;
-  /** Since when the upstream has responded that it has no such submission; null: it found it, or has not responded */
-  not_found_since: string | null;
-  /** Seconds for which "not found" means "not yet" */
-  unknown_grace_s: number;
-  /** Seconds after which the open submission is reported as stuck */
-  stuck_after_s: number;
-  /** Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret */
-  callback_url: string | null;
-  /** Only if the submission is unchanged: the options of the request that differ from its own */
-  not_applied?: TrackOption[];
-};
-
 /** The submissions are stored on disk */
 export type TrackedSubmissions = {
   /** Number of newly tracked submissions */
@@ -1266,7 +1220,7 @@ export type TrackedSubmissions = {
   /** Number of ended submissions that are tracked again */
   retracked: number;
   /** In the order of the request, without duplicates */
-  submissions: TrackedSubmission[];
+  submissions: Submission[];
 };
 
 /** An event of an upstream */

@@ -43,11 +43,6 @@ import { bytesOf, linesOf } from './sse.ts';
 /** Options of all submissions of a request. */
 export type TrackOptions = Omit<TrackRequest, 'submission_id' | 'submission_ids' | 'submissions'>;
 
-/** `etag`: of the state of the submission; null if a proxy has removed it. */
-export type SubmissionIfChanged =
-  | { changed: true; submission: SubmissionWithHistory; etag: string | null }
-  | { changed: false; etag: string };
-
 export type DawatchClientOptions = {
   /** Base address of the server, such as http://127.0.0.1:8080. */
   url: string;
@@ -129,19 +124,6 @@ export class DawatchClient {
   /** Returns a submission with its history. */
   get(submissionId: string): Promise<SubmissionWithHistory> {
     return this.#request<SubmissionWithHistory>('GET', pathOf(submissionId));
-  }
-
-  /**
-   * Returns a submission with its history, if it has changed since the call that returned this
-   * `etag`.
-   */
-  async getIfChanged(submissionId: string, etag?: string | null): Promise<SubmissionIfChanged> {
-    const headers = { ...this.#headers, ...(etag && { 'if-none-match': etag }) };
-    const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
-    const response = await this.#fetch('GET', pathOf(submissionId), { headers, signal });
-    if (etag && response.status === 304) return { changed: false, etag };
-    const submission = await bodyOf<SubmissionWithHistory>(response, this.#url);
-    return { changed: true, submission, etag: response.headers.get('etag') };
   }
 
   /**

@@ -48,7 +48,6 @@ export type {
   TestEvent,
   TrackedSubmissions as Tracked,
   TrackItem,
-  TrackOption as TrackOptionName,
   UpstreamEvent,
   UpstreamPacing,
   User,
@@ -61,7 +60,6 @@ export { isFinal } from './backoff.ts';
 export {
   DawatchClient,
   type DawatchClientOptions,
-  type SubmissionIfChanged,
   type TrackOptions,
 } from './client.ts';
 export { ApiError, ConnectionError } from './errors.ts';

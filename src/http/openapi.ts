@@ -40,11 +40,6 @@ const RESPONSE_HEADERS = {
   'ratelimit-remaining': number('Requests left in this window', 59_998),
   'ratelimit-reset': number('Seconds until the window ends', 43),
   'retry-after': number('Seconds to wait before the next attempt', 17),
-  etag: {
-    description: 'Entity tag for If-None-Match',
-    schema: { type: 'string' },
-    example: '"n4bQgYhMfWWaL-qgxVrQFa"',
-  },
   'www-authenticate': {
     description: 'How to authenticate',
     schema: { type: 'string' },
@@ -97,12 +92,7 @@ function completeOperation(path: string, operation: Operation): void {
     if (Number(status) in EXAMPLES && isProblem(response)) {
       const [name] = PROBLEMS[Number(status) as ProblemStatus];
       operation.responses[status] = { $ref: `#/components/responses/${name}` } as object;
-    } else if ('304' in operation.responses && Number(status) < 400)
-      response.headers = {
-        ...headerRefs(['etag']),
-        ...commonRefs({ isLimited: !isUnlimited(path) }),
-      };
-    else
+    } else
       response.headers = { ...response.headers, ...commonRefs({ isLimited: !isUnlimited(path) }) };
   }
   for (const parameter of operation.parameters ?? []) {
@@ -155,8 +145,6 @@ const SECURITY_SCHEMES = {
 
 type RouteSchema = {
   headers?: z.ZodType;
-  /** Headers of the request that are not validated, because every value is valid. */
-  describedHeaders?: z.ZodType;
   response?: Record<string, z.ZodType | object>;
 };
 
@@ -194,20 +182,18 @@ export function openapiOptions(version: string, webhooks: object): FastifyDynami
 }
 
 /**
- * Gives each response its description, which the libraries omit for a schema with an id, and adds
- * the headers that are only described. Wraps the reference of a parameter whose schema has an id,
+ * Gives each response its description, which the libraries omit for a schema with an id. Wraps the reference of a parameter whose schema has an id,
  * because the libraries remove its description and default, until `completeOperation`.
  */
 function transformRoute(transform: SwaggerTransform): SwaggerTransform {
   return ({ schema, ...route }) => {
-    const { describedHeaders, response = {}, ...others } = (schema ?? {}) as RouteSchema;
+    const { response = {}, ...others } = (schema ?? {}) as RouteSchema;
     const described = Object.entries(response).map(([status, one]) => {
       if (!(one instanceof z.ZodType) || one instanceof z.ZodNull) return [status, one];
       const content = { 'application/json': { schema: one } };
       return [status, { description: one.description ?? 'The response', content }];
     });
-    const headers = describedHeaders && { headers: describedHeaders };
-    const completed = { ...others, ...headers, response: Object.fromEntries(described) };
+    const completed = { ...others, response: Object.fromEntries(described) };
     const transformed = transform({ ...route, schema: completed } as never);
     const { properties = {} } = (transformed.schema.querystring ?? {}) as z.core.JSONSchema.Schema;
     for (const [name, parameter] of Object.entries(properties)) {

@@ -1,5 +1,5 @@
+import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { etagOf, isKnown } from './etag.ts';
 
 /** A response body that is built once and sent to every client from the same bytes. */
 export type StoredResponse = {
@@ -53,4 +53,15 @@ export function serveFiles(
   };
   for (const url of urls)
     app.get(url, { config: { isDurable: true, isOpen: true }, schema: { hide: true } }, send);
+}
+
+/** Returns the strong entity tag of a body. */
+function etagOf(body: Buffer | string): string {
+  return `"${hash('sha256', body, 'base64url').slice(0, 22)}"`;
+}
+
+/** Returns whether `If-None-Match` contains the entity tag, as RFC 9110 compares it. */
+function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }

@@ -1,4 +1,3 @@
-import Papa from 'papaparse';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { readText } from '../cli/input.ts';
 import { explainIssue } from '../lib/explain-issue.ts';
@@ -15,10 +14,6 @@ import {
   UNREACHABLE_ID_REASON,
 } from './submission.ts';
 import { findWrongTime, hasSameOptions, type TrackItem, trackItemSchema } from './track-request.ts';
-
-const DELIMITERS = [',', ';', '\t'];
-const ID_COLUMN = 'submission_id';
-const NUMBER = /^\d+(\.\d+)?$/;
 
 /** A submission to track. `from`: its place in the input, such as "line 7". */
 export type GivenSubmission = { from: string; item: TrackItem };
@@ -40,8 +35,8 @@ const LISTED = {
 } as const;
 
 /**
- * Returns the submissions of the arguments or, without arguments, of a file or stdin: ids, NDJSON,
- * or CSV. An id that is given again with the same options is omitted. `retrack`: ended submissions
+ * Returns the submissions of the arguments or, without arguments, of a file or stdin: ids or
+ * NDJSON. An id that is given again with the same options is omitted. `retrack`: ended submissions
  * of a list that can be tracked again are not skipped. Throws a CommandError that names the lines
  * if anything is invalid, or if nothing was given.
  */
@@ -64,17 +59,13 @@ export async function readSubmissions(
 function readFrom(text: string, given: Collected): void {
   const lines = text.replaceAll('\r\n', '\n').split('\n');
   const first = lines.findIndex((line) => !isIgnored(line));
-  const head = lines[first];
-  if (head === undefined) return;
-  const delimiter = DELIMITERS.find((one) => columnsOf(head, one).includes(ID_COLUMN));
-  if (head.trimStart().startsWith('['))
+  const head = lines[first]?.trimStart() ?? '';
+  if (head.startsWith('['))
     given.refuse(
       `line ${first + 1}`,
       'is a list in JSON; write one object per line instead (jq -c ".[]" converts it)',
     );
-  else if (head.trimStart().startsWith('{')) readLines(lines, readObject, given);
-  else if (delimiter === undefined) readLines(lines, readId, given);
-  else readCsv(lines, first, delimiter, given);
+  else readLines(lines, head.startsWith('{') ? readObject : readId, given);
 }
 
 function readLines(lines: string[], read: typeof readId, given: Collected): void {
@@ -90,12 +81,9 @@ function isIgnored(line: string): boolean {
 }
 
 function readId(from: string, line: string, given: Collected): void {
-  // Otherwise the lines of a CSV file without a header would count as ids.
+  // Otherwise the lines of a CSV file would count as ids.
   if (line.includes(','))
-    given.refuse(
-      from,
-      `has a comma; CSV needs a header with the column ${ID_COLUMN}, and an id with a comma needs JSON`,
-    );
+    given.refuse(from, 'has a comma; options, and an id with a comma, need JSON');
   else if (/^\s*".+"\s*$/.test(line))
     given.refuse(from, 'has an id in quotes; write it without quotes (jq -r does)');
   else given.add(from, { submission_id: line.trim() });
@@ -106,69 +94,6 @@ function readObject(from: string, line: string, given: Collected): void {
   if (isObject(value)) given.add(from, value);
   else
     given.refuse(from, 'is not a JSON object; each line must be one (jq -c . converts other JSON)');
-}
-
-function columnsOf(head: string, delimiter: string): string[] {
-  const [cells = []] = Papa.parse<string[]>(head, { delimiter, newline: '\n' }).data;
-  return cells.map((name) => name.trim());
-}
-
-/** Reads CSV (RFC 4180) with a header. An empty cell is an absent field. */
-function readCsv(lines: string[], first: number, delimiter: string, given: Collected): void {
-  const columns = columnsOf(lines[first] ?? '', delimiter);
-  const repeated = columns.find((name, index) => columns.indexOf(name) !== index);
-  if (repeated !== undefined) {
-    given.refuse(`line ${first + 1}`, `has the column ${JSON.stringify(repeated)} twice`);
-    return;
-  }
-  const rows = lines.slice(first + 1).join('\n');
-  let line = first + 2;
-  let end = 0;
-  Papa.parse<string[]>(rows, {
-    delimiter,
-    newline: '\n',
-    comments: '#',
-    step({ data: cells, errors, meta }, parser) {
-      const row = rows.slice(end, meta.cursor);
-      // Includes the comments before the row.
-      const before = /^(?:#.*\n)*/.exec(row)?.[0] ?? '';
-      const from = `line ${line + lineEnds(before)}`;
-      line += lineEnds(row);
-      end = meta.cursor;
-      if (cells.length === 1 && cells[0]?.trim() === '') return;
-      if (errors.length > 0)
-        given.refuse(from, 'has a quote that is not closed, or text after a quoted cell');
-      else if (cells.length !== columns.length)
-        given.refuse(from, `has ${cells.length} cells, and the header has ${columns.length}`);
-      else readRow(from, columns, cells, given);
-      if (given.isWrong) parser.abort();
-    },
-  });
-}
-
-function lineEnds(text: string): number {
-  return text.split('\n').length - 1;
-}
-
-function readRow(from: string, columns: string[], cells: string[], given: Collected): void {
-  const fields = columns.flatMap((name, index): [string, unknown][] => {
-    const cell = cells[index]?.trim() ?? '';
-    return cell === '' ? [] : [[name, cellValue(name, cell)]];
-  });
-  if (fields.some(([name, value]) => name === 'metadata' && value === undefined))
-    given.refuse(from, 'metadata: is not valid JSON');
-  else given.add(from, Object.fromEntries(fields));
-}
-
-/**
- * Returns the value of a cell; undefined for metadata that is not JSON. A cell that does not have
- * the type of its column stays text, which the validation refuses.
- */
-function cellValue(column: string, cell: string): unknown {
-  if (column === 'metadata') return parsed(cell);
-  if (column === 'retrack' && (cell === 'true' || cell === 'false')) return cell === 'true';
-  if (column.endsWith('_s') && NUMBER.test(cell)) return Number(cell);
-  return cell;
 }
 
 function parsed(text: string): unknown {

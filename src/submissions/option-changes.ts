@@ -119,30 +119,6 @@ export function optionsBefore(stored: readonly string[]) {
 }
 
 /**
- * Returns the options that a request sets and that differ from those of the submission, which stays
- * unchanged.
- */
-export function unappliedOptions(
-  request: TrackRequest,
-  submission: Submission,
-  now: number,
-): TrackOption[] {
-  const { named = [] } = request;
-  const [wanted, actual] = [
-    durationsOf({ ...limitsFrom(request, now), trackedAt: request.trackedAt ?? now }),
-    durationsOf(submission),
-  ];
-  const isApplied: Record<TrackOption, () => boolean> = {
-    deadline: () => request.deadlineAt === submission.deadlineAt,
-    unknown_grace_s: () => wanted.unknownGraceMs === actual.unknownGraceMs,
-    stuck_after_s: () => wanted.stuckAfterMs === actual.stuckAfterMs,
-    metadata: () => isSameJson(request.metadata, submission.metadata),
-    callback_url: () => request.callbackUrl === submission.callbackUrl,
-  };
-  return named.filter((option) => !isApplied[option]());
-}
-
-/**
  * Returns the time limits of a request that is committed at `now`. A default deadline counts from
  * the commit; so do the other limits, unless the request sets `trackedAt`.
  */

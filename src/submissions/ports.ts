@@ -32,12 +32,7 @@ export type RecordedObservation = {
  * response.
  */
 export type TrackEffect = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
-export type TrackedSubmission = {
-  submission: Submission;
-  effect: TrackEffect;
-  /** The options of the request that differ from those of a submission that it left unchanged. */
-  notApplied: TrackOption[];
-};
+export type TrackedSubmission = { submission: Submission; effect: TrackEffect };
 
 export type TrackResult = { kind: 'tracked'; submissions: TrackedSubmission[] } | TrackRefusal;
 

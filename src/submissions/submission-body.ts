@@ -3,13 +3,7 @@ import { nextCursorSchema, timeSchema } from '../http/query.ts';
 import { nearestTime, storedData } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
 import { durationsOf } from './option-changes.ts';
-import {
-  type HistoryEntry,
-  type OptionChanges,
-  STATUSES,
-  type Submission,
-  TRACK_OPTIONS,
-} from './submission.ts';
+import { type HistoryEntry, type OptionChanges, STATUSES, type Submission } from './submission.ts';
 
 export const statusSchema = z
   .enum(STATUSES)
@@ -181,18 +175,6 @@ export const submissionWithHistorySchema = submissionSchema
     examples: [{ ...SUBMISSION_EXAMPLE, history: HISTORY_EXAMPLE }],
   });
 
-const trackedSubmissionSchema = submissionSchema
-  .extend({
-    not_applied: z
-      .array(z.enum(TRACK_OPTIONS).meta({ id: 'TrackOption' }))
-      .optional()
-      .describe(
-        'Only if the submission is unchanged: the options of the request that differ from its own',
-      ),
-  })
-  .describe('A submission of a tracking request')
-  .meta({ id: 'TrackedSubmission', examples: [SUBMISSION_EXAMPLE] });
-
 export const trackedSchema = z
   .object({
     accepted: z.int().describe('Number of newly tracked submissions'),
@@ -204,7 +186,7 @@ export const trackedSchema = z
       ),
     retracked: z.int().describe('Number of ended submissions that are tracked again'),
     submissions: z
-      .array(trackedSubmissionSchema)
+      .array(submissionSchema)
       .describe('In the order of the request, without duplicates'),
   })
   .describe('The submissions are stored on disk')

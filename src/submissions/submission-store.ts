@@ -8,7 +8,6 @@ import {
   limitsFrom,
   type OptionsPatch,
   TIME_LIMITS,
-  unappliedOptions,
   withOptions,
 } from './option-changes.ts';
 import type {
@@ -154,7 +153,7 @@ export class SubmissionStore {
       const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);
       outages.set(upstream, outageMs);
       const inserted = known[index] ? undefined : this.#insert(request, now, outageMs);
-      if (inserted) return { submission: inserted, effect: 'accepted', notApplied: [] };
+      if (inserted) return { submission: inserted, effect: 'accepted' };
       // The id may occur twice in one batch: then the first request has inserted it, or tracked it
       // again.
       const read = request.retrack ? undefined : known[index];
@@ -302,7 +301,7 @@ export class SubmissionStore {
     );
     if (!request.retrack || !change) {
       const effect = isFinal(before.status) ? 'already_final' : 'already_tracked';
-      return { submission: before, effect, notApplied: unappliedOptions(request, before, now) };
+      return { submission: before, effect };
     }
     const { event, ...state } = change;
     const { named = [], traceparent } = request;
@@ -325,7 +324,7 @@ export class SubmissionStore {
     const submission = this.#writeOptions({ row, before }, after, { at: now, event });
     if (traceparent !== undefined) this.#writeTrace(row.id, traceparent);
     else this.#db.run`DELETE FROM submission_traces WHERE submission = ${row.id}`;
-    return { submission, effect: 'retracked', notApplied: [] };
+    return { submission, effect: 'retracked' };
   }
 
   /** Changes options of a submission; undefined if it was never tracked. */

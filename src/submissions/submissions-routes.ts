@@ -9,7 +9,6 @@ import {
   sendEnded,
   watchAccess,
 } from '../access/access.ts';
-import { withEtag } from '../http/etag.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { wholeNumber } from '../http/query.ts';
 import { goneSignal, isDebugLogged, logOf } from '../http/request-log.ts';
@@ -71,17 +70,8 @@ const OPERATIONS = operations('submissions', {
   },
   getSubmission: {
     summary: 'Get a submission with its history',
-    description:
-      'The entity tag changes with everything that the response contains. With If-None-Match, an unchanged one is 304.',
     params,
-    describedHeaders: z.object({
-      'if-none-match': z.string().optional().describe('The `etag` of an earlier response'),
-    }),
-    response: {
-      200: submissionWithHistorySchema,
-      304: z.null().describe('Unchanged since that response'),
-      ...problemResponses(404),
-    },
+    response: { 200: submissionWithHistorySchema, ...problemResponses(404) },
   },
   waitForSubmission: {
     summary: 'Wait until a submission is final',
@@ -192,12 +182,7 @@ export function registerSubmissions(
           const counts = countEffects(result.submissions);
           logTracked(request, counts, result.submissions);
           reply.code(202);
-          const shown = ({ submission, notApplied }: TrackedSubmission) => {
-            return {
-              ...body(submission, request),
-              ...(notApplied.length > 0 && { not_applied: notApplied }),
-            };
-          };
+          const shown = ({ submission }: TrackedSubmission) => body(submission, request);
           if (!isLarge) return { ...counts, submissions: result.submissions.map(shown) };
           const response = jsonStream(counts, ['submissions', result.submissions, shown]);
           return reply.type('application/json; charset=utf-8').send(response as never);
@@ -221,10 +206,7 @@ export function registerSubmissions(
       const found = ledger.submissions.getWithHistory(id);
       if (!found) return notTracked(reply, id);
       if (ledger.isUnsynced(found.submission)) await ledger.whenDurable();
-      return withEtag(request, reply, {
-        ...body(found.submission, request),
-        history: found.history.map(toHistoryBody),
-      }) as never;
+      return { ...body(found.submission, request), history: found.history.map(toHistoryBody) };
     },
   );
 

@@ -2,47 +2,34 @@ import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { parseDuration, parseObject } from '../cli/input.ts';
-import { createProgress, plural, toJson, withWaitIndicator } from '../cli/output.ts';
+import { createProgress, toJson, withWaitIndicator } from '../cli/output.ts';
 import { pause } from '../client/backoff.ts';
 import { ApiError } from '../client/errors.ts';
-import type {
-  DawatchClient,
-  Tracked,
-  TrackItem,
-  TrackOptionName,
-  TrackOptions,
-} from '../client/index.ts';
+import type { DawatchClient, Tracked, TrackItem, TrackOptions } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { type GivenSubmission, readSubmissions } from './cli-submissions.ts';
-import { MAX_IDS_PER_REQUEST } from './track-request.ts';
 import { awaitFinal } from './wait-command.ts';
 
-/** Below the limits of a request and of the metadata of all its submissions. */
-const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+/** Submissions of one request: even with the largest metadata they are within its limits. */
+const MAX_BATCH = 1_000;
 /** Rate limited or overloaded. */
 const BUSY: readonly number[] = [429, 503];
 const MAX_BUSY_MS = 120_000;
 
 type Count = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
 /** The sums over all requests. */
-export type Total = Record<Count, number> & {
-  not_applied: { submission_id: string; options: TrackOptionName[] }[];
-};
+type Total = Record<Count, number>;
 
 /** Tracks the submissions in requests of limited size and returns the sums of their counts. */
-export async function trackInBatches(
+async function trackInBatches(
   client: DawatchClient,
   given: readonly GivenSubmission[],
   options: TrackOptions,
 ): Promise<Total> {
-  const batches = batchesOf(given, options);
-  const total: Total = {
-    accepted: 0,
-    already_tracked: 0,
-    already_final: 0,
-    retracked: 0,
-    not_applied: [],
-  };
+  const batches: GivenSubmission[][] = [];
+  for (let from = 0; from < given.length; from += MAX_BATCH)
+    batches.push(given.slice(from, from + MAX_BATCH));
+  const total: Total = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
   const [first] = batches;
   if (first && batches.length === 1) {
     add(await withWaitIndicator('the server', track(client, first, options)), total);
@@ -72,34 +59,6 @@ export async function trackInBatches(
 function add(tracked: Tracked, total: Total): void {
   for (const name of ['accepted', 'already_tracked', 'already_final', 'retracked'] as const)
     total[name] += Number(tracked[name] ?? 0);
-  for (const { submission_id, not_applied } of tracked.submissions)
-    if (not_applied) total.not_applied.push({ submission_id, options: not_applied });
-}
-
-function batchesOf(
-  given: readonly GivenSubmission[],
-  { metadata }: TrackOptions,
-): GivenSubmission[][] {
-  const sharedBytes = metadata === undefined ? 0 : bytesOf(metadata);
-  const batches: GivenSubmission[][] = [];
-  let batch: GivenSubmission[] = [];
-  let bytes = 0;
-  for (const submission of given) {
-    const { item } = submission;
-    const own = bytesOf(item) + (item.metadata === undefined ? sharedBytes : 0);
-    if (batch.length === MAX_IDS_PER_REQUEST || bytes + own > MAX_BATCH_BYTES) batch = [];
-    if (batch.length === 0) {
-      bytes = 0;
-      batches.push(batch);
-    }
-    bytes += own;
-    batch.push(submission);
-  }
-  return batches;
-}
-
-function bytesOf(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value));
 }
 
 /**
@@ -161,7 +120,7 @@ export function addTrack(program: Command): void {
   withServer(program.command('track'))
     .description('Track submissions until they are final.')
     .argument('[ids...]', 'submission ids; without ids, submissions are read from --file or stdin')
-    .option('--file <file>', 'read submissions from a file: ids, NDJSON or CSV; - reads stdin')
+    .option('--file <file>', 'read submissions from a file: ids or NDJSON; - reads stdin')
     .option('--upstream <name>', 'name of a configured upstream')
     .option(
       '--deadline <duration>',
@@ -183,8 +142,8 @@ export function addTrack(program: Command): void {
     .addHelpText(
       'after',
       `
-A file has one submission per line: its id; a JSON object with submission_id and options (upstream, deadline, unknown_grace_s,
-stuck_after_s, metadata, callback_url, tracked_at); or the values of the columns that the first line names, separated by commas.
+A file has one submission per line: its id, or a JSON object with submission_id and options (upstream, deadline, unknown_grace_s,
+stuck_after_s, metadata, callback_url, tracked_at).
 Blank lines and lines that begin with # are ignored. The options of the command apply to lines that do not set them. The output
 of \`dawatch list --json\` is accepted: its open submissions are tracked, the final ones are skipped.
 
@@ -195,7 +154,7 @@ Examples:
   dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11
   dawatch track --file ids.txt --wait --timeout 10m
   dawatch track --retrack 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11 --deadline 48h
-  dawatch track --file submissions.csv --metadata '{"batch": 7}'
+  dawatch track --file submissions.ndjson --metadata '{"batch": 7}'
   dawatch list --limit all --json | dawatch track --server https://new.example --file -
   submit-everything | dawatch track --wait --json > final.ndjson`,
     )
@@ -222,17 +181,13 @@ Examples:
     });
 }
 
-function describe(
-  { accepted, already_tracked, already_final, retracked, not_applied }: Total,
-  skipped: number,
-): string {
+function describe(total: Total, skipped: number): string {
+  const { accepted, already_tracked, already_final, retracked } = total;
   const counts = [`accepted ${accepted}`, `already tracked ${already_tracked}`];
   if (already_final > 0) counts.push(`already final ${already_final}`);
   if (retracked > 0) counts.push(`retracked ${retracked}`);
   if (skipped > 0) counts.push(`skipped ${skipped} final`);
-  const names = [...new Set(not_applied.flatMap(({ options }) => options))].join(', ');
-  const unchanged = `other options are unchanged for ${plural(not_applied.length, 'submission')}: ${escapeText(names)}\n`;
-  return `${counts.join(', ')}\n${not_applied.length > 0 ? unchanged : ''}`;
+  return `${counts.join(', ')}\n`;
 }
 
 function toTrackOptions({ upstream, deadline, metadata, retrack }: Options): TrackOptions {

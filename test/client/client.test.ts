@@ -94,24 +94,6 @@ it.each(['../livez', 'a?b=c#d', '%2e%2e', '"\'<>`{|}\\^~'])(
   },
 );
 
-it('reads a submission again only if it has changed', async () => {
-  await client().track(['etag'], { upstream: 'other' });
-  const first = await client().getIfChanged('etag');
-  expect(first).toMatchObject({
-    changed: true,
-    submission: { submission_id: 'etag', history: [{}] },
-  });
-  await client().cancel('etag');
-  const changed = await client().getIfChanged('etag', first.etag);
-  expect(changed).toMatchObject({ changed: true, submission: { status: 'cancelled' } });
-  expect(changed.etag).not.toBe(first.etag);
-  expect(await client().getIfChanged('etag', changed.etag)).toEqual({
-    changed: false,
-    etag: changed.etag,
-  });
-  await expect(client().getIfChanged('never', changed.etag)).rejects.toMatchObject({ status: 404 });
-});
-
 it('accepts a base URL with trailing slashes', async () => {
   expect((await client(`${app.url}//`).list()).submissions).toBeInstanceOf(Array);
 });

@@ -136,7 +136,7 @@ const CONDITIONS = [
 it.each([
   ['GET /v1/submissions', [...CONDITIONS, 'limit'].toSorted()],
   ['GET /v1/submission_count', CONDITIONS],
-  ['GET /v1/submissions/{id}', ['id', 'if-none-match']],
+  ['GET /v1/submissions/{id}', ['id']],
   ['GET /v1/submissions/{id}/wait', ['id', 'timeout_s']],
   ['DELETE /v1/submissions/{id}', ['id']],
   ['GET /v1/get_submission_info', ['submission_id', 'upstream']],

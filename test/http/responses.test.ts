@@ -163,15 +163,6 @@ const CASES: [string, number, () => Promise<HttpResponse>][] = [
   ],
   [
     'GET /v1/submissions/{id}',
-    304,
-    () =>
-      admin('GET /v1/submissions/{id}', {
-        path: pathOf('documented'),
-        headers: { 'if-none-match': '*' },
-      }),
-  ],
-  [
-    'GET /v1/submissions/{id}',
     404,
     () => admin('GET /v1/submissions/{id}', { path: pathOf('never') }),
   ],

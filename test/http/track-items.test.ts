@@ -72,22 +72,8 @@ it('tracks ended submissions again where an entry says so', async () => {
   expect(tracked).toMatchObject({
     retracked: 1,
     already_final: 1,
-    submissions: [{ status: 'tracking' }, { status: 'cancelled', not_applied: ['metadata'] }],
+    submissions: [{ status: 'tracking' }, { status: 'cancelled' }],
   });
-});
-
-it('reports options that were not applied to a known import, and none if the request is repeated', async () => {
-  const item = {
-    submission_id: 'known',
-    tracked_at: ago(HOUR_MS),
-    stuck_after_s: 7_200,
-    unknown_grace_s: 600,
-  };
-  await track({ submissions: [item] });
-  const [same] = (await track({ submissions: [item] })).submissions;
-  expect(same).not.toHaveProperty('not_applied');
-  const [other] = (await track({ submissions: [{ ...item, stuck_after_s: 60 }] })).submissions;
-  expect(other).toMatchObject({ not_applied: ['stuck_after_s'] });
 });
 
 describe('imports with tracked_at', () => {

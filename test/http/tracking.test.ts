@@ -89,7 +89,6 @@ describe('retrack', () => {
       already_final: 0,
       retracked: 1,
     });
-    expect(tracked.submissions[0]).not.toHaveProperty('not_applied');
     const { history, ...shown } = detailsOf(await call(app.url, pathOf('back')));
     expect(shown).toMatchObject({ status: 'tracking', metadata: { order: 1 }, finalized_at: null });
     expect(Date.parse(shown.tracked_at)).toBeGreaterThanOrEqual(Date.parse(ended.tracked_at));
@@ -132,20 +131,6 @@ describe('retrack', () => {
       already_tracked: 2,
       retracked: 0,
     });
-  });
-
-  it('lists the options of the request that are not those of an unchanged submission', async () => {
-    const metadata = { order: 1, items: [{ a: 1, b: 2 }] };
-    await track({ submission_id: 'same', metadata, unknown_grace_s: 300 });
-    const options = { metadata: { items: [{ b: 2, a: 1 }], order: 1 }, unknown_grace_s: 300 };
-    const equal = await track({ submission_id: 'same', ...options });
-    expect(equal.submissions[0]).not.toHaveProperty('not_applied');
-    const other = { metadata: {}, unknown_grace_s: 301, stuck_after_s: 1, deadline: at(1) };
-    const different = await track({ submission_ids: ['same', 'same-new'], ...other });
-    expect(different.submissions.map(({ not_applied }) => not_applied)).toEqual([
-      ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadata'],
-      undefined,
-    ]);
   });
 
   it('refuses a deadline in the past, another upstream and a flag that is no boolean, and changes nothing', async () => {

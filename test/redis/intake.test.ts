@@ -18,7 +18,6 @@ function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
     const given = items ?? body.submission_ids ?? [body.submission_id ?? ''];
     const submissions = given.map((id) => ({
       effect: ids.has(id) ? ('already_tracked' as const) : ('accepted' as const),
-      notApplied: [],
       submission: {} as never,
     }));
     for (const id of given) ids.add(id);

@@ -49,7 +49,7 @@ describe('a submission that has ended', () => {
     });
     const deadlineAt = 400_000;
     const result = ledger.track([trackRequest('s', { ...RETRACK, deadlineAt })], 300_000);
-    expect(result).toMatchObject({ submissions: [{ effect: 'retracked', notApplied: [] }] });
+    expect(result).toMatchObject({ submissions: [{ effect: 'retracked' }] });
     expect(ledger.submissions.get('s')).toMatchObject({
       status: 'tracking',
       watched: true,
@@ -83,7 +83,7 @@ describe('a submission that has ended', () => {
     const before = ledger.submissions.get('s');
     expect(ledger.track([trackRequest('s', { retrack: true })], 300)).toEqual({
       kind: 'tracked',
-      submissions: [{ submission: before, effect: 'already_final', notApplied: [] }],
+      submissions: [{ submission: before, effect: 'already_final' }],
     });
     expect(ledger.submissions.get('s')).toEqual(before);
   });

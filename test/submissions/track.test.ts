@@ -38,7 +38,7 @@ describe('tracking', () => {
     };
     expect(result).toEqual({
       kind: 'tracked',
-      submissions: [{ submission: expected, effect: 'accepted', notApplied: [] }],
+      submissions: [{ submission: expected, effect: 'accepted' }],
     });
     expect(ledger.submissions.get('s')).toEqual(expected);
     expect(JSON.stringify(ledger.submissions.get('s')?.metadata)).toBe(JSON.stringify(metadata));

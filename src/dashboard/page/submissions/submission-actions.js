@@ -12,7 +12,7 @@ import { html } from '../parts/html.js';
 import { Action } from '../parts/parts.js';
 import { canRetrack, FINAL_STATUSES, OPEN_STATUSES } from './submission-table.js';
 
-/** @import { Submission, TrackOption } from '../../../client/api.ts' */
+/** @import { Submission, SubmissionPatch } from '../../../client/api.ts' */
 
 /**
  * Cancel, retrack and change one submission.
@@ -83,6 +83,7 @@ export async function retrack(api, { submission_id, upstream }) {
   return retracked === 1 ? 'Tracked again.' : `Unchanged: it is ${submissions[0]?.status}.`;
 }
 
+/** @typedef {keyof SubmissionPatch} TrackOption */
 /** @typedef {Exclude<TrackOption, 'metadata'>} TextOption */
 
 /** @type {readonly TrackOption[]} */

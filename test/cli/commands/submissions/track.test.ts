@@ -29,7 +29,7 @@ it('tracks the ids in the lines of a file and prints the counts as JSON', async 
   const { code, stdout } = await cli(['track', '--file', file, '--server', app.url, '--json']);
   expect([code, JSON.parse(stdout)]).toEqual([
     0,
-    { accepted: 3, already_tracked: 0, already_final: 0, retracked: 0, not_applied: [] },
+    { accepted: 3, already_tracked: 0, already_final: 0, retracked: 0 },
   ]);
   for (const id of ['f-1', 'f-2', 'f-3']) detailsOf(await call(app.url, pathOf(id)));
 });
@@ -161,24 +161,19 @@ it.each<[string, string, string | null, string]>([
   expect(stderr).toContain(message);
 });
 
-it('reports ids that had ended and options that were not applied, exits with 3, and tracks them again with --retrack', async () => {
+it('reports ids that had ended, exits with 3, and tracks them again with --retrack', async () => {
   const track = (...args: string[]) =>
     cli(['track', 'ended', 'open', '--upstream', 'other', ...args], { env: at() });
   await track();
   await call(app.url, pathOf('ended'), { method: 'DELETE' });
-  expect(await track('--metadata', '{"order":1}')).toEqual({
+  expect(await track()).toEqual({
     code: 3,
     stdout: '',
-    stderr:
-      'accepted 0, already tracked 1, already final 1\nother options are unchanged for 2 submissions: metadata\n',
+    stderr: 'accepted 0, already tracked 1, already final 1\n',
   });
-  const json = await track('--metadata', '{"order":1}', '--json');
-  const unchanged = (submission_id: string) => ({ submission_id, options: ['metadata'] });
+  const json = await track('--json');
   const counts = { accepted: 0, already_tracked: 1, already_final: 1, retracked: 0 };
-  expect([json.code, JSON.parse(json.stdout)]).toEqual([
-    3,
-    { ...counts, not_applied: [unchanged('ended'), unchanged('open')] },
-  ]);
+  expect([json.code, JSON.parse(json.stdout)]).toEqual([3, counts]);
   expect(await track('--retrack')).toEqual({
     code: 0,
     stdout: '',
