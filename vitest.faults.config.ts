@@ -5,14 +5,12 @@ import { RetryReporter } from './test/support/retry-reporter.ts';
 
 /** The files that take longest on an idle machine. */
 const LONGEST = [
-  '/simulation.',
+  '/redis-fails.',
   '/kill-',
-  '/redis-',
-  '/upstream-outages.',
-  '/not-found.',
-  '/dashboard.',
-  '/clock.',
-  '/disk-full.',
+  '/simulation.',
+  '/upstream-',
+  '/failing-disk.',
+  '/power-loss.',
   '/canary.',
 ];
 

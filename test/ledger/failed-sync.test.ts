@@ -6,8 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { LedgerDatabase } from '../../src/ledger/ledger-database.ts';
 import { LogSync } from '../../src/ledger/log-sync.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { openFaultyDisk } from '../faults/disk/faulty-disk.ts';
-import { isCompilerMissing } from '../faults/disk/preload.ts';
+import { isCompilerMissing, openTestDisk } from '../faults/disk/test-disk.ts';
 import { openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -17,9 +16,8 @@ const CLOSING = new URL('./closing-child.ts', import.meta.url);
 it.skipIf(isCompilerMissing())(
   'a failed sync at the close acknowledges no commit, although the running sync succeeds',
   async () => {
-    const folder = tempFolder();
-    const disk = openFaultyDisk(folder, folder);
-    const child = startChild(CLOSING, [join(folder, 'dawatch.db')], { env: disk.env });
+    const disk = openTestDisk(tempFolder(), { records: false });
+    const child = startChild(CLOSING, [join(disk.root, 'dawatch.db')], { env: disk.env });
     expect(await child.message()).toBe('opened');
     disk.set({ syncDelayMs: 1_000 });
     child.process.send('commit');

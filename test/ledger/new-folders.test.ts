@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { isCompilerMissing } from '../faults/disk/preload.ts';
-import { openRecorder } from '../faults/power-loss/recorder.ts';
+import { isCompilerMissing, openTestDisk } from '../faults/disk/test-disk.ts';
 import { readStorageLog } from '../faults/power-loss/storage-log.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -9,7 +8,7 @@ import { tempFolder } from '../support/temp-folder.ts';
 it.skipIf(isCompilerMissing())(
   'the folders that a start creates are on the disk before the ledger is used',
   async () => {
-    const recorder = openRecorder(tempFolder());
+    const recorder = openTestDisk(tempFolder());
     const folders = [
       recorder.root,
       join(recorder.root, 'data'),

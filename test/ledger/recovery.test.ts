@@ -17,8 +17,7 @@ import { lockFile } from '../../src/ledger/lock.ts';
 import { openBeside } from '../../src/ledger/open.ts';
 import { restoreLedger } from '../../src/ledger/restore.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { isCompilerMissing } from '../faults/disk/preload.ts';
-import { openRecorder } from '../faults/power-loss/recorder.ts';
+import { isCompilerMissing, openTestDisk } from '../faults/disk/test-disk.ts';
 import { SimulatedDisk } from '../faults/power-loss/simulated-disk.ts';
 import { readStorageLog } from '../faults/power-loss/storage-log.ts';
 import { auditLedger } from '../support/ledger/audit.ts';
@@ -144,7 +143,7 @@ describe('a start after a failed sync', () => {
   it.skipIf(isCompilerMissing())(
     'loses nothing if it is killed, or the power fails, after any change of a file',
     async () => {
-      const recorder = openRecorder(tempFolder());
+      const recorder = openTestDisk(tempFolder());
       const left = leaveFailed(join(tempFolder(), 'left'));
       const file = join(recorder.root, 'dawatch.db');
       writeRecorded(left, file, recorder.env);

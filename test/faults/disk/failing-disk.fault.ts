@@ -8,9 +8,7 @@ import { openReceiver } from '../../support/servers/receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { readiness, trackOnce } from '../support/requests.ts';
 import { prepareWorld } from '../support/world.ts';
-import type { Faults } from './faulty-disk.ts';
-import { openLossyDisk } from './lossy-disk.ts';
-import { isCompilerMissing } from './preload.ts';
+import { type Faults, isCompilerMissing, openTestDisk } from './test-disk.ts';
 
 const BATCH = 2;
 const CLIENTS = 16;
@@ -65,7 +63,7 @@ function syncFailed(file: string) {
 /** A server with 200 tracked submissions on a disk that can fail. */
 async function prepareFailing(name: string) {
   const folder = tempFolder();
-  const disk = openLossyDisk(folder);
+  const disk = openTestDisk(folder);
   const heartbeats = await openReceiver();
   const world = await prepareWorld(name, {
     folder,

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { percentile } from '../../../bench/support/percentiles.ts';
 import { prepareServer, sleep } from '../../support/processes/killable-server.ts';
 import { serve } from '../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { openFaultyDisk } from './faulty-disk.ts';
-import { isCompilerMissing } from './preload.ts';
+import { isCompilerMissing, openTestDisk } from './test-disk.ts';
 
 const DELAYS_MS = [0, 20] as const;
 /** The delays take turns, so that other load on the machine concerns both. */
@@ -22,7 +22,7 @@ test.skipIf(isCompilerMissing())(
   'a disk whose syncs take 20 ms delays no probe, no status read and no event of an acknowledged change',
   async () => {
     const folder = tempFolder();
-    const disk = openFaultyDisk(folder, folder);
+    const disk = openTestDisk(folder, { records: false });
     // Every submission is pending.
     const upstream = await serve((request, response) => {
       const id = new URL(request.url ?? '', 'http://x').searchParams.get('submission_id');
@@ -31,6 +31,7 @@ test.skipIf(isCompilerMissing())(
     });
     const budget = { requests: POLLS_PER_S, per_s: 1, concurrency: 64 };
     const { client, ...server } = await prepareServer(folder, {
+      database: join(disk.root, 'ledger.db'),
       upstreams: { default: { url: upstream.url, api_key: 'any', lag_price: 1_000, budget } },
     });
     server.start({ env: disk.env });
@@ -44,9 +45,9 @@ test.skipIf(isCompilerMissing())(
     const reading = async () => {
       const signal = leave.signal;
       for await (const { data } of client.events({ types: ['submission.cancelled'], signal }))
-        if ('submission_id' in data) arrivals.set(String(data.submission_id), performance.now());
+        if ('submission' in data) arrivals.set(data.submission.submission_id, performance.now());
     };
-    reading().catch(() => undefined);
+    const read = reading();
 
     const measureRound = async (samples: Samples) => {
       const until = performance.now() + ROUND_MS;
@@ -78,6 +79,8 @@ test.skipIf(isCompilerMissing())(
     console.log(`p99 in ms at 0 and 20 ms per sync: ${JSON.stringify([fast, slow])}`);
     for (const what of ['livez', 'status', 'event'] as const)
       expect((slow?.[what] ?? 0) / (fast?.[what] ?? 0), what).toBeLessThan(MAX_RATIO);
+    leave.abort();
+    await read;
     expect(await server.stop()).toBe(0);
   },
 );

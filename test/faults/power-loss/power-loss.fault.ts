@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { tempFolder } from '../../support/temp-folder.ts';
-import { isCompilerMissing } from '../disk/preload.ts';
+import { isCompilerMissing } from '../disk/test-disk.ts';
 import { auditBackupImage, auditLedgerImage } from './image-audit.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 import { type RecordedChange, readStorageLog } from './storage-log.ts';

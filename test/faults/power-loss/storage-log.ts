@@ -19,7 +19,7 @@ const HEAD_BYTES = 32;
 /** A change, and the position after it in the record, in bytes. */
 export type RecordedChange = { change: StorageChange; end: number };
 
-/** Reads the record that recorder.c has written. */
+/** Reads the record that test-disk.c has written. */
 export function readStorageLog(file: string): RecordedChange[] {
   const log = readFileSync(file);
   const changes: RecordedChange[] = [];

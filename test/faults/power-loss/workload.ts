@@ -4,8 +4,8 @@ import Database from 'better-sqlite3';
 import { expect } from 'vitest';
 import { CRASH_ADMIN_TOKEN, sleep } from '../../support/processes/killable-server.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
+import { openTestDisk, type TestDisk } from '../disk/test-disk.ts';
 import { prepareWorld } from '../support/world.ts';
-import { openRecorder, type Recorder } from './recorder.ts';
 
 /**
  * Something that a client was told. `from`: the position in the record after which it must not be
@@ -22,7 +22,7 @@ export type Acknowledgement = { from: number; to: number } & (
 );
 
 export type Recording = {
-  recorder: Recorder;
+  recorder: TestDisk;
   ledger: string;
   /** Backups by file, with the ids that were acknowledged before they began. */
   backups: ReadonlyMap<string, readonly string[]>;
@@ -50,7 +50,7 @@ type DeliveryBody = { id: number; attempts_made: number; ended_at: string };
  */
 export async function recordWorkload(): Promise<Recording> {
   const folder = tempFolder();
-  const recorder = openRecorder(folder);
+  const recorder = openTestDisk(folder);
   const ledger = join(recorder.root, 'ledger.db');
   const acknowledged: Acknowledgement[] = [];
   const span = () => ({ from: recorder.position(), to: ALWAYS });

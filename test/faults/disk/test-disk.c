@@ -1,6 +1,8 @@
-// Records every change of files below a folder, in order, for the simulation of a power loss (storage-log.ts reads the record).
-// Loaded by LD_PRELOAD into each process that uses the folder. POWER_LOSS_FOLDER: the folder, absolute. POWER_LOSS_LOG: the file
-// of the record, outside of the folder. A lock makes the order of the record the order of the changes, for all processes.
+// The disk of a test, for the processes that load this by LD_PRELOAD. TEST_DISK_FOLDER: the folder whose files are on that disk,
+// absolute. TEST_DISK_CONTROL: a file outside of it with the numbers of `struct control`, which a test changes at any time, so that
+// the disk is slow or fails. TEST_DISK_LOG: a file outside of the folder, to which every change of files in it is recorded, in order,
+// for the simulation of a power loss (storage-log.ts reads the record); without it, nothing is recorded. A lock makes the order of
+// the record the order of the changes, for all processes.
 // Memory-mapped files are not recorded: of a ledger, only the shared index of its WAL is mapped, and SQLite rebuilds it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,6 +34,16 @@ struct record {
   uint64_t dataBytes;
 };
 
+// Failures are counted down; a negative number never ends.
+struct control {
+  int32_t syncDelayMs;
+  int32_t logSyncFailures; // Of files whose names end in "-wal".
+  int32_t ledgerSyncFailures; // Of files whose names end in ".db".
+  int32_t writeFailures;
+  int32_t failedSyncs;
+  int32_t failedWrites;
+};
+
 #define REAL(name) ((__typeof__(&name))real(#name))
 #define MAX_FDS 65536
 #define MAX_SYNC_US 20000
@@ -39,7 +52,16 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int log_fd = -1;
 static const char *folder;
 static size_t folder_bytes;
+static volatile struct control *control;
 static uint64_t inodes[MAX_FDS]; // Of open files below the folder; 0: another file.
+
+enum { OTHER, LEDGER, LOG, PLACES };
+static int places[MAX_FDS];
+// Whether something was written since the last sync. Without, a disk has nothing to fail at.
+static int is_unsynced[PLACES];
+// The failed syncs of each place, and how many of them a descriptor has reported.
+static int failures_of[PLACES];
+static int reported_by[MAX_FDS];
 
 static void *real(const char *name) {
   void *found = dlsym(RTLD_NEXT, name);
@@ -59,12 +81,20 @@ static long system_call(long number, ...) {
 }
 
 __attribute__((constructor)) static void start(void) {
-  const char *file = getenv("POWER_LOSS_LOG");
-  folder = getenv("POWER_LOSS_FOLDER");
-  if (!file || !folder) return;
+  const char *control_file = getenv("TEST_DISK_CONTROL"), *log = getenv("TEST_DISK_LOG");
+  const char *root = getenv("TEST_DISK_FOLDER");
+  if (!control_file || !root) return;
+  int fd = (int)system_call(SYS_openat, AT_FDCWD, control_file, O_RDWR | O_CLOEXEC);
+  if (fd < 0) abort();
+  control = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (control == MAP_FAILED) abort();
+  REAL(close)(fd);
+  if (log) {
+    log_fd = (int)system_call(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (log_fd < 0) abort();
+  }
+  folder = root;
   folder_bytes = strlen(folder);
-  log_fd = (int)system_call(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (log_fd < 0) abort();
 }
 
 static void lock(void) {
@@ -80,20 +110,26 @@ static void unlock(void) {
 }
 
 static int is_below(const char *path) {
-  return log_fd >= 0 && path && strncmp(path, folder, folder_bytes) == 0 &&
+  return folder && path && strncmp(path, folder, folder_bytes) == 0 &&
          (path[folder_bytes] == '/' || path[folder_bytes] == 0);
 }
 
-static uint64_t inode_of(int fd) { return log_fd >= 0 && fd >= 0 && fd < MAX_FDS ? inodes[fd] : 0; }
+static uint64_t inode_of(int fd) { return folder && fd >= 0 && fd < MAX_FDS ? inodes[fd] : 0; }
 
 // A record that is written in part would make the test wrong, so the process ends.
 static void append(uint32_t kind, uint64_t inode, const char *path, uint64_t offset, const void *data, size_t bytes) {
+  if (log_fd < 0) return;
   int saved = errno;
   struct record head = {kind, path ? (uint32_t)strlen(path) : 0, inode, offset, bytes};
   struct iovec parts[] = {{&head, sizeof head}, {(void *)path, head.pathBytes}, {(void *)data, bytes}};
   ssize_t expected = (ssize_t)(sizeof head + head.pathBytes + bytes);
   if (system_call(SYS_writev, log_fd, parts, 3) != expected) abort();
   errno = saved;
+}
+
+static int ends_in(const char *path, const char *end) {
+  size_t length = strlen(path), bytes = strlen(end);
+  return length >= bytes && strcmp(path + length - bytes, end) == 0;
 }
 
 static int opened(int fd, const char *path, int flags) {
@@ -103,6 +139,8 @@ static int opened(int fd, const char *path, int flags) {
   struct stat found;
   if (fstat(fd, &found) != 0) abort();
   inodes[fd] = found.st_ino;
+  places[fd] = ends_in(path, "-wal") ? LOG : ends_in(path, ".db") ? LEDGER : OTHER;
+  reported_by[fd] = failures_of[places[fd]];
   append(OPENED, found.st_ino, path, S_ISDIR(found.st_mode) ? 1 : 0, NULL, 0);
   if (flags & O_TRUNC) append(TRUNCATED, found.st_ino, NULL, 0, NULL, 0);
   return fd;
@@ -145,11 +183,21 @@ ssize_t write(int fd, const void *data, size_t bytes) {
   return done;
 }
 
+static int fails(volatile int32_t *failures, volatile int32_t *failed) {
+  if (*failures == 0) return 0;
+  if (*failures > 0) *failures -= 1;
+  *failed += 1;
+  return 1;
+}
+
 #define DEFINE_PWRITE(name)                                               \
   ssize_t name(int fd, const void *data, size_t bytes, off_t offset) {    \
     if (!inode_of(fd)) return REAL(name)(fd, data, bytes, offset);        \
     lock();                                                               \
-    ssize_t done = REAL(name)(fd, data, bytes, offset);                   \
+    int has_failed = fails(&control->writeFailures, &control->failedWrites); \
+    if (has_failed) errno = EIO;                                          \
+    else is_unsynced[places[fd]] = 1;                                     \
+    ssize_t done = has_failed ? -1 : REAL(name)(fd, data, bytes, offset); \
     written(fd, data, done, offset);                                      \
     unlock();                                                             \
     return done;                                                          \
@@ -169,25 +217,35 @@ DEFINE_PWRITE(pwrite64)
 DEFINE_TRUNCATE(ftruncate)
 DEFINE_TRUNCATE(ftruncate64)
 
+// Returns whether a sync reports a failure. A system that could not write pages marks them as clean, so that the next sync succeeds.
+// As Linux does, each descriptor reports a failure once.
+static int sync_fails(int fd) {
+  int place = places[fd];
+  if (is_unsynced[place] && ((place == LOG && fails(&control->logSyncFailures, &control->failedSyncs)) ||
+                             (place == LEDGER && fails(&control->ledgerSyncFailures, &control->failedSyncs))))
+    failures_of[place] += 1;
+  is_unsynced[place] = 0;
+  if (reported_by[fd] == failures_of[place]) return 0;
+  reported_by[fd] = failures_of[place];
+  return 1;
+}
+
 // A sync makes safe what was written before it began, and takes as long as on a slow disk: other threads write meanwhile, and a
-// process that acknowledges before the sync has ended is found out. If a sync fails, those of the file that run fail, too: Linux
-// reports an error to all descriptors.
+// process that acknowledges before the sync has ended is found out.
 static int synced(int fd, int (*sync)(int)) {
   static _Atomic uint64_t begun;
-  static uint64_t failures, failed_inode;
   uint64_t inode = inode_of(fd), number = ((uint64_t)getpid() << 24) + ++begun;
   if (!inode) return sync(fd);
   lock();
   append(SYNC_BEGUN, inode, NULL, number, NULL, 0);
-  uint64_t failures_before = failures;
   unlock();
-  usleep((useconds_t)(number * 2654435761u % MAX_SYNC_US));
+  if (log_fd >= 0) usleep((useconds_t)(number * 2654435761u % MAX_SYNC_US));
+  usleep((useconds_t)control->syncDelayMs * 1000);
   lock();
-  int has_failed = failures != failures_before && failed_inode == inode;
+  int has_failed = sync_fails(fd);
   if (has_failed) errno = EIO;
   int result = has_failed ? -1 : sync(fd);
   append(result == 0 ? SYNCED : SYNC_FAILED, inode, NULL, number, NULL, 0);
-  if (result != 0) failures += 1, failed_inode = inode;
   unlock();
   return result;
 }
