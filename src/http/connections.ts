@@ -1,47 +1,53 @@
-import type { ServerOptions } from 'node:http';
-import type { Socket } from 'node:net';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerOptions } from 'node:http';
+import { isIP, type Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, onRequestHookHandler } from 'fastify';
-import { sendProblem } from './problems.ts';
-import { logOf } from './request-log.ts';
+import { canonicalAddress, proxyMatcher, unmapIpv4 } from '../lib/addresses.ts';
+import { problemBody, SECURITY_HEADERS, sendProblem } from './problems.ts';
+import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 
-/** Pipelined requests per connection; clients that pipeline send a few at a time. */
-const MAX_PIPELINED = 16;
-/** Characters of unread responses over all connections. */
-const MAX_UNREAD_CHARS = 64 * 1024 * 1024;
-/** Shorter responses are not counted; other limits bound their number. */
-const MIN_COUNTED_CHARS = 4 * 1024;
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** For limits, logs and the audit. "unknown" if the connection is closed. */
+    clientAddress: string;
+  }
+}
 
 /**
- * Limits the unread responses in memory. Above the limit, the connection whose response has waited
- * longest is closed. Stored responses are shared and not counted. Must follow every other onSend
- * hook.
+ * Returns a function that determines the client address of a request. X-Forwarded-For is used only
+ * from a trusted peer, and followed from the nearest hop to the first one that is not trusted. If a
+ * hop has no address, the last trusted address counts.
  */
-export function limitUnreadResponses(app: FastifyInstance, maxChars = MAX_UNREAD_CHARS): void {
-  /** Unread responses and their lengths, oldest first. */
-  const unread = new Map<FastifyReply, number>();
-  let total = 0;
-  const remove = (reply: FastifyReply) => {
-    total -= unread.get(reply) ?? 0;
-    unread.delete(reply);
-  };
-  const cutOff = (slowest: FastifyReply) => {
-    const { socket } = slowest.request.raw;
-    logOf(slowest.request).warn({ waiting_bytes: total }, 'http.slow_client_closed');
-    socket.destroy();
-    for (const reply of unread.keys()) if (reply.request.raw.socket === socket) remove(reply);
-  };
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (typeof payload === 'string' && payload.length >= MIN_COUNTED_CHARS) {
-      unread.set(reply, payload.length);
-      total += payload.length;
-      reply.raw.once('close', () => remove(reply));
-      for (const slowest of unread.keys()) {
-        if (total <= maxChars || slowest === reply) break;
-        cutOff(slowest);
-      }
+export function clientAddressReader(
+  trustedProxies: readonly string[],
+): (request: IncomingMessage) => string {
+  const isTrusted = proxyMatcher(trustedProxies);
+  return ({ socket, headers }) => {
+    const { remoteAddress } = socket;
+    if (remoteAddress === undefined) return 'unknown';
+    let client = unmapIpv4(remoteAddress.replace(/%.*/, ''));
+    if (trustedProxies.length === 0 || !isTrusted(client)) return client;
+    const hops = String(headers['x-forwarded-for'] ?? '').split(',');
+    for (const hop of hops.reverse()) {
+      if (hop.trim() === '') continue;
+      const address = addressOfHop(hop.trim());
+      if (address === null) return client;
+      client = address;
+      if (!isTrusted(client)) return client;
     }
-    done();
-  });
+    return client;
+  };
+}
+
+/**
+ * Parses an address with or without a port: `192.0.2.1:80`, `[2001:db8::1]:80`, or IPv6 without
+ * brackets. Returns null for anything else.
+ */
+function addressOfHop(hop: string): string | null {
+  const bracketed = /^\[([\da-f:.]+)\](?::[\w.-]+)?$/i.exec(hop)?.[1];
+  if (bracketed !== undefined) return isIP(bracketed) === 6 ? canonicalAddress(bracketed) : null;
+  const withPort = /^([\d.]+):[\w.-]+$/.exec(hop)?.[1];
+  return canonicalAddress(withPort ?? hop);
 }
 
 /** Checks per timeout. */
@@ -73,37 +79,8 @@ export function dropStalledReaders(app: FastifyInstance): void {
   });
 }
 
-/**
- * The items of the requests in progress, in no order. An item occupies a place until it is removed.
- *
- * A Map or Set of all requests in progress would cost a fifth of a status read (row status-reads):
- * each growth of its table leaves an old one behind, which keeps its requests from being collected
- * as young objects.
- */
-class OpenItems<Item extends object> {
-  readonly #places: (Item | undefined)[] = [];
-  readonly #free: number[] = [];
-
-  /** Returns a function that removes the item; a second call does nothing. */
-  add(item: Item): () => void {
-    const place = this.#free.pop() ?? this.#places.length;
-    this.#places[place] = item;
-    return () => {
-      if (this.#places[place] !== item) return;
-      this.#places[place] = undefined;
-      this.#free.push(place);
-    };
-  }
-
-  /** Items may be removed while they are yielded. */
-  *[Symbol.iterator](): Generator<Item, void> {
-    for (const item of this.#places) if (item) yield item;
-  }
-}
-
-/** Checks per deadline. */
-const CHECKS_PER_DEADLINE = 6;
-const MAX_CHECK_MS = 60_000;
+/** Pipelined requests per connection; clients that pipeline send a few at a time. */
+const MAX_PIPELINED = 16;
 
 /**
  * Returns a hook that limits the requests of a connection and their time.
@@ -113,30 +90,10 @@ const MAX_CHECK_MS = 60_000;
  *
  * A request without a response after `deadlineMs` gets 503, so that a faulty handler cannot hold a
  * connection forever. Routes with `staysOpen` are exempt. A response that has begun is limited by
- * `dropStalledReaders`. One timer checks all requests: Fastify's handlerTimeout would create a
- * timer and an AbortController for each, and does not cover requests without a route.
+ * `dropStalledReaders`. Fastify's handlerTimeout does not cover requests without a route.
  */
-export function boundRequests(app: FastifyInstance, deadlineMs: number): onRequestHookHandler {
+export function boundRequests(deadlineMs: number): onRequestHookHandler {
   const unanswered = new WeakMap<Socket, number>();
-  /** Requests whose response has not ended, and their times of arrival. */
-  const pending = new OpenItems<{ reply: FastifyReply; since: number }>();
-  const check = () => {
-    const overdue = performance.now() - deadlineMs;
-    for (const { reply, since } of pending) {
-      if (since > overdue || reply.sent || reply.raw.headersSent || reply.raw.destroyed) continue;
-      const { method, routeOptions } = reply.request;
-      logOf(reply.request).error({ method, route: routeOptions.url }, 'http.no_response');
-      sendProblem(reply.header('connection', 'close'), {
-        status: 503,
-        detail: 'the request took too long',
-      });
-    }
-  };
-  const timer = setInterval(
-    check,
-    Math.min(MAX_CHECK_MS, deadlineMs / CHECKS_PER_DEADLINE),
-  ).unref();
-  app.addHook('onClose', async () => clearInterval(timer));
   return ({ raw: { socket }, routeOptions }, reply, done) => {
     const count = (unanswered.get(socket) ?? 0) + 1;
     if (count > MAX_PIPELINED || socket.destroyed) {
@@ -145,14 +102,118 @@ export function boundRequests(app: FastifyInstance, deadlineMs: number): onReque
       return;
     }
     unanswered.set(socket, count);
-    const answered = routeOptions.config?.staysOpen
+    const timer = routeOptions.config?.staysOpen
       ? undefined
-      : pending.add({ reply, since: performance.now() });
+      : setTimeout(() => refuseOverdue(reply), deadlineMs).unref();
     // Emitted when the client disconnects first, too.
     reply.raw.once('close', () => {
       unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
-      answered?.();
+      clearTimeout(timer);
     });
     done();
   };
+}
+
+function refuseOverdue(reply: FastifyReply): void {
+  if (reply.sent || reply.raw.headersSent || reply.raw.destroyed) return;
+  const { method, routeOptions } = reply.request;
+  logOf(reply.request).error({ method, route: routeOptions.url }, 'http.no_response');
+  sendProblem(reply.header('connection', 'close'), {
+    status: 503,
+    detail: 'the request took too long',
+  });
+}
+
+/**
+ * Returns a hook that sends problem documents for two requests that Node refuses with a bare
+ * status: without a Host, or with several.
+ */
+export function requireOneHost(app: FastifyInstance): onRequestHookHandler {
+  // An unknown expectation may be ignored; Node alone would respond 417.
+  app.server.on('checkExpectation', (request, response) => app.routing(request, response));
+  return (request, reply, done) => {
+    const hosts = request.raw.headersDistinct.host?.length ?? 0;
+    if (hosts === 1 || (hosts === 0 && request.raw.httpVersion !== '1.1')) done();
+    else
+      sendProblem(reply.header('connection', 'close'), {
+        status: 400,
+        detail: hosts === 0 ? 'the Host header is missing' : 'there is more than one Host header',
+      });
+  };
+}
+
+/**
+ * Refuses encoded bodies with 415. dawatch would read them differently than a proxy that decodes
+ * them.
+ */
+export function rejectEncodedBodies(app: FastifyInstance): void {
+  app.addHook('preParsing', ({ headers }, reply, _body, done) => {
+    const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } =
+      headers;
+    if (encoding.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked') {
+      done();
+      return;
+    }
+    const detail = 'the body must be sent without Content-Encoding';
+    sendProblem(reply.header('connection', 'close'), { status: 415, detail });
+  });
+}
+
+/**
+ * Closes, when the server does, connections without a complete request and those kept alive by a
+ * later response.
+ */
+export function endConnectionsOnClose(app: FastifyInstance): void {
+  const silent = new Set<Socket>();
+  let closing = false;
+  app.server.on('connection', (socket) => {
+    silent.add(socket);
+    socket.once('close', () => silent.delete(socket));
+  });
+  app.server.on('request', ({ socket }) => silent.delete(socket));
+  app.addHook('preClose', async () => {
+    closing = true;
+    for (const socket of silent) socket.destroy();
+  });
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    if (closing) reply.header('connection', 'close');
+    done();
+  });
+}
+
+/** Time for a response to unreadable input to arrive before the socket is destroyed. */
+const LINGER_MS = 500;
+
+/**
+ * Writes a problem document to the socket of input that is not HTTP, for which Fastify has no
+ * request.
+ */
+export function sendUnreadable(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? 431
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? 408
+        : 400;
+  const id = randomUUID();
+  const body = JSON.stringify(
+    problemBody({ status, detail: 'the request could not be read as HTTP' }, id),
+  );
+  const headers = {
+    ...SECURITY_HEADERS,
+    [REQUEST_ID_HEADER]: id,
+    'content-type': 'application/problem+json',
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} Error\r\n${lines.join('')}\r\n${body}`);
+  // Destroying the socket at once would discard the response while input is unread; waiting without
+  // limit would let a client that keeps sending hold it open.
+  const linger = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(linger));
 }

@@ -29,28 +29,27 @@ import { Sessions } from '../access/sessions.ts';
 import type { Users } from '../access/users.ts';
 import { registerUsers } from '../access/users-routes.ts';
 import { registerDashboard } from '../dashboard/assets.ts';
-import { clientAddressReader } from '../http/client-address.ts';
 import {
   boundRequests,
+  clientAddressReader,
   dropStalledReaders,
-  limitUnreadResponses,
-  requestTimeouts,
-} from '../http/connections.ts';
-import { addDocumentation } from '../http/documentation.ts';
-import { awaitDurability } from '../http/durable-responses.ts';
-import { serializeExpensiveRoutes } from '../http/expensive-routes.ts';
-import { allowOrigins, handleUnroutedMethods } from '../http/methods.ts';
-import { registerProblems, sendUnroutable } from '../http/problems.ts';
-import {
   endConnectionsOnClose,
   rejectEncodedBodies,
+  requestTimeouts,
   requireOneHost,
   sendUnreadable,
-} from '../http/protocol.ts';
+} from '../http/connections.ts';
+import { addDocumentation } from '../http/documentation.ts';
+import { allowOrigins, handleUnroutedMethods } from '../http/methods.ts';
+import { registerProblems, SECURITY_HEADERS, sendUnroutable } from '../http/problems.ts';
 import { parseQuery } from '../http/query.ts';
 import { addRequestLog, REQUEST_ID_HEADER, requestIdOf } from '../http/request-log.ts';
-import { SECURITY_HEADERS } from '../http/security-headers.ts';
-import { compileValidator } from '../http/validation.ts';
+import {
+  awaitDurability,
+  limitUnreadResponses,
+  serializeExpensiveRoutes,
+} from '../http/responses.ts';
+import { compileValidator } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type ChannelDescription, registerChannels } from '../notifications/channels-routes.ts';
 import { registerDeliveries } from '../notifications/deliveries-routes.ts';
@@ -205,7 +204,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   };
   const hooks: RequestHooks = {
     describe: describe(clientAddressOf),
-    boundRequests: boundRequests(app, deps.responseDeadlineMs),
+    boundRequests: boundRequests(deps.responseDeadlineMs),
     requireOneHost: requireOneHost(app),
     allowOrigins: allowOrigins(server.cors_origins),
     limitRate: await addLimits(app, { limits, authenticator, onRefused }),

@@ -1,5 +1,3 @@
-import { request } from 'node:http';
-import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, type HttpResponse, problemOf } from '../support/app/http-calls.ts';
@@ -311,45 +309,6 @@ describe('the last credential with the scope admin', () => {
       409,
     );
   });
-});
-
-it('a credential that is revoked while its request arrives creates no other', async () => {
-  const { id, secret } = await create({ role: 'admin' });
-  const { hostname, port } = new URL(app.url);
-  const body = JSON.stringify({ name: 'late', role: 'admin' });
-  const outgoing = request({
-    hostname,
-    port,
-    method: 'POST',
-    path: '/v1/credentials',
-    agent: false,
-    headers: {
-      authorization: `Bearer ${secret}`,
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-      expect: '100-continue',
-    },
-  });
-  const received = new Promise<{ status: number | undefined; body: string }>((resolve) => {
-    outgoing.on('response', async (response) =>
-      resolve({ status: response.statusCode, body: await text(response) }),
-    );
-  });
-  outgoing.flushHeaders();
-  await new Promise((resolve) => outgoing.once('continue', resolve));
-  outgoing.write(body.slice(0, 5));
-  // The request was authenticated once its first bytes are in use.
-  await vi.waitFor(async () => expect((await shown(id)).last_used_at).not.toBeNull(), {
-    timeout: 5_000,
-  });
-  await send('DELETE', `/v1/credentials/${id}`);
-  outgoing.end(body.slice(5));
-  const { status, body: refusal } = await received;
-  expect([status, JSON.parse(refusal).detail]).toEqual([
-    401,
-    'the credential has expired or was revoked',
-  ]);
-  expect(bodyOf(await send('GET', '/v1/credentials?limit=1')).credentials[0].id).toBe(id);
 });
 
 it('lists credentials page by page, newest first, without the secrets', async () => {

@@ -53,16 +53,6 @@ describe('finds one user', () => {
 });
 
 describe('finds a listing', () => {
-  it.each<[string, unknown]>([
-    ['as an array', [RECORD]],
-    ['in results', { results: [RECORD] }],
-    ['in results, Ok', { results: { Ok: [RECORD] } }],
-    ['in data', { state: 'SUCCESS', data: [RECORD] }],
-    ['in data, Ok', { data: { Ok: [RECORD] } }],
-  ])('%s', (_, body) => {
-    expect(users(body)).toEqual({ kind: 'found', value: [RECORD] });
-  });
-
   it('that is empty', () => {
     expect(users([])).toEqual({ kind: 'found', value: [] });
     expect(users({ results: { Ok: [] } })).toEqual({ kind: 'found', value: [] });

@@ -430,16 +430,6 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
     expect((await server.signIn()).failed).toBe('denied');
   });
 
-  it('after 60 of one address within a minute, also while the provider is away', async () => {
-    const server = await open();
-    server.provider.fault = (path, response) => path !== '' && Boolean(response.destroy());
-    for (let index = 0; index < 60; index += 1)
-      expect((await server.get('/v1/session/oidc')).headers.location).toContain(
-        'failed=unavailable',
-      );
-    expect((await server.get('/v1/session/oidc')).status).toBe(429);
-  });
-
   it('after 60 of one address within a minute', async () => {
     const server = await open();
     const statuses = new Set<number>();
@@ -464,8 +454,6 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
 
 it.each([
   '//evil.example',
-  'https://evil.example/',
-  '../../evil',
   'x\r\nset-cookie: a=b',
   'a#b',
   '<script>',

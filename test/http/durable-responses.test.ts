@@ -1,6 +1,6 @@
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
-import { awaitDurability } from '../../src/http/durable-responses.ts';
+import { awaitDurability } from '../../src/http/responses.ts';
 
 const TURNS = 20;
 

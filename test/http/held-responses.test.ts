@@ -5,8 +5,8 @@ import { fastify } from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
 import { addLimits } from '../../src/access/authentication.ts';
 import { boundRequests } from '../../src/http/connections.ts';
-import { awaitDurability } from '../../src/http/durable-responses.ts';
 import { registerProblems } from '../../src/http/problems.ts';
+import { awaitDurability } from '../../src/http/responses.ts';
 
 /** A server whose disk hangs from the first response until `resume`. */
 async function openHanging({ isRefused = false, deadlineMs = 60_000 }) {
@@ -26,7 +26,7 @@ async function openHanging({ isRefused = false, deadlineMs = 60_000 }) {
     identify: () => ({ kind: isRefused ? ('unknown' as const) : ('absent' as const) }),
     currentCaller: () => undefined,
   };
-  app.addHook('onRequest', boundRequests(app, deadlineMs));
+  app.addHook('onRequest', boundRequests(deadlineMs));
   const onRefused = () => undefined;
   app.addHook('onRequest', await addLimits(app, { limits, authenticator, onRefused }));
   awaitDurability(app, {

@@ -9,7 +9,7 @@ import {
 } from '../../src/http/query.ts';
 import { fromIdCursor, toIdCursor } from '../../src/submissions/search-route.ts';
 import { SUBMISSION_ID_PATTERN } from '../../src/submissions/submission.ts';
-import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
+import { call, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
 
@@ -76,23 +76,6 @@ describe('a cursor', () => {
       { numRuns: 2_000 },
     );
   });
-
-  it('with one letter changed is another one or invalid', () => {
-    const changed = fc
-      .tuple(position, fc.nat(), fc.integer({ min: 0x20, max: 0x7e }))
-      .map(([at, place, code]) => {
-        const cursor = toCursor(at);
-        const from = place % cursor.length;
-        return {
-          at,
-          cursor,
-          other: cursor.slice(0, from) + String.fromCharCode(code) + cursor.slice(from + 1),
-        };
-      });
-    fc.assert(
-      fc.property(changed, ({ at, cursor, other }) => other === cursor || fromCursor(other) !== at),
-    );
-  });
 });
 
 const app = useApp({ adminToken: ADMIN_TOKEN });
@@ -120,30 +103,6 @@ it('a list responds to any cursor with a page or 400', async () => {
       expect([200, 400]).toContain(response.status);
       if (response.status === 400) expect(problemOf(response).detail).toMatch(/cursor/);
     }),
-    { numRuns: 300 },
-  );
-});
-
-it('leads through any set of ids, each of them once, in pages of any size', async () => {
-  const ids = fc.uniqueArray(id, { minLength: 1, maxLength: 12 });
-  let round = 0;
-  await fc.assert(
-    fc.asyncProperty(ids, fc.integer({ min: 1, max: 5 }), async (names, limit) => {
-      const prefix = `p${round++}_`;
-      const tracked = names.map((name) => `${prefix}${name}`.slice(0, 128));
-      expect((await post(app.url, { submission_ids: tracked })).status).toBe(202);
-      const listed: string[] = [];
-      let cursor: string | null = null;
-      do {
-        const after: string = cursor === null ? '' : `&cursor=${cursor}`;
-        const page = listOf(
-          await call(app.url, `/v1/submissions?prefix=${prefix}&limit=${limit}${after}`),
-        );
-        listed.push(...page.submissions.map((one) => one.submission_id));
-        cursor = page.next_cursor;
-      } while (cursor !== null);
-      expect(listed).toEqual([...new Set(tracked)].sort());
-    }),
-    { numRuns: 40 },
+    { numRuns: 100 },
   );
 });

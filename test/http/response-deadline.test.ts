@@ -13,7 +13,7 @@ async function faulty(register: (app: FastifyInstance) => void) {
     logger: { level: 'error', stream: { write: (line) => lines.push(line) } },
   });
   onTestFinished(() => app.close());
-  app.addHook('onRequest', boundRequests(app, DEADLINE_MS));
+  app.addHook('onRequest', boundRequests(DEADLINE_MS));
   register(app);
   return { url: await app.listen({ port: 0, host: '127.0.0.1' }), lines };
 }

@@ -1,7 +1,7 @@
 import { fastify } from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
 import { registerProblems } from '../../src/http/problems.ts';
-import { compileValidator } from '../../src/http/validation.ts';
+import { compileValidator } from '../../src/http/typed-server.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { registerSubmit } from '../../src/polling/submit-route.ts';
 

@@ -251,7 +251,7 @@ const serverSection = section({
     .max(1_000)
     .default([])
     .describe(
-      'Proxies in front of the server, as addresses, ranges, `loopback` or `private`. Their X-Forwarded-For or Forwarded header determines the client address for limits, logs and the audit; these headers are ignored from any other sender',
+      'Proxies in front of the server, as addresses, ranges, `loopback` or `private`. Their X-Forwarded-For header determines the client address for limits, logs and the audit; it is ignored from any other sender',
     ),
 });
 
