@@ -21,8 +21,6 @@ it.each<[string, unknown, string, number, RegExp]>([
   ['a refused key', api(401), 'status', 5, /token create --role service/],
   ['an insufficient role', api(403), 'track', 5, /token create --role service/],
   ['an unknown submission', api(404), 'status', 2, /`dawatch track`/],
-  ['an unknown webhook', api(404), 'webhooks', 2, /`dawatch webhooks list`/],
-  ['an unknown delivery', api(404), 'deliveries', 2, /`dawatch deliveries list`/],
   ['too many requests', api(429), 'status', 2, /retry in a minute/],
   [
     'no server',
@@ -52,24 +50,9 @@ it.each<[string, Error, string]>([
   ],
   ['sandbox', listening('EADDRINUSE', '::1'), 'cannot listen on [::1]:80: the port is in use; '],
   [
-    'serve',
-    listening('EACCES'),
-    'no permission for this port; set a port of at least 1024 with DAWATCH_PORT',
-  ],
-  [
-    'serve',
-    listening('EADDRNOTAVAIL'),
-    'this machine has no such address; set another with DAWATCH_HOST or',
-  ],
-  [
     'sandbox',
     lookup,
     'cannot listen on nowhere: the name cannot be resolved; set another with --host',
-  ],
-  [
-    'serve',
-    listening('EINVAL'),
-    'words of the system; the address is set with DAWATCH_HOST or server.host',
   ],
 ])('%s that cannot listen reports the cause and the setting: %o', (command, error, message) => {
   const explained = explain(error, command);

@@ -89,11 +89,6 @@ it('no text names an unknown command or option', () => {
   expect(wrong).toEqual([]);
 });
 
-it('every listed option of another program is used in a text', () => {
-  const named = new Set([...SOURCES, ...PAGES].flatMap((file) => optionsIn(textOf(file))));
-  expect(FOREIGN.filter((name) => !named.has(name))).toEqual([]);
-});
-
 it('no text names an unknown variable or file', () => {
   const wrong: string[] = [];
   for (const file of [...SOURCES, ...PAGES]) {

@@ -31,7 +31,7 @@ export function startCli(args: readonly string[], { env = {}, cwd = tmpdir() }: 
   return { child, exit };
 }
 
-/** Runs a command to its end in its own process; used at least once per command. */
+/** Runs a command to its end in its own process, for what depends on the process itself. */
 export async function cliProcess(args: readonly string[], settings: Settings = {}): Promise<Ended> {
   const { child, exit } = startCli(args, settings);
   child.stdin.end(settings.input ?? '');

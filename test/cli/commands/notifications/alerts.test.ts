@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { post } from '../../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../../support/app/lookups.ts';
 import { API_KEY, useApp } from '../../../support/app/running-app.ts';
-import { cli, cliProcess } from '../../../support/processes/cli.ts';
+import { cli } from '../../../support/processes/cli.ts';
 import { openReceiver } from '../../../support/servers/receiver.ts';
 
 const app = useApp({
@@ -12,8 +12,8 @@ const app = useApp({
   channels: { ops: { type: 'slack', url: 'http://127.0.0.1:1/SECRET' } },
   routes: [{ types: ['alert.*'], channels: ['ops'] }],
 });
-const run = (args: string[], runs = cli) =>
-  runs(args, {
+const run = (args: string[]) =>
+  cli(args, {
     env: { DAWATCH_URL: app.url, DAWATCH_API_KEY: API_KEY, DAWATCH_ADMIN_TOKEN: ADMIN_TOKEN },
   });
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
 
 describe('alerts', () => {
   it('lists the firing alerts, also without a subcommand', async () => {
-    const { code, stdout } = await run(['alerts'], cliProcess);
+    const { code, stdout } = await run(['alerts']);
     expect(code).toBe(0);
     const [head, ...rows] = stdout.split('\n');
     expect(head).toMatch(/^id +since +state +rule +subject +summary$/);
@@ -89,13 +89,8 @@ describe('alerts', () => {
 
   it.each([
     ['mute stuck', '--until <time>'],
-    ['mute --until 2h', 'give either a rule or --all'],
-    ['mute stuck --all --until 2h', 'give either a rule or --all'],
     ['mute stuk --until 2h', 'Allowed choices are'],
-    ['mute stuck --until tomorrow', 'Expected a duration like 2h'],
-    ['list --state open', 'Allowed choices are'],
     ['acknowledge 4711', 'there is no alert 4711'],
-    ['acknowledge x', 'Expected a number from `dawatch alerts list`'],
   ])('refuses %s', async (line, message) => {
     expect(await run(['alerts', ...line.split(' ')])).toMatchObject({
       code: 2,
@@ -107,7 +102,7 @@ describe('alerts', () => {
 
 describe('channels', () => {
   it('lists the channels without their secrets', async () => {
-    const { code, stdout } = await run(['channels', 'list'], cliProcess);
+    const { code, stdout } = await run(['channels', 'list']);
     expect(code).toBe(0);
     expect(stdout).toMatch(
       /^name +type +address +events +waiting +dead +last success +last failure\nops +slack +\S+\/\*{8} +alert\.\* +\d+ +\d+ +\S+ +\S+$/m,

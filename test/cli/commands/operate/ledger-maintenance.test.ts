@@ -16,7 +16,7 @@ function openWorld() {
 describe('backup', () => {
   it('copies the ledger while a server uses it', async () => {
     const { file, env } = openWorld();
-    const { code, stdout } = await cliProcess(['backup', file, '--json'], { env });
+    const { code, stdout } = await cli(['backup', file, '--json'], { env });
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({ file, bytes: expect.any(Number) });
     const copy = new Ledger({ file, now: 0 });

@@ -7,13 +7,13 @@ import { call } from '../../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../../support/app/lookups.ts';
 import { openApp, useAppWithSandbox } from '../../../support/app/running-app.ts';
 import { openLedger } from '../../../support/ledger/ledger-file.ts';
-import { cli, cliProcess } from '../../../support/processes/cli.ts';
+import { cli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
 /** Runs with the admin token; `create` uses the ledger. */
-const run = (line: string, runs = cli) =>
-  runs(['token', ...line.split(' ')], {
+const run = (line: string) =>
+  cli(['token', ...line.split(' ')], {
     env: {
       DAWATCH_URL: app.url,
       DAWATCH_DATABASE: app.database,
@@ -34,7 +34,7 @@ async function listed(name: string): Promise<{ id: number } & Record<string, unk
 
 describe('create', () => {
   it('prints a token once, alone on stdout, which works at once beside a running server', async () => {
-    const { code, stdout, stderr } = await run('create --role service --name ab-ü', cliProcess);
+    const { code, stdout, stderr } = await run('create --role service --name ab-ü');
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^dawatch_service_[\w-]{43}\n$/)]);
     expect(stderr).toMatch(/^token \d+, service, "ab-ü": save it now, it cannot be shown again\n$/);
     expect(await statusOf(stdout.trim())).toBe(200);
@@ -75,7 +75,7 @@ describe('create', () => {
 
 it('list shows every token as a table', async () => {
   await create('--role user --name listed');
-  const { stdout } = await run('list', cliProcess);
+  const { stdout } = await run('list');
   expect(stdout).toMatch(/^id +role +name +created +last used +expires +revoked$/m);
   expect(stdout).toMatch(/^\d+ +user +listed +\S+Z +never +never +-$/m);
 });
@@ -106,7 +106,7 @@ it('revoke lets the server refuse a token, and readmit needs a person', async ()
   const token = await create('--role service --name leaver');
   const { id } = await listed('leaver');
   const stderr = `token ${id} is revoked\n`;
-  expect(await run(`revoke ${id}`, cliProcess)).toEqual({ code: 0, stdout: '', stderr });
+  expect(await run(`revoke ${id}`)).toEqual({ code: 0, stdout: '', stderr });
   expect(await statusOf(token)).toBe(401);
   expect(await run(`readmit ${id}`)).toMatchObject({ code: 2, stdout: '' });
   const missing = await run('revoke 4711');
@@ -118,22 +118,14 @@ it('revoke lets the server refuse a token, and readmit needs a person', async ()
 
 describe('exits with 2 for', () => {
   it.each([
-    ['an unknown role', 'create --role root --name x', 'Allowed choices are service, user, '],
     ['no role', 'create --name x', 'either --role or --scopes is required, and not both'],
-    ['both', 'create --name x --role user --scopes users:read', 'either --role or --scopes'],
     ['an unknown scope', 'create --name x --scopes users:read,users', 'Allowed scopes are'],
     [
       'a past expiry',
       'create --name x --role user --expires 2020-01-02T03:04:05Z',
       'in the future',
     ],
-    ['a malformed expiry', 'create --name x --role user --expires soon', 'Expected a duration'],
-    ['no name', 'create --role user', "'--name <name>' not specified"],
-    ['a reserved name', 'create --role user --name DAWATCH_API_KEY', 'must not begin with'],
-    ['a name of two lines', 'create --role user --name a\nb', '1 to 64 printable characters'],
-    ['an update of nothing', 'update 7', '--name or --expires is required'],
     ['a long overlap', 'rotate 7 --overlap 31d', 'Expected 0s to 30d'],
-    ['a name as id', 'revoke billing', 'a number from `dawatch token list`'],
   ])('%s', async (_, line, message) => {
     const { code, stdout, stderr } = await run(line);
     expect([code, stdout]).toEqual([2, '']);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SECOND, useLookups, userPath } from '../../../support/app/lookups.ts';
-import { cli, cliProcess } from '../../../support/processes/cli.ts';
+import { cli } from '../../../support/processes/cli.ts';
 import { serve } from '../../../support/servers/upstream-server.ts';
 
 const lookups = useLookups();
@@ -56,10 +56,7 @@ describe('users list', () => {
   });
 
   it.each([
-    [['users', 'list'], "required option '--limit <count>'"],
-    [['users', 'list', '--limit', '1e3'], 'Expected a whole number'],
     [['users', 'list', '--limit', '0'], 'from 1 to 1000'],
-    [['users', 'get', '--name', 'a'], "required option '--email <email>'"],
     [['users', 'get', '--name', 'a', '--email', 'b'], 'not an e-mail address'],
   ])('%j exits with 2', async (args, message) => {
     const { code, stdout, stderr } = await run(args);
@@ -70,7 +67,7 @@ describe('users list', () => {
 
 describe('the token', () => {
   it('is required', async () => {
-    const { code, stderr } = await cliProcess(GET, { env: { DAWATCH_URL: lookups().url } });
+    const { code, stderr } = await cli(GET, { env: { DAWATCH_URL: lookups().url } });
     expect([code, stderr]).toEqual([
       2,
       expect.stringMatching(
@@ -86,8 +83,8 @@ describe('the token', () => {
       response.end(url?.startsWith('/v1/audit') ? '{"entries":[],"next_cursor":null}' : '[]');
     });
     const both = { DAWATCH_TOKEN: 'the-first', DAWATCH_ADMIN_TOKEN: 'the-second-one-of-them' };
-    await cliProcess(['users', 'list', '--limit', '1', '--server', url], { env: both });
-    await cliProcess(['audit', '--server', url], { env: both });
+    await cli(['users', 'list', '--limit', '1', '--server', url], { env: both });
+    await cli(['audit', '--server', url], { env: both });
     expect(sent).toEqual([
       ['Bearer the-first', undefined],
       ['Bearer the-second-one-of-them', undefined],

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { ADMIN_TOKEN } from '../../../support/app/lookups.ts';
 import { useNotifyingApp, webhookOf } from '../../../support/app/notifying-app.ts';
 import { API_KEY } from '../../../support/app/running-app.ts';
-import { cli, cliProcess } from '../../../support/processes/cli.ts';
+import { cli } from '../../../support/processes/cli.ts';
 import { openReceiver } from '../../../support/servers/receiver.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
@@ -15,10 +15,9 @@ const OWN_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
 const run = (
   args: string[],
-  settings: { input?: string; token?: string | null; runs?: typeof cli } = {},
+  { input = '', token = ADMIN_TOKEN }: { input?: string; token?: string | null } = {},
 ) => {
-  const { input = '', token = ADMIN_TOKEN, runs = cli } = settings;
-  return runs(['webhooks', ...args], {
+  return cli(['webhooks', ...args], {
     env: { DAWATCH_URL: app.url, DAWATCH_API_KEY: null, DAWATCH_ADMIN_TOKEN: token },
     input,
   });
@@ -30,7 +29,7 @@ const idIn = (stderr: string) => /^webhook (\S+),/.exec(stderr)?.[1] ?? expect.f
 describe('create', () => {
   it('prints only the secret on stdout, which verifies the deliveries', async () => {
     const receiver = await openReceiver();
-    const { code, stdout, stderr } = await run(['create', receiver.url], { runs: cliProcess });
+    const { code, stdout, stderr } = await run(['create', receiver.url]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^whsec_[A-Za-z0-9+/]{43}=\n$/);
     expect(stderr).toMatch(
@@ -71,10 +70,9 @@ describe('create', () => {
     const file = join(tempFolder(), 'secret');
     writeFileSync(file, `${OWN_SECRET}\n`);
     expect((await run(['create', URL, '--secret-file', file])).stdout).toBe(`${OWN_SECRET}\n`);
-    expect(
-      (await run(['create', URL, '--secret-file', '-'], { input: OWN_SECRET, runs: cliProcess }))
-        .stdout,
-    ).toBe(`${OWN_SECRET}\n`);
+    expect((await run(['create', URL, '--secret-file', '-'], { input: OWN_SECRET })).stdout).toBe(
+      `${OWN_SECRET}\n`,
+    );
   });
 });
 
@@ -158,17 +156,9 @@ it('delete removes a webhook', async () => {
 describe('exits with 2 for', () => {
   it.each([
     ['a private address', 'create https://10.0.0.1/', 'body /url: the URL is not allowed'],
-    ['metadata without a value', `create ${URL} --metadata team`, 'Expected name=value'],
     ['metadata given twice', `create ${URL} --metadata a=1 --metadata a=2`, '"a" is given twice'],
-    ['an inherited name', `create ${URL} --metadata __proto__=1`, 'Expected name=value'],
-    ['an unknown signature', `create ${URL} --signature v2`, 'Allowed choices are v1, v1a'],
-    ['a missing file', `create ${URL} --secret-file /nowhere`, 'cannot read /nowhere'],
     ['an empty secret', `create ${URL} --secret-file /dev/null`, '/dev/null contains no secret'],
-    ['nothing to change', 'update callbacks', 'no change was given'],
     ['a contradiction', 'update callbacks --enable --disable', 'contradict each other'],
-    ['a test of the callbacks', 'test callbacks', 'give the address to test with --url'],
-    ['a test with an address', 'test wh_1 --url https://a.example', 'only callbacks'],
-    ['a long time', 'rotate callbacks --keep-old 8d', 'Expected 0s to 7d.'],
   ])('%s', async (_, line, message) => {
     const { code, stdout, stderr } = await run(line.split(' '));
     expect([code, stdout]).toEqual([2, '']);

@@ -10,13 +10,8 @@ async function offered(line: string): Promise<string[]> {
 }
 
 it.each([
-  ['webh', ['webhooks']],
   ['webhooks cr', ['create']],
-  ['webhooks create --sec', ['--secret-file']],
   ['list --status f', ['failing', 'finalized', 'failed']],
-  ['alerts mute stu', ['stuck']],
-  ['completion f', ['fish']],
-  ['comp', ['completion']],
 ] as const)('completes %j', async (line, words) => {
   expect(await offered(line)).toEqual(words);
 });

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { call } from '../../../support/app/http-calls.ts';
-import { cliProcess, startCli } from '../../../support/processes/cli.ts';
+import { cli, startCli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 // A process takes seconds to start while other tests use the CPU.
@@ -72,7 +72,7 @@ it('writes neither the configured key nor the key of the upstream anywhere', asy
 
 describe('does not start', () => {
   it('without an upstream, and states how to configure one', async () => {
-    const { code, stdout, stderr } = await cliProcess(['serve'], {
+    const { code, stdout, stderr } = await cli(['serve'], {
       env: { DAWATCH_DATABASE: join(tempFolder(), 'l.db') },
     });
     expect([code, stdout]).toEqual([2, '']);
@@ -88,7 +88,7 @@ describe('does not start', () => {
       DAWATCH_API_KEY: 'too-short',
       DAWATCH_UPSTREAM_URL: 'ftp://upstream',
     };
-    const { code, stdout, stderr } = await cliProcess(['serve', '--config', file], { env });
+    const { code, stdout, stderr } = await cli(['serve', '--config', file], { env });
     expect([code, stdout]).toEqual([2, '']);
     for (const [name, source] of [
       ['server.port', 'DAWATCH_PORT'],
@@ -122,7 +122,7 @@ describe('does not start', () => {
       DAWATCH_DATABASE: join(tempFolder(), 'l.db'),
       DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1',
     };
-    const { code, stderr } = await cliProcess(['serve'], { env: { ...database, ...env } });
+    const { code, stderr } = await cli(['serve'], { env: { ...database, ...env } });
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });
@@ -134,7 +134,7 @@ it('names the setting to change if the port is in use', async () => {
   onTestFinished(() => void other.close());
   const { port } = other.address() as AddressInfo;
   const env = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_PORT: String(port) };
-  expect(await cliProcess(['serve'], { cwd: tempFolder(), env })).toMatchObject({
+  expect(await cli(['serve'], { cwd: tempFolder(), env })).toMatchObject({
     code: 2,
     stderr: `dawatch: cannot listen on 127.0.0.1:${port}: the port is in use; stop the other process, or set another port with DAWATCH_PORT or server.port\n`,
   });

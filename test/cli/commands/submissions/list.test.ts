@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { call, pathOf, post } from '../../../support/app/http-calls.ts';
 import { useApp } from '../../../support/app/running-app.ts';
-import { cli, cliProcess } from '../../../support/processes/cli.ts';
+import { cli } from '../../../support/processes/cli.ts';
 import { serve } from '../../../support/servers/upstream-server.ts';
 
 const app = useApp();
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 
 it('prints one line per submission, newest first', async () => {
-  const { code, stdout } = await run('list --limit 2', cliProcess);
+  const { code, stdout } = await run('list --limit 2', cli);
   expect(code).toBe(0);
   expect(stdout).toMatch(
     /^tracking {3}b2 {2}tracked \S+Z {2}\d+ requests?\ncancelled {2}b1 {2}tracked .*\n$/,
@@ -58,9 +58,7 @@ it('reads as many pages as the limit needs, and all of them on request', async (
 });
 
 it('prints the count as JSON', async () => {
-  expect((await run('list --count --json --status cancelled', cliProcess)).stdout).toBe(
-    '{"count":2}\n',
-  );
+  expect((await run('list --count --json --status cancelled', cli)).stdout).toBe('{"count":2}\n');
 });
 
 describe('refuses', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { call, pathOf, post } from '../../../support/app/http-calls.ts';
 import { useAppWithSandbox } from '../../../support/app/running-app.ts';
-import { cli, cliProcess, startCli } from '../../../support/processes/cli.ts';
+import { cli, startCli } from '../../../support/processes/cli.ts';
 
 const app = useAppWithSandbox();
 const run = (line: string, runs = cli, input = '') =>
@@ -17,7 +17,7 @@ async function finalized(): Promise<string> {
 describe('status', () => {
   it('shows one submission with its history, or prints the JSON of the HTTP interface', async () => {
     const id = await finalized();
-    const { code, stdout } = await run(`status ${id}`, cliProcess);
+    const { code, stdout } = await run(`status ${id}`, cli);
     expect(code).toBe(0);
     const lines = stdout.split('\n');
     expect(lines[0]).toBe(id);
@@ -49,7 +49,7 @@ describe('status', () => {
 
   it('prints with --short a line per id, names those that are not tracked, and exits with 2', async () => {
     await post(app.url, { submission_ids: ['short-1', 'short-2'], upstream: 'other' });
-    const shown = await run('status --short short-2 short-1', cliProcess);
+    const shown = await run('status --short short-2 short-1', cli);
     expect([shown.code, shown.stdout]).toEqual([
       0,
       expect.stringMatching(/^tracking {2}short-2 .*\ntracking {2}short-1 .*\n$/),
@@ -89,7 +89,7 @@ describe('status', () => {
 it('cancel stops submissions, and wait exits with 3', async () => {
   await post(app.url, { submission_ids: ['stop/1', 'stop/2'], upstream: 'other' });
   const stdout = 'cancelled  stop/1\ncancelled  stop/2\n';
-  expect(await run('cancel stop/1 stop/2', cliProcess)).toEqual({ code: 0, stdout, stderr: '' });
+  expect(await run('cancel stop/1 stop/2', cli)).toEqual({ code: 0, stdout, stderr: '' });
   const waited = await run('wait stop/1 --json --timeout 60s');
   expect(waited.code).toBe(3);
   expect(JSON.parse(waited.stdout)).toMatchObject({ submission_id: 'stop/1', status: 'cancelled' });
@@ -103,7 +103,7 @@ it('wait exits with 4 when the timeout expires first', async () => {
 
 it('wait reads ids from stdin, and exits with 0 once they are finalized', async () => {
   const id = await finalized();
-  const { code, stdout } = await run('wait', cliProcess, `${id}\n`);
+  const { code, stdout } = await run('wait', cli, `${id}\n`);
   expect([code, stdout]).toEqual([
     0,
     expect.stringMatching(`^finalized  ${id}  block \\d+  \\d+ requests?\n$`),
