@@ -130,8 +130,7 @@ const SUBMISSIONS = `
 `;
 
 const NOTIFICATIONS = `
-  -- Webhook endpoints. The one without a url is for callbacks, whose addresses are stored with the submissions. revision counts
-  -- changes of the address and of enabled: attempts in flight belong to an earlier revision.
+  -- Webhook endpoints. The one without a url is for callbacks, whose addresses are stored with the submissions.
   CREATE TABLE webhooks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     webhook_id TEXT NOT NULL UNIQUE,
@@ -141,7 +140,6 @@ const NOTIFICATIONS = `
     description TEXT NOT NULL,
     signature TEXT NOT NULL,
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
-    revision INTEGER NOT NULL DEFAULT 0,
     disabled_reason TEXT,
     failing_since INTEGER,
     failed_at INTEGER,

@@ -145,11 +145,10 @@ export function resultsOf(attempt: {
   const error = result.kind === 'failed' ? result.error : null;
   const { httpStatus, response } = result;
   const results = deliveries.map(
-    ({ id, attempts, revision }): DeliveryResult => ({
+    ({ id, attempts }): DeliveryResult => ({
       deliveryId: id,
       destination,
       attempts,
-      revision,
       attempt: { at, durationMs, httpStatus, error, response },
       // All share one random value, so that deliveries sent as one message are retried as one.
       next: nextOf(result, { delayMs: channel.retryDelayMs(attempts + 1), now, random }),

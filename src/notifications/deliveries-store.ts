@@ -31,20 +31,16 @@ import type { Webhooks } from './webhooks-store.ts';
 /** Epoch milliseconds; null: never since this is recorded. */
 export type ChannelResult = { lastSuccessAt: number | null; lastFailureAt: number | null };
 
-/** How soon a delivery is sent to the new address of its webhook. */
-const MOVED_RETRY_MS = 5_000;
-
 type DueRow = EventRow & {
   id: number;
   attempts: number;
-  revision: number | null;
   callbackUrl: string | null;
 };
 
 function toDueDelivery(row: DueRow): DueDelivery {
-  const { id, attempts, revision } = row;
+  const { id, attempts } = row;
   const callbackUrl = row.callbackUrl ?? testedCallback(row);
-  return { id, attempts, revision, callbackUrl, event: toEventRecord(row) };
+  return { id, attempts, callbackUrl, event: toEventRecord(row) };
 }
 
 /** Throws DamagedRowError. */
@@ -169,7 +165,7 @@ export class Deliveries {
   }
 
   #recordResult(result: DeliveryResult): void {
-    const { deliveryId, destination, attempts, revision, attempt, next } = result;
+    const { deliveryId, destination, attempts, attempt, next } = result;
     const row = this.#db.row<{ state: DeliveryState; attempts: number }>`
       SELECT state, attempts FROM deliveries WHERE id = ${deliveryId}`;
     if (!row) return;
@@ -181,8 +177,6 @@ export class Deliveries {
     const endedAt = attempt.at + attempt.durationMs;
     const parsed = parseDestination(destination);
     const webhookId = parsed.kind === 'webhook' ? parsed.webhookId : undefined;
-    // The attempt went to an earlier address: its result does not count for the webhook.
-    const isMoved = webhookId !== undefined && this.#webhooks.revisionOf(webhookId) !== revision;
     const isUndeliverable = next.kind === 'dead' && next.reason === 'undeliverable';
     if (next.kind === 'delivered') this.#end(deliveryId, 'delivered', null, endedAt);
     // The webhook was deleted or disabled during the attempt: that decision stays.
@@ -191,7 +185,6 @@ export class Deliveries {
     // The delivery was replayed during the attempt: it starts over.
     else if (row.attempts !== attempts) return;
     else if (next.kind === 'retry') this.#retry(deliveryId, next.at);
-    else if (isMoved && !isUndeliverable) this.#retry(deliveryId, endedAt + MOVED_RETRY_MS);
     else {
       const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
       this.#end(deliveryId, 'dead', reason, endedAt);
@@ -201,7 +194,7 @@ export class Deliveries {
     if (isUndeliverable) return;
     if (parsed.kind === 'channel')
       this.#recordChannel(parsed.name, next.kind === 'delivered', endedAt);
-    if (webhookId === undefined || isMoved) return;
+    if (webhookId === undefined) return;
     if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
     else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
     else this.#webhooks.failed(webhookId, endedAt);
@@ -402,7 +395,6 @@ function deadLetters(destination: string, since: number, only: ReplayConditions)
 const BY_ID = `${SELECT_DELIVERY} WHERE d.id = +?`;
 
 const WAITING = `
-  SELECT d.id, d.attempts, w.revision, ${EVENT_COLUMNS}
+  SELECT d.id, d.attempts, ${EVENT_COLUMNS}
   FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
-  LEFT JOIN webhooks w ON w.webhook_id = substr(d.destination, 9) AND d.destination LIKE 'webhook:%'
   WHERE d.id = +?`;

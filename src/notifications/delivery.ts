@@ -67,8 +67,6 @@ export type DueDelivery = {
   id: number;
   /** Number of past attempts. */
   attempts: number;
-  /** Revision of its webhook, which may change during an attempt; null: there is no webhook. */
-  revision: number | null;
   event: EventRecord | DamagedEvent;
   callbackUrl: string | null;
 };
@@ -79,8 +77,6 @@ export type DeliveryResult = {
   destination: string;
   /** Number of attempts before; a replay resets it, which makes this result obsolete. */
   attempts: number;
-  /** Revision of its webhook when the attempt began. */
-  revision: number | null;
   attempt: DeliveryAttempt;
   /** retry: at that time. gone: the receiver responded 410, which disables its webhook. */
   next:

@@ -189,7 +189,7 @@ export class Webhooks {
         patch.url !== undefined || (enabled && !before.enabled) ? null : before.failingSince;
       this.#db.run(
         `UPDATE webhooks
-         SET revision = revision + (url IS NOT @url OR enabled <> @enabled), url = @url, types = @types,
+         SET url = @url, types = @types,
              metadata = @metadata, description = @description, enabled = @enabled, disabled_reason = @reason,
              failing_since = @failingSince, updated_at = @now
          WHERE webhook_id = @id`,
@@ -255,18 +255,10 @@ export class Webhooks {
       this.disable(id, 'failing', at);
   }
 
-  /**
-   * Returns the number of changes of the address and of `enabled`; undefined if there is no such
-   * webhook.
-   */
-  revisionOf(id: string): number | undefined {
-    return this.#db.value<number>`SELECT revision FROM webhooks WHERE webhook_id = ${id}`;
-  }
-
   /** Disables a webhook because of its receiver. Must be called inside a transaction. */
   disable(id: string, reason: DisabledReason, now: number): void {
     const { changes } = this.#db.run`
-      UPDATE webhooks SET enabled = 0, disabled_reason = ${reason}, revision = revision + 1, updated_at = ${now}
+      UPDATE webhooks SET enabled = 0, disabled_reason = ${reason}, updated_at = ${now}
       WHERE webhook_id = ${id} AND enabled = 1`;
     if (changes === 0) return;
     this.#routes.invalidateWebhooks();

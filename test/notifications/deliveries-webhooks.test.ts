@@ -64,7 +64,6 @@ describe('webhooks', () => {
         deliveryId: first?.id ?? 0,
         destination,
         attempts: 0,
-        revision: 0,
         attempt,
         next: { kind: 'delivered' },
       },
@@ -96,7 +95,6 @@ describe('webhooks', () => {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
       attempts: 0,
-      revision: 0,
       attempt,
     };
     ledger.deliveries.recordResults([{ ...result, next: { kind: 'retry', at: 99 } }]);
@@ -119,24 +117,11 @@ describe('the response of a receiver', () => {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
       attempts: 0,
-      revision: 0,
       attempt,
     };
     const next = { kind: 'retry', at: at + 10 } as const;
     ledger.deliveries.recordResults([{ ...result, next, ...fields }]);
   };
-
-  it('from before a change of the address disables nothing, and the delivery is sent to the new address', () => {
-    const ledger = openLedger();
-    const id = create(ledger);
-    finalize(ledger, 's1');
-    ledger.webhooks.update(id, { url: 'https://new.example' }, 100);
-    settle(ledger, id, 90, { next: { kind: 'gone' } });
-    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: true, failingSince: null });
-    expect(ledger.deliveries.list({ limit: 1 }).deliveries).toMatchObject([
-      { state: 'waiting', attempts: 1, nextAt: 5_091 },
-    ]);
-  });
 
   it('does not count if it is old: only successive failures disable a webhook', () => {
     const ledger = openLedger();

@@ -66,26 +66,6 @@ it('requests a confirmation from Discord, and keeps the other parameters of the 
   expect(receiver.requests[0]?.path).toMatch(/\?thread_id=5&wait=true$/);
 });
 
-it('uses the delay in the body of a 429 if no header has one', async () => {
-  const body = JSON.stringify({
-    message: 'You are being rate limited.',
-    retry_after: 0.651,
-    global: false,
-  });
-  const { channel } = await httpRig(createDiscordChannel, { status: 429, body });
-  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
-  expect(result).toMatchObject({ kind: 'failed', slowDown: { retryAfterMs: 651 } });
-});
-
-it.each(['not json', '{"retry_after":-1}', 'null'])(
-  'requests a lower rate without a delay if the body of a 429 is %j',
-  async (body) => {
-    const { channel } = await httpRig(createDiscordChannel, { status: 429, body });
-    const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
-    expect(result).toMatchObject({ kind: 'failed', slowDown: { retryAfterMs: null } });
-  },
-);
-
 it.each([
   ['long lines', 1_500],
   ['short lines', 1],

@@ -56,32 +56,6 @@ it('shows Teams a card with the title in the colour of its severity and every fa
   expect(facts.map(({ text }) => text)).toContain('**Error:** \\[x\\]\\(y\\)');
 });
 
-it.each([
-  [
-    'requests a lower rate',
-    'Microsoft Teams endpoint returned HTTP error 429 with ContextId x',
-    { retryAfterMs: null },
-  ],
-  ['has failed', 'Microsoft Teams endpoint returned HTTP error 413 with ContextId x', undefined],
-])('%s if an old connector returns 200 with "%s"', async (_what, refusal, slowDown) => {
-  const body = `Webhook message delivery failed with error: ${refusal}`;
-  const { channel } = await httpRig(createTeamsChannel, { status: 200, body });
-  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
-  expect(result).toMatchObject({
-    kind: 'failed',
-    httpStatus: 200,
-    error: expect.stringContaining('Teams'),
-  });
-  expect('slowDown' in result ? result.slowDown : undefined).toEqual(slowDown);
-});
-
-it.each([{ status: 200, body: '1' }, { status: 202 }])('%o is delivered', async (response) => {
-  const { channel } = await httpRig(createTeamsChannel, response);
-  expect(await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000))).toMatchObject({
-    kind: 'delivered',
-  });
-});
-
 it('omits what exceeds the limits of Teams', () => {
   const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(1_500) }));
   expectWithinLimits(

@@ -61,7 +61,7 @@ function addHook(ledger: Ledger, types: readonly string[] = HOOK.types): string 
 
 function dueDeliveries(
   ledger: Ledger,
-): (Pick<DueDelivery, 'id' | 'attempts' | 'revision'> & { destination: string })[] {
+): (Pick<DueDelivery, 'id' | 'attempts'> & { destination: string })[] {
   const query = { now: Number.MAX_SAFE_INTEGER, limit: 100_000, except: new Set<number>() };
   return ledger.deliveries
     .destinations()
@@ -80,9 +80,9 @@ function settle(ledger: Ledger, stateOf: (index: number) => 'delivered' | 'dead'
         ? { kind: 'delivered' }
         : { kind: 'dead', reason: 'attempts_exhausted' };
     const attempt = { at: 0, durationMs: 1, httpStatus: 200, error: null, response: null };
-    const { id: deliveryId, destination, attempts, revision } = due;
+    const { id: deliveryId, destination, attempts } = due;
     ledger.deliveries.recordResults([
-      { deliveryId, destination, attempts, revision, attempt, next } as never,
+      { deliveryId, destination, attempts, attempt, next } as never,
     ]);
   }
 }

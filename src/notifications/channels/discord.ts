@@ -1,6 +1,5 @@
-import { parseJson } from '../../lib/json.ts';
 import { escapeWith, type Message, type Severity, truncate } from '../message.ts';
-import type { Channel, SendResult } from './channel.ts';
+import type { Channel } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 
 /** Limits of Discord: it refuses a message that exceeds one of them. */
@@ -13,8 +12,6 @@ const MAX_EMBED_CHARS = 6_000;
 const INLINE_CHARS = 32;
 /** Discord requires a field name; this one is invisible. */
 const NO_NAME = '\u200b';
-/** The same limit as for the Retry-After header. */
-const MAX_RETRY_AFTER_MS = 3_600_000;
 const COLOURS: Record<Severity, number> = {
   good: 0x2e9d5b,
   info: 0x3b82c4,
@@ -23,12 +20,7 @@ const COLOURS: Record<Severity, number> = {
 };
 
 export function createDiscordChannel({ url, ...options }: ChatOptions): Channel {
-  return createChatChannel({
-    ...options,
-    url: confirmed(url),
-    toBody: toDiscordBody,
-    read: withRetryAfter,
-  });
+  return createChatChannel({ ...options, url: confirmed(url), toBody: toDiscordBody });
 }
 
 /** Adds `wait`: without it Discord responds before it has validated the message. */
@@ -61,20 +53,4 @@ export function toDiscordBody({ title, severity, lines, link }: Message): unknow
     ...(link !== null && { url: link }),
   };
   return { embeds: [embed], allowed_mentions: { parse: [] } };
-}
-
-/**
- * Reads the delay from the body (seconds with a fraction): the Retry-After header may be missing or
- * rounded.
- */
-function withRetryAfter(result: SendResult): SendResult {
-  if (result.kind === 'delivered' || result.httpStatus !== 429 || result.slowDown?.retryAfterMs)
-    return result;
-  const body = parseJson(result.response ?? '') as { retry_after?: unknown } | null | undefined;
-  const seconds = body?.retry_after;
-  if (typeof seconds !== 'number' || !(seconds > 0)) return result;
-  return {
-    ...result,
-    slowDown: { retryAfterMs: Math.min(Math.ceil(seconds * 1_000), MAX_RETRY_AFTER_MS) },
-  };
 }

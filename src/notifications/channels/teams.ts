@@ -1,5 +1,5 @@
 import { LINK_TEXT, type Line, type Message, type Severity, truncate } from '../message.ts';
-import type { Channel, SendResult } from './channel.ts';
+import type { Channel } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 
 /** Teams accepts 28 kB and counts more than the body; the lines beyond this limit are omitted. */
@@ -14,10 +14,10 @@ const COLOURS: Record<Severity, string> = {
 };
 
 /**
- * Sends an Adaptive Card to an incoming webhook of Microsoft Teams or to its successor, a workflow.
+ * Sends an Adaptive Card to a workflow of Microsoft Teams that starts with a webhook request.
  */
 export function createTeamsChannel(options: ChatOptions): Channel {
-  return createChatChannel({ ...options, toBody: toTeamsBody, read: ofConnector });
+  return createChatChannel({ ...options, toBody: toTeamsBody });
 }
 
 /**
@@ -67,19 +67,4 @@ function block(text: string, style: Record<string, string>) {
 function toText({ label, value }: Line): string {
   const start = label === null ? '• ' : `**${label}:** `;
   return `${start}${truncate(value, MAX_TEXT_CHARS - start.length, escaped)}`;
-}
-
-/** The legacy connectors respond with 200 and report a refusal by Teams in the text. */
-const CONNECTOR_ERROR = /Microsoft Teams endpoint returned HTTP error (\d{3})/;
-
-function ofConnector(result: SendResult): SendResult {
-  const refusal =
-    result.kind === 'delivered' ? CONNECTOR_ERROR.exec(result.response ?? '')?.[1] : undefined;
-  if (refusal === undefined) return result;
-  return {
-    ...result,
-    kind: 'failed',
-    error: `Teams responded to its connector with ${refusal}`,
-    ...(refusal === '429' && { slowDown: { retryAfterMs: null } }),
-  };
 }

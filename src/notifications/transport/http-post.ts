@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { LruMap } from 'toad-cache';
 import { Agent, type Dispatcher } from 'undici';
-import { causeOf, codeOf } from '../../lib/connection-error.ts';
+import { causeOf } from '../../lib/connection-error.ts';
 import { redactorOf } from '../../lib/redaction.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 import type { SendResult } from '../channels/channel.ts';
@@ -120,11 +120,9 @@ const READ_BYTES = 4 * MAX_RESPONSE_BYTES;
 const DROPPED_CHARS = 2_048;
 const MASK = '[redacted]';
 const MAX_HEADER_BYTES = 16_384;
-/** Exceeds the receivers with which connections are open at a time. */
-const MAX_ORIGINS = 10_000;
 /** Exceeds the receivers that are called in turns. */
 const MAX_REDACTORS = 1_000;
-/** Many receivers silently close idle connections after 5 s. */
+/** Many receivers silently close idle connections after 5 s. A request that they lose is retried. */
 const KEEP_ALIVE_MS = 4_000;
 
 /** Sends requests to untrusted hosts: no response can block this process or fill its memory. */
@@ -143,27 +141,17 @@ export function createHttpPost(options: HttpPostOptions) {
   const connect = guardedConnector({ guard, timeoutMs, signal: closing.signal, lookup });
   // One deadline covers the whole call. HTTP/2 is off: there, aborting a body leaves the connection
   // open, and undici delays further requests until the first connection has negotiated its version.
-  const common = {
+  const agent = new Agent({
     connect,
     headersTimeout: 0,
     bodyTimeout: 0,
     maxHeaderSize: MAX_HEADER_BYTES,
     allowH2: false,
-  };
-  const pooled = new Agent({
-    ...common,
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
   });
-  const fresh = new Agent({ ...common, pipelining: 0 });
   const limits = { bodyTimeoutMs, maxBytes: READ_BYTES };
   const inFlight = new Set<() => void>();
-  /**
-   * Origins that have responded, to which a pooled connection may be open. The one unused for
-   * longest is evicted.
-   */
-  const responded = new LruMap<true>(MAX_ORIGINS);
-
   /** By URL and secrets: making one takes 5 % of a delivery (row webhooks). */
   const redactors = new LruMap<(text: string) => string>(MAX_REDACTORS);
 
@@ -209,25 +197,9 @@ export function createHttpPost(options: HttpPostOptions) {
     const timer = setTimeout(end, timeoutMs, `no response within ${timeoutMs / 1_000} s`);
     signal.addEventListener('abort', stop);
     inFlight.add(stop);
-    /**
-     * A receiver may close a pooled connection while a request is being written. Such a request is
-     * repeated at once on a new connection. The receiver may get it twice, with the same id.
-     */
-    const exchanged = async (): Promise<HttpResponse> => {
-      const mayBeStale = responded.get(target.origin) === true;
-      try {
-        current = exchange(pooled, request, limits);
-        const response = await current.response;
-        responded.set(target.origin, true);
-        return response;
-      } catch (error) {
-        if (ended !== undefined || !mayBeStale || !isReset(error)) throw error;
-        current = exchange(fresh, request, limits);
-        return await current.response;
-      }
-    };
     try {
-      const { httpStatus, headers: head, body: start } = await exchanged();
+      current = exchange(agent, request, limits);
+      const { httpStatus, headers: head, body: start } = await current.response;
       return {
         kind: 'response',
         httpStatus,
@@ -255,7 +227,7 @@ export function createHttpPost(options: HttpPostOptions) {
     async close(): Promise<void> {
       closing.abort();
       for (const stop of inFlight) stop();
-      await Promise.all([pooled.destroy(), fresh.destroy()]);
+      await agent.destroy();
     },
   };
 }
@@ -293,10 +265,6 @@ function noResponse(error: string): PostResult {
 
 function first(value: string | string[] | undefined): string | null {
   return (Array.isArray(value) ? value[0] : value) ?? null;
-}
-
-function isReset(error: unknown): boolean {
-  return ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(codeOf(error));
 }
 
 /** Requests for fewer requests, with or without Retry-After. */

@@ -147,7 +147,6 @@ CREATE TABLE webhooks (
     description TEXT NOT NULL,
     signature TEXT NOT NULL,
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
-    revision INTEGER NOT NULL DEFAULT 0,
     disabled_reason TEXT,
     failing_since INTEGER,
     failed_at INTEGER,
@@ -155,8 +154,8 @@ CREATE TABLE webhooks (
     updated_at INTEGER NOT NULL,
     CHECK ((enabled = 1) = (disabled_reason IS NULL))
   ) STRICT;
-INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','v1',1,0,NULL,NULL,NULL,1795784958499,1795784958499);
-INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','v1',1,0,NULL,1795784962823,1795784962823,1795784958634,1795784958634);
+INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','v1',1,NULL,NULL,NULL,1795784958499,1795784958499);
+INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','v1',1,NULL,1795784962823,1795784962823,1795784958634,1795784958634);
 CREATE TABLE webhook_secrets (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
