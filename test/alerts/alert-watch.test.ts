@@ -1,7 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AlertWatch, conditionsOf } from '../../src/alerts/alert-watch.ts';
 import type { AlertFacts } from '../../src/notifications/alert.ts';
-import { context, observation } from '../support/ledger/domain.ts';
 import { trackRequests } from '../support/ledger/ledger-file.ts';
 import { withAlerts } from '../support/ledger/report-ledger.ts';
 import {
@@ -191,24 +190,5 @@ describe('reported alerts', () => {
     ledger.webhooks.delete(id, clock.now());
     await clock.advance(10_000);
     expect(messages().filter((type) => type === 'alert.resolved')).toHaveLength(2);
-  });
-
-  it('continues after a failed check', async () => {
-    const { clock, ledger, messages } = openWatch();
-    const { facts } = ledger.alerts;
-    ledger.alerts.facts = () => {
-      throw new Error('no disk');
-    };
-    ledger.track(
-      trackRequests(3).map((request) => ({ ...request, ...farFrom(clock.now()) })),
-      clock.now(),
-    );
-    for (const id of ['s0', 's1', 's2'])
-      ledger.record([observation('error', clock.now(), id)], context());
-    await clock.advance(20_000);
-    expect(messages()).toEqual([]);
-    ledger.alerts.facts = facts;
-    await clock.advance(10_000);
-    expect(messages()).toEqual(['alert.raised']);
   });
 });

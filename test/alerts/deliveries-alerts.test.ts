@@ -66,17 +66,6 @@ describe('reported alerts', () => {
       ['alert.reminder'],
     ]);
   });
-
-  it('a restart reports nothing twice', () => {
-    const first = openLedger();
-    first.alerts.reconcile([down], times(10));
-    first.close();
-    const second = openLedger({ file: first.file });
-    expect(second.alerts.reconcile([down], times(20))).toEqual([]);
-    expect(second.alerts.reconcile([], times(30))).toMatchObject([
-      { type: 'alert.resolved', alert: { since: 10 } },
-    ]);
-  });
 });
 
 /**
@@ -129,21 +118,6 @@ describe('an acknowledged alert', () => {
       isChanged: false,
     });
     expect(ledger.alerts.acknowledge(4_711, operator, 350)).toBeUndefined();
-  });
-
-  it('keeps its first acknowledgement, which can be withdrawn', () => {
-    const ledger = openWithChannel();
-    check(ledger, [down], 10);
-    const id = idOf(ledger);
-    ledger.alerts.acknowledge(id, operator, 20);
-    expect(ledger.alerts.acknowledge(id, 'other', 30)).toMatchObject({
-      alert: { acknowledgedAt: 20, acknowledgedBy: 'on call' },
-      isChanged: false,
-    });
-    const withdrawn = { acknowledgedAt: null, acknowledgedBy: null };
-    expect(ledger.alerts.withdraw(id, 120)).toMatchObject({ alert: withdrawn, isChanged: true });
-    expect(ledger.alerts.withdraw(id, 120)).toMatchObject({ alert: withdrawn, isChanged: false });
-    expect(check(ledger, [down], 120)).toEqual(['reminder']);
   });
 });
 

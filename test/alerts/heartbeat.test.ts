@@ -45,16 +45,6 @@ describe('the heartbeat', () => {
     expect(beats).toEqual(['sent', 'sent', 'sent']);
   });
 
-  it('calls nothing without an address, and after its stop', async () => {
-    const { clock, calls, heartbeat } = openHeartbeat();
-    heartbeat.start(undefined);
-    await clock.advance(100_000);
-    heartbeat.start(settings);
-    heartbeat.stop();
-    await clock.advance(100_000);
-    expect([calls, clock.pending]).toEqual([[], 0]);
-  });
-
   it('calls nothing while the server does not work, and continues when it works again', async () => {
     const world = openHeartbeat();
     world.heartbeat.start(settings);

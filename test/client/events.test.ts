@@ -128,14 +128,6 @@ describe('ends', () => {
     await Promise.all([listener.reading, unreachable.reading]);
     expect(await take(client().events({ signal: AbortSignal.abort() }), 1)).toEqual([]);
   });
-
-  it('and closes its connection when the loop is left', async () => {
-    const proxy = await startCuttingProxy(app.url);
-    await client().track(['left'], { upstream: 'other' });
-    await client().cancel('left');
-    expect(await take(client(proxy.url).events({ after: 0 }), 1)).toMatchObject([{ seq: 1 }]);
-    expect(proxy.connections()).toBe(1);
-  });
 });
 
 describe('throws an ApiError without a retry', () => {

@@ -1,10 +1,7 @@
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
-import { startSandbox } from '../../src/sandbox/server.ts';
-import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
 import { serve } from '../support/servers/upstream-server.ts';
-import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useAppWithSandbox();
 const client = (url = app.url) => new DawatchClient({ url, apiKey: API_KEY });
@@ -38,20 +35,6 @@ it('repeats long polls, with a delay after a premature response', async () => {
   expect(server.requests.map(({ url }) => url)).toEqual(
     Array(4).fill('/v1/submissions/a/wait?timeout_s=20'),
   );
-});
-
-it('continues while the server restarts', async () => {
-  const sandbox = await startSandbox({ options: { speed: 60 } });
-  onTestFinished(() => sandbox.close());
-  const setting = { database: join(tempFolder(), 'ledger.db'), upstreamUrl: sandbox.url };
-  const before = await openApp(setting);
-  const id = sandbox.model.submit('data', Date.now());
-  await client(before.url).track([id]);
-  const final = client(before.url).waitUntilFinal(id);
-  await before.close();
-  const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
-  onTestFinished(() => after.close());
-  expect(await final).toMatchObject({ submission_id: id, status: 'finalized' });
 });
 
 describe('rejects', () => {

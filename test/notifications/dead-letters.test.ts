@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { CALLBACKS_ID, type NewWebhook } from '../../src/notifications/webhook.ts';
+import type { NewWebhook } from '../../src/notifications/webhook.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
 
 const WEBHOOK: NewWebhook = {
   url: 'https://a.example/hook',
@@ -21,8 +21,8 @@ function listen(ledger: Ledger): string[] {
   return reported;
 }
 
-function end(ledger: Ledger, submissionId: string, callbackUrl: string | null = null): void {
-  ledger.track([trackRequest(submissionId, { callbackUrl })], 1);
+function end(ledger: Ledger, submissionId: string): void {
+  ledger.track([trackRequest(submissionId)], 1);
   ledger.cancel([submissionId], 2);
 }
 
@@ -61,27 +61,4 @@ it('every way to become a dead letter is reported after the commit, with the rea
   ledger.deliveries.endUnconfigured('channel:ops', 200);
   ledger.deliveries.endUnconfigured('channel:ops', 200);
   expect(reported.splice(0)).toEqual(['channel:ops not_configured 1']);
-});
-
-it('callbacks that become dead letters together are reported together', () => {
-  const ledger = openLedger();
-  const reported = listen(ledger);
-  ledger.webhooks.ensureCallbacks(() => SECRET, 0);
-  end(ledger, 's1', 'https://a.example/x');
-  end(ledger, 's2', 'https://b.example/y');
-  ledger.webhooks.update(CALLBACKS_ID, { enabled: false }, 3);
-  expect(reported).toEqual(['callback: endpoint_disabled 2']);
-});
-
-it('a rollback reports nothing', () => {
-  const ledger = openLedger();
-  const reported = listen(ledger);
-  const { id } = ledger.webhooks.create(WEBHOOK, SECRET, 0);
-  end(ledger, 's1');
-  rawConnection(ledger.file).exec(
-    "CREATE TRIGGER stop BEFORE UPDATE ON webhooks BEGIN SELECT raise(ABORT, 'no'); END",
-  );
-  expect(() => settle(ledger, { kind: 'gone' })).toThrow('no');
-  expect(reported).toEqual([]);
-  expect(ledger.webhooks.get(id, 0)?.enabled).toBe(true);
 });

@@ -29,28 +29,6 @@ const states = (ledger: Ledger) =>
     .deliveries.map(({ state, deadReason }) => deadReason ?? state);
 
 describe('webhooks', () => {
-  it('a webhook disabled by an operator turns waiting deliveries and later events that match into dead letters until it is enabled', () => {
-    const ledger = openLedger();
-    const id = create(ledger);
-    finalize(ledger, 's1');
-    ledger.webhooks.update(id, { enabled: false }, 30);
-    finalize(ledger, 's2');
-    ledger.webhooks.update(id, { types: ['alert.*'] }, 31);
-    finalize(ledger, 'other');
-    ledger.webhooks.update(id, { types: ['*'] }, 32);
-    expect(states(ledger)).toEqual(['endpoint_disabled', 'endpoint_disabled']);
-    expect(ledger.webhooks.get(id, 0)).toMatchObject({
-      enabled: false,
-      disabledReason: 'operator',
-    });
-    const [newest] = ledger.deliveries.list({ limit: 1 }).deliveries;
-    expect(ledger.deliveries.replay(newest?.id ?? 0, 40)).toBe('disabled');
-    ledger.webhooks.update(id, { enabled: true }, 40);
-    finalize(ledger, 's3', 41);
-    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(2);
-    expect(states(ledger)).toEqual(['waiting', 'waiting', 'waiting']);
-  });
-
   it('deleting a webhook deletes its secrets and discards its waiting deliveries; delivered ones stay', () => {
     const ledger = openLedger();
     const id = create(ledger);
@@ -258,15 +236,5 @@ describe('deliveries', () => {
     expect(ledger.deliveries.prune(25, 3)).toBe(2);
     expect(ledger.deliveries.prune(25, 3)).toBe(0);
     expect(states(ledger)).toEqual(['waiting', 'endpoint_disabled']);
-  });
-
-  it('an event whose transaction is rolled back has no deliveries', () => {
-    const ledger = openLedger();
-    create(ledger);
-    ledger.track([trackRequest('s1')], 0);
-    const poison = { ...observation('finalized', 10, 's1'), at: 10.5 };
-    expect(() => ledger.record([observation('error', 9, 's1'), poison], context())).toThrow();
-    expect(states(ledger)).toEqual([]);
-    expect(ledger.events.newestSeq()).toBe(0);
   });
 });

@@ -89,17 +89,6 @@ it('has the same content in the subject, the text and the HTML', async () => {
   expect(mail?.headers.get('auto-submitted')).toEqual(['auto-generated']);
 });
 
-it('has a Message-ID that only repeats share', async () => {
-  const { receiver, send } = await rig();
-  const [a, b, c] = [failedEvent(), failedEvent(), failedEvent()];
-  for (const batch of [[a], [a], [b], [a, b], [a, b], [a, c]]) await send(...batch);
-  const ids = receiver.mails.map(({ headers }) => headers.get('message-id')?.[0]);
-  expect(ids[0]).toBe(`<${a.id}@example.org>`);
-  expect(ids[1]).toBe(ids[0]);
-  expect(ids[4]).toBe(ids[3]);
-  expect(new Set(ids).size).toBe(4);
-});
-
 it('no line break in an event reaches a header', async () => {
   const { receiver, send } = await rig();
   const text = HOSTILE_TEXTS.find((each) => each.includes('Bcc:')) ?? '';
@@ -151,13 +140,6 @@ it('reports a refused login without the credentials', async () => {
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
   expect(result).toMatchObject({ kind: 'failed', error: expect.stringContaining('535') });
   expect(JSON.stringify(result)).not.toMatch(/watcher|a-wrong-password/);
-});
-
-it('reuses its connection for several mails', async () => {
-  const { receiver, send } = await rig();
-  for (const event of [failedEvent(), failedEvent(), failedEvent()]) await send(event);
-  expect(receiver.mails).toHaveLength(3);
-  expect(receiver.connections.total()).toBe(1);
 });
 
 it('opens another connection after one that hung', async () => {

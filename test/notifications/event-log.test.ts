@@ -1,22 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  type EventRecord,
-  eventSchema,
-  toEventBody,
-  toEventJson,
-} from '../../src/notifications/event-body.ts';
-import {
-  context,
-  finalEnvelope,
-  ID,
-  observation,
-  VERDICTS,
-  type VerdictName,
-} from '../support/ledger/domain.ts';
+import { type EventRecord, eventSchema, toEventBody } from '../../src/notifications/event-body.ts';
+import { context, finalEnvelope, ID, observation, VERDICTS } from '../support/ledger/domain.ts';
 import {
   openLedger,
-  outboxOf,
   rawConnection,
   trackRequest,
   trackRequests,
@@ -92,29 +78,6 @@ describe('an event', () => {
     });
   });
 
-  it('reads the same at any later time', () => {
-    const names = fc.array(fc.constantFrom(...(Object.keys(VERDICTS) as VerdictName[])), {
-      maxLength: 12,
-    });
-    fc.assert(
-      fc.property(names, (verdicts) => {
-        const ledger = openLedger();
-        ledger.track([trackRequest(ID, { stuckAt: 35, graceEndsAt: 55, deadlineAt: 95 })], 0);
-        const first = new Map<number, string>();
-        for (const [index, name] of verdicts.entries()) {
-          ledger.record([observation(name, 10 * (index + 1))], context({ recheck: true }));
-          for (const event of eventsOf(ledger)) {
-            const text = toEventJson(event);
-            expect(first.get(event.seq) ?? text).toBe(text);
-            first.set(event.seq, text);
-          }
-        }
-        expect([...first.keys()]).toEqual(outboxOf(ledger.file).map(({ seq }) => seq));
-      }),
-      { numRuns: 25 },
-    );
-  });
-
   it('cannot be changed', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(1), 0);
@@ -144,25 +107,5 @@ describe('events are read', () => {
     expect(ledger.events.newestSeq()).toBe(1);
     ledger.cancel(['s1'], 2);
     expect(bodies(ledger, 1)).toMatchObject([{ seq: 2 }]);
-  });
-});
-
-describe('a listener', () => {
-  it('is called once after each commit with events, until it is removed', () => {
-    const ledger = openLedger();
-    const notified: number[] = [];
-    const stop = ledger.events.onAppended(() => notified.push(ledger.events.newestSeq()));
-    ledger.track(trackRequests(4), 0);
-    ledger.record([observation('pending', 5, 's0')], context());
-    expect(notified).toEqual([]);
-    ledger.record(
-      ['s0', 's1'].map((id) => observation('error', 10, id)),
-      context(),
-    );
-    ledger.cancel(['s2'], 20);
-    expect(notified).toEqual([2, 3]);
-    stop();
-    ledger.cancel(['s3'], 30);
-    expect(notified).toEqual([2, 3]);
   });
 });

@@ -138,13 +138,6 @@ describe('one event', () => {
     ]);
   });
 
-  it('a test event is marked as a test', () => {
-    expect(toMessage([TEST_EVENT])).toMatchObject({
-      title: 'dawatch test event',
-      severity: 'info',
-    });
-  });
-
   it('every type of event has a text', () => {
     const titles = EVENT_TYPES.map((type) => {
       if (type === 'webhook.test') return toMessage([TEST_EVENT]).title;
@@ -194,14 +187,6 @@ describe('many events', () => {
     const event = upstreamEvent(type);
     expect(toMessage([event, event]).title).toBe(ofOne);
     expect(toMessage([event, { ...event, upstream: 'other' }]).title).toBe(ofTwo);
-  });
-
-  it('two events of one submission do not count as two submissions', () => {
-    const again = [failedEvent({ submissionId: 's' }), failedEvent({ submissionId: 's' })] as const;
-    expect(toMessage([...again]).title).toBe('Submission s failed (2 times)');
-    expect(toMessage([...again, failedEvent({ submissionId: 't' })]).title).toBe(
-      '2 submissions failed',
-    );
   });
 
   it('events of several types have the highest of their severities', () => {

@@ -30,14 +30,6 @@ describe('one event per reported change', () => {
     ],
     ['a finalization, once', ['pending', 'finalized', 'finalized'], [['finalized', 20, 3]]],
     [
-      'an error and its end',
-      ['error', 'error', 'pending'],
-      [
-        ['failing', 10, 2],
-        ['recovered', 30, 3],
-      ],
-    ],
-    [
       'an error that recovers',
       ['error', 'finalized'],
       [
@@ -45,18 +37,11 @@ describe('one event per reported change', () => {
         ['finalized', 20, 3],
       ],
     ],
-    ['a refused id', ['rejected', 'rejected'], [['rejected', 10, 2]]],
   ])('%s', (_name, verdicts, expected) => {
     expect(eventsOf(ledgerAfter(verdicts))).toEqual(expected);
   });
 
   it.each<[string, VerdictName[], Partial<TrackRequest>, [string, number, number | null][]]>([
-    [
-      'still pending at the deadline',
-      ['pending', 'pending'],
-      { deadlineAt: 15 },
-      [['expired', 20, 3]],
-    ],
     [
       'still an error at the deadline',
       ['error', 'error'],
@@ -104,29 +89,4 @@ describe('one event per reported change', () => {
     again.record([observation('pending', 99, 's')], context());
     expect(eventsOf(again)).toEqual([['stuck', 10, 2]]);
   });
-});
-
-it('event ids are unique and never change, and seq follows the order of the changes', () => {
-  const ledger = openLedger();
-  const ids = Array.from({ length: 300 }, (_, index) => `s${index}`);
-  ledger.track(
-    ids.map((id) => trackRequest(id)),
-    0,
-  );
-  ledger.record(
-    ids.map((id, index) => observation('error', 10 + index, id)),
-    context(),
-  );
-  ledger.record(
-    ids.map((id, index) => observation('finalized', 400 + index, id)),
-    context(),
-  );
-  const events = outboxOf(ledger.file);
-  expect(events).toHaveLength(600);
-  expect(new Set(events.map(({ id }) => id)).size).toBe(600);
-  for (const { id } of events) expect(id).toMatch(/^evt_[0-9a-f]{32}$/);
-  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
-  expect(events.map(({ at }) => at)).toEqual(events.map(({ at }) => at).sort((a, b) => a - b));
-  ledger.close();
-  expect(outboxOf(openLedger({ file: ledger.file }).file)).toEqual(events);
 });

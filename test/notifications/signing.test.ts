@@ -76,10 +76,6 @@ describe.each(VERIFIERS)('a signed event, verified by %s', (_name, verified) => 
       expect(() => verified(secret, { ...signed(secret), ...headers }, body)).toThrow();
     },
   );
-
-  it('is refused with another secret', () => {
-    expect(() => verified(makeSecret('v1'), signed(makeSecret('v1')))).toThrow();
-  });
 });
 
 describe('an asymmetric signature', () => {
@@ -95,7 +91,7 @@ describe('an asymmetric signature', () => {
 const whsec = (bytes: number) => `whsec_${Buffer.alloc(bytes, 'k').toString('base64')}`;
 
 describe('a supplied secret', () => {
-  it.each([24, 25, 32, 64])('may have %i bytes', (bytes) => {
+  it.each([24, 64])('may have %i bytes', (bytes) => {
     expect(checkSecret(whsec(bytes))).toBeUndefined();
     expect(() =>
       verifyWebhook({ payload: BODY, headers: signed(whsec(bytes)), secret: whsec(bytes) }),
@@ -107,12 +103,9 @@ describe('a supplied secret', () => {
   it.each([
     ['too short', whsec(23), /24 to 64 bytes/],
     ['too long', whsec(65), /24 to 64 bytes/],
-    ['empty', 'whsec_', /24 to 64 bytes/],
     ['without its prefix', half, /must begin with whsec_/],
     ['not base64', `whsec_${'ü'.repeat(40)}`, /base64/],
     ['base64 for URLs', `whsec_${Buffer.alloc(32, 0xff).toString('base64url')}=`, /base64/],
-    ['without padding', whsec(32).replace('=', ''), /base64/],
-    ['with a space in it', whsec(33).replace('a', 'a '), /base64/],
     ['half of a private key', `whsk_${half}`, /64 bytes/],
     ['a private key with the public key of another', `whsk_${wrongPair}`, /64 bytes/],
     ['a public key', publicKeyOf(makeSecret('v1a')), /must begin with whsec_/],

@@ -124,18 +124,3 @@ it('reports burn rates by window, and the budget of 30 days', () => {
   });
   expect(status && burnRate(status.windows['6h'], objective)).toBeCloseTo(50);
 });
-
-it('keeps slices for 400 days', () => {
-  const ledger = openLedger();
-  for (const daysAgo of [401, 399, 1]) track(ledger, [`s${daysAgo}`], NOW - daysAgo * DAY_MS);
-  countsOf(ledger, NOW);
-  while (ledger.reports.objectives.prune('default', NOW, 1));
-  expect(ledger.reports.objectives.sum({ upstream: 'default', from: 0, until: NOW })).toEqual({
-    good: 0,
-    bad: 2,
-  });
-  const days = { upstream: 'default', from: NOW - 2 * DAY_MS, until: NOW, unitMs: DAY_MS };
-  expect(ledger.reports.objectives.byPeriod(days)).toEqual([
-    { start: NOW - DAY_MS, good: 0, bad: 1 },
-  ]);
-});

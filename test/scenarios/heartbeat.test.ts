@@ -24,21 +24,6 @@ async function open(script: ScriptedResponse[], database = join(tempFolder(), 'l
 }
 
 describe('the heartbeat of a server', () => {
-  it('calls the address with GET while it runs, and not after its stop', async () => {
-    const { app, receiver, logged } = await open([{}]);
-    await vi.waitUntil(() => receiver.requests.length >= 3, UNTIL);
-    expect(receiver.requests[0]).toMatchObject({ method: 'GET', path: '/ping/SECRET', body: '' });
-    expect(receiver.requests[0]?.headers['user-agent']).toMatch(/^dawatch\//);
-    expect(
-      reading((await scrape(app.url)).text, 'dawatch_heartbeats_total', { result: 'sent' }),
-    ).toBeGreaterThan(1);
-    await app.close();
-    const { length } = receiver.requests;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(receiver.requests).toHaveLength(length);
-    expect(logged()).toEqual([]);
-  });
-
   it('reports the first of several failures, and the end of them, without the address', async () => {
     const failure = { status: 500 };
     const { app, receiver, lines, logged } = await open([{}, failure, failure, failure, {}]);
