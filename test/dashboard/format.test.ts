@@ -4,7 +4,6 @@ import {
   duration,
   percent,
   relativeTime,
-  wholeDuration,
 } from '../../src/dashboard/page/parts/format.js';
 import { hrefTo, parseRoute } from '../../src/dashboard/page/router.js';
 
@@ -49,10 +48,6 @@ it('a share is shown as 0 or 100 % only if it is exact', () => {
     '99.9 %',
     '100 %',
   ]);
-});
-
-it('an age has no fractions of seconds', () => {
-  expect([0.4, 7.6, 59.7, 75].map(wholeDuration)).toEqual(['0 s', '8 s', '1 min', '1 min 15 s']);
 });
 
 it.each(['abc', 'a/b', 'a?b=c', 'a#b', '%', 'a%2Fb', '<b>', '..'])(

@@ -161,17 +161,4 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
     await page.keyboard.press('Escape');
     await expect.poll(() => links.count()).toBe(0);
   });
-
-  it('uses the whole width of a large screen', async () => {
-    const page = await open('submissions', { width: 1_920, height: 1_080 });
-    const table = await page.getByRole('main').getByRole('table').boundingBox();
-    expect(table?.width).toBeGreaterThan(1_600);
-    await page.getByRole('columnheader', { name: 'Requests' }).waitFor();
-    await goTo(page, '');
-    const [requests, events] = [
-      await page.getByRole('region', { name: 'Requests per submission' }).boundingBox(),
-      await page.getByRole('region', { name: 'Latest events' }).boundingBox(),
-    ];
-    expect(events?.y, 'beside each other').toBe(requests?.y);
-  });
 });

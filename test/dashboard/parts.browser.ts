@@ -44,34 +44,6 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () 
     expect(await text()).toBe(second);
   });
 
-  it('dialogs: do nothing until they are confirmed, show an error, and give the focus back', async () => {
-    await goTo(page, 'webhooks/callbacks');
-    const button = page
-      .getByRole('main')
-      .getByRole('button', { name: 'Disable', exact: true })
-      .first();
-    const dialog = page.getByRole('dialog', { name: 'Disable?' });
-    await button.click();
-    await page.keyboard.press('Escape');
-    await dialog.waitFor({ state: 'detached' });
-    expect(await page.evaluate('document.activeElement.innerText')).toBe('Disable');
-
-    await button.click();
-    const problem = { status: 500, json: { detail: 'the log has the reason' } };
-    await page.route('**/v1/webhooks/*', (route) => route.fulfill(problem));
-    await dialog.getByRole('button', { name: 'Disable' }).click();
-    await dialog.getByRole('alert').getByText('the log has the reason').waitFor();
-    await page.unroute('**/v1/webhooks/*');
-    await dialog.getByRole('button', { name: 'Back' }).click();
-    await dialog.waitFor({ state: 'detached' });
-    await page.getByText('enabled', { exact: true }).waitFor();
-
-    await button.click();
-    await dialog.getByRole('button', { name: 'Disable' }).click();
-    await page.getByText('by an operator').waitFor();
-    expect(await dialog.count()).toBe(0);
-  });
-
   it('buttons: keep the focus while their request is in flight, and send it once', async () => {
     await goTo(page, 'audit');
     const { promise: released, resolve: release } = Promise.withResolvers<void>();

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { call } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
-import { API_KEY, useApp } from '../support/app/running-app.ts';
+import { useApp } from '../support/app/running-app.ts';
 
 type Credential = {
   id: number;
@@ -119,17 +119,6 @@ describe.skipIf(SKIPPED)('the page of tokens', { timeout: TEST_MS }, () => {
     await dialog.getByRole('button', { name: 'Save' }).click();
     await rowOf(page, 'changed').waitFor();
     expect(await shown(id)).toMatchObject({ name: 'changed', expires_at: expect.any(String) });
-  });
-
-  it('keeps a typed name while the page shows something else', async () => {
-    await create({ name: 'typing', role: 'user' });
-    const page = await open();
-    await page.getByRole('button', { name: 'Change: typing' }).click();
-    const name = page.getByRole('dialog').getByLabel('Name of the client');
-    await name.fill('typed');
-    await as(API_KEY, 'POST', '/v1/submissions', { submission_id: 'raises-an-alert' });
-    await page.getByRole('status').getByText('Alert: ').waitFor();
-    expect(await name.inputValue()).toBe('typed');
   });
 
   it('revokes a token after a confirmation', async () => {

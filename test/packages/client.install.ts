@@ -24,8 +24,16 @@ const MAX_BYTES = 260_000;
 const { client: tarball, npmCli, nodes, bun } = inject('packages');
 const folder = removedAfterTests();
 const app = useAppWithSandbox();
-const install = (version: string) =>
-  installInto(join(folder, version), { tarball, npmCli, nodePath: nodes[version] as string });
+const installations = new Map<string, Installed>();
+/** The client as installed by this version of Node, once. */
+function install(version: string): Installed {
+  const known = installations.get(version);
+  if (known) return known;
+  const options = { tarball, npmCli, nodePath: nodes[version] as string };
+  const installed = installInto(join(folder, version), options);
+  installations.set(version, installed);
+  return installed;
+}
 
 /** The examples run with each of these. */
 const RUNTIMES = [...CLIENT_NODES.map((version) => `Node ${version}`), 'Bun'];

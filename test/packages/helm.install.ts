@@ -8,15 +8,7 @@ import { loadConfig } from '../../src/operations/config/load.ts';
 import { configSchema, ENVIRONMENT } from '../../src/operations/config/schema.ts';
 import { fileVariables, isSecret } from '../../src/operations/config/settings-file.ts';
 import { createMetrics } from '../../src/operations/metrics/metrics.ts';
-import {
-  BASE,
-  CASES,
-  FROM_VALUES,
-  KEDA,
-  SECRETS,
-  SECRETS_FOLDER,
-  workers,
-} from './support/chart-cases.ts';
+import { BASE, CASES, FROM_VALUES, KEDA, SECRETS, SECRETS_FOLDER } from './support/chart-cases.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { installHelm, type KubernetesObject, parseObjects } from './support/helm.ts';
 
@@ -306,16 +298,6 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       { image: { pulPolicy: 'Always' } },
       'image: Additional property pulPolicy is not allowed',
     ],
-    [
-      'a value of the wrong type',
-      { service: { port: 'http' } },
-      'service.port: Invalid type. Expected: integer, given: string',
-    ],
-    [
-      'an unknown secret',
-      { secrets: { values: { DAWATCH_APIKEY: 'x' } } },
-      'secrets.values: Additional property DAWATCH_APIKEY is not allowed',
-    ],
     ['no image', { image: { repository: '' } }, 'image.repository is required'],
     [
       'no upstream',
@@ -323,24 +305,9 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       'settings.upstreams needs an upstream with a url',
     ],
     [
-      'another ledger',
-      { settings: { database: '/tmp/a.db' } },
-      'settings.database is set by the chart',
-    ],
-    [
       'two sources of secrets',
       { ...FROM_VALUES, secrets: { values: SECRETS, existing: { name: 'a', keys: ['b'] } } },
       'exclude each other',
-    ],
-    [
-      'an existing secret without keys',
-      { secrets: { existing: { name: 'a' } } },
-      'secrets.existing.keys is required',
-    ],
-    [
-      'keys without an existing secret',
-      { secrets: { existing: { keys: ['a'] } } },
-      'secrets.existing.name is required',
     ],
     [
       'workers without Redis',
@@ -348,19 +315,9 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       'workers.enabled requires the secret DAWATCH_REDIS_URL',
     ],
     [
-      'autoscaling without workers',
-      { workers: { autoscaling: { kind: 'hpa' } } },
-      'workers.autoscaling requires workers.enabled',
-    ],
-    [
       'keda without Prometheus',
       { ...keda, workers: { enabled: true, autoscaling: { kind: 'keda' } } },
       'prometheusAddress is required',
-    ],
-    [
-      'more workers than the maximum',
-      { ...FROM_VALUES, ...workers({ kind: 'hpa', minReplicas: 20 }) },
-      'minReplicas must not be greater',
     ],
     [
       'Litestream without a replica',
@@ -393,17 +350,6 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     },
   );
 
-  it('gives Prometheus a token if the values name one', async () => {
-    const authorization = { credentials: { name: 'dawatch-metrics', key: 'token' } };
-    const objects = await render(BASE, FROM_VALUES, {
-      serviceMonitor: { enabled: true, authorization },
-    });
-    const monitor =
-      objects.find(({ kind }) => kind === 'ServiceMonitor') ?? expect.fail('no ServiceMonitor');
-    expect(monitor.spec.endpoints).toMatchObject([{ path: '/metrics', authorization }]);
-    expect(await helm.problemsOf(monitor)).toEqual([]);
-  });
-
   it('refuses versions of Kubernetes without sidecars', async () => {
     const { code, stderr } = await helm.template(CHART, filesOf(BASE), '1.28.0');
     expect(code).toBe(1);
@@ -424,28 +370,11 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     const server = parseObjects(stdout).find(({ kind }) => kind === 'StatefulSet');
     expect(server?.spec.template.spec.containers[0].image).toBe(`${image}:${pkg.version}`);
   });
-
-  it('is checked by validators that find unknown fields and wrong types', async () => {
-    const service = (await render(BASE)).find(({ kind }) => kind === 'Service');
-    if (service === undefined) throw new Error('no Service');
-    service.spec.ports[0].prot = 80;
-    service.spec.type = 1;
-    const problems = await helm.problemsOf(service);
-    expect(problems).toContain('/spec/ports/0/prot: unknown field');
-    expect(problems.some((problem) => problem.startsWith('/spec/type: '))).toBe(true);
-  });
 });
 
 describe('the files of the chart', () => {
   const read = (file: string) => readFileSync(join(CHART, file), 'utf8');
   const schema = JSON.parse(read('values.schema.json'));
-
-  it('have the version of the package', () => {
-    expect(parse(read('Chart.yaml'))).toMatchObject({
-      version: pkg.version,
-      appVersion: pkg.version,
-    });
-  });
 
   it('have a schema with the sections of the settings and the secrets of dawatch', () => {
     const { settings, secrets } = schema.properties;
@@ -472,22 +401,6 @@ describe('the files of the chart', () => {
     const open = ['settings', 'secrets.values', 'litestream.replica.', 'global'];
     const missing = namesIn(schema).filter(
       (path) => !open.some((prefix) => path.startsWith(prefix)) && !has(values, path),
-    );
-    expect(missing).toEqual([]);
-    const lines = read('values.yaml').split('\n');
-    const undocumented = lines.filter(
-      (line, index) =>
-        /^ *\w+:/.test(line) &&
-        !/^ *(?:enabled|requests|limits):/.test(line) &&
-        ![line, lines[index - 1] ?? ''].some((text) => text.includes('#')),
-    );
-    expect(undocumented).toEqual([]);
-  });
-
-  it('are described in docs/kubernetes.md', () => {
-    const page = readFileSync(join(ROOT, 'docs/kubernetes.md'), 'utf8');
-    const missing = Object.keys(parse(read('values.yaml'))).filter(
-      (name) => !page.includes(`\`${name}`),
     );
     expect(missing).toEqual([]);
   });

@@ -353,20 +353,11 @@ describe.skipIf(SKIPPED)('channels in the dashboard', { timeout: TEST_MS }, () =
       .getByText('waiting')
       .waitFor();
 
-    await goTo(page, 'channels');
-    await button(page, 'Test a callback').click();
-    await page.getByLabel('Callback address').fill(receiver.url);
-    await button(page, 'Send test event').click();
-    await page
-      .getByRole('region', { name: 'Callbacks' })
-      .getByText(/^Delivered in/)
-      .waitFor();
-    expect(receiver.requests).toHaveLength(2);
+    expect(receiver.requests).toHaveLength(1);
   });
 
   it('state that there are none', async () => {
     const page = await open('channels');
     await page.getByText('No channels.').waitFor();
-    await main(page).getByRole('link', { name: 'callbacks' }).waitFor();
   });
 });

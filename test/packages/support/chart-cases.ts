@@ -36,7 +36,7 @@ const FROM_EXISTING = {
   secrets: { existing: { name: 'our-secret', keys: Object.keys(SECRETS) } },
   settings: SETTINGS_WITH_FILES,
 };
-export const workers = (autoscaling: object) => ({ workers: { enabled: true, autoscaling } });
+const workers = (autoscaling: object) => ({ workers: { enabled: true, autoscaling } });
 export const KEDA = workers({ kind: 'keda', prometheusAddress: 'http://prometheus:9090' });
 const PLACEMENT = {
   nodeSelector: { disk: 'ssd' },
@@ -106,6 +106,7 @@ export const CASES: readonly ChartCase[] = [
       ...[FROM_EXISTING, KEDA, LITESTREAM_FIELDS, SURROUNDINGS, PLACED],
       {
         ingress: { tlsSecret: 'certificate', className: 'nginx' },
+        serviceMonitor: { authorization: { credentials: { name: 'metrics', key: 'token' } } },
         networkPolicy: { ingressFrom: [{ podSelector: { matchLabels: { app: 'ingress' } } }] },
       },
     ],

@@ -30,15 +30,21 @@ export function useFeed(listener) {
   const { feed } = useDashboard();
   const newest = useRef(listener);
   newest.current = listener;
-  useEffect(() => feed.onBatch((batch) => newest.current(batch)), [feed]);
+  useEffect(() => {
+    const pass = (/** @type {any} */ { detail }) => newest.current(detail);
+    feed.addEventListener('batch', pass);
+    return () => feed.removeEventListener('batch', pass);
+  }, [feed]);
 }
 
 export function useFeedState() {
   const { feed } = useDashboard();
   const [state, setState] = useState(feed.state);
   useEffect(() => {
-    setState(feed.state);
-    return feed.onState(() => setState(feed.state));
+    const change = () => setState(feed.state);
+    change();
+    feed.addEventListener('state', change);
+    return () => feed.removeEventListener('state', change);
   }, [feed]);
   return state;
 }

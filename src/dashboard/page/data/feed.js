@@ -38,8 +38,11 @@ export function submissionOf({ data }) {
   return 'submission' in data ? data.submission : undefined;
 }
 
-/** The live feed. It reconnects by itself, and passes nothing on while the tab is hidden. */
-export class Feed {
+/**
+ * The live feed. It reconnects by itself, and passes nothing on while the tab is hidden. Its events
+ * are `batch`, with a Batch as detail, and `state`.
+ */
+export class Feed extends EventTarget {
   /** @type {FeedState} */
   state = 'connecting';
   #api;
@@ -47,7 +50,6 @@ export class Feed {
   #source;
   /** @type {number | undefined} */
   #retry;
-  #events = new EventTarget();
   /** @type {FeedEvent[]} */
   #batch = [];
   #isWhole = true;
@@ -55,6 +57,7 @@ export class Feed {
 
   /** @param {import('./api.js').Api} api */
   constructor(api) {
+    super();
     this.#api = api;
   }
 
@@ -87,26 +90,10 @@ export class Feed {
     document.removeEventListener('visibilitychange', this.#schedule);
   }
 
-  /** @param {(batch: Batch) => void} listener @returns {() => void} ends it */
-  onBatch(listener) {
-    return this.#on('batch', (event) => listener(/** @type {CustomEvent<Batch>} */ (event).detail));
-  }
-
-  /** @param {() => void} listener @returns {() => void} ends it */
-  onState(listener) {
-    return this.#on('state', listener);
-  }
-
-  /** @param {string} type @param {(event: Event) => void} listener */
-  #on(type, listener) {
-    this.#events.addEventListener(type, listener);
-    return () => this.#events.removeEventListener(type, listener);
-  }
-
   /** @param {FeedState} state */
   #setState(state) {
     this.state = state;
-    this.#events.dispatchEvent(new Event('state'));
+    this.dispatchEvent(new Event('state'));
   }
 
   /** @param {FeedEvent | undefined} event undefined: events may be missing */
@@ -126,7 +113,7 @@ export class Feed {
       const detail = { events: this.#batch, isWhole: this.#isWhole };
       this.#batch = [];
       this.#isWhole = true;
-      this.#events.dispatchEvent(new CustomEvent('batch', { detail }));
+      this.dispatchEvent(new CustomEvent('batch', { detail }));
     }, BATCH_MS);
   };
 }

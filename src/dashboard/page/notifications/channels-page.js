@@ -1,24 +1,15 @@
-import {
-  isAdmin,
-  mayChangeNotifications,
-  useDashboard,
-  useLoad,
-  useWhileVisible,
-} from '../data/context.js';
-import { TextField, textOf } from '../parts/form.js';
+import { isAdmin, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { count, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Action, Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
+import { Action, Badge, Empty, Loadable, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
-import { WebhookState } from './webhooks-page.js';
 
-/** @import { Channel, ChannelList, Webhook } from '../../../client/api.ts' */
+/** @import { Channel, ChannelList } from '../../../client/api.ts' */
 
 const REFRESH_MS = 10_000;
-const CALLBACKS = 'callbacks';
 
-/** The channels of the settings, and the callbacks. */
+/** The channels of the settings. */
 export function ChannelsPage() {
   const { api, session } = useDashboard();
   const loaded = useLoad((signal) => api.get('v1/channels', { signal }), 'channels');
@@ -40,8 +31,7 @@ export function ChannelsPage() {
               columns=${mayTest ? [...COLUMNS, testColumn(loaded.reload)] : COLUMNS}
               rows=${channels.map((channel) => ({ ...channel, id: channel.name }))}
             />`}
-    <//>
-    <${Callbacks} mayTest=${mayChangeNotifications(session)} />`;
+    <//>`;
 }
 
 /** @type {readonly import('../parts/table.js').Column<Channel>[]} */
@@ -104,29 +94,6 @@ function ChannelTest({ name, reload }) {
   return html`<${Action} label="Send test event" name=${`Send test event: ${name}`} act=${test} />`;
 }
 
-/**
- * The webhook that sends to the callback_url of submissions. @param {{ mayTest: boolean }} props
- */
-function Callbacks({ mayTest }) {
-  const { api } = useDashboard();
-  const loaded = useLoad((signal) => api.get(`v1/webhooks/${CALLBACKS}`, { signal }), CALLBACKS);
-  return html`<section aria-labelledby="callbacks">
-    <h2 id="callbacks">Callbacks</h2>
-    <${Loadable} loaded=${loaded}>
-      ${(/** @type {Webhook} */ webhook) => html`
-        <${Facts}
-          of=${[
-            ['Webhook', html`<a class="id" href=${hrefTo('webhooks', CALLBACKS)}>${CALLBACKS}</a>`],
-            ['Events', webhook.types.join(', ')],
-            ['State', html`<${WebhookState} webhook=${webhook} />`],
-          ]}
-        />
-        ${mayTest && html`<${CallbackTest} onSent=${loaded.reload} />`}
-      `}
-    <//>
-  </section>`;
-}
-
 /** The server aborts an attempt after 15 s. */
 const TIMEOUT_MS = 20_000;
 const PAUSE_MS = 200;
@@ -148,29 +115,4 @@ export async function resultOf(api, { id }) {
     if (performance.now() > endsAt) return `Delivery ${id} waits behind others.`;
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
-}
-
-/**
- * Sends a test event to the address of a callback, signed like every callback. @param {{ onSent: ()
- * => void }} props
- */
-export function CallbackTest({ onSent }) {
-  const { api } = useDashboard();
-  const test = async (/** @type {FormData} */ form) => {
-    const delivery = await api.post('v1/callbacks/test', { url: textOf(form, 'url') });
-    try {
-      return await resultOf(api, delivery);
-    } finally {
-      onSent();
-    }
-  };
-  return html`<${Action} label="Test a callback" title="Test a callback" submit="Send test event" fields=${['url']} act=${test}>
-    ${(/** @type {import('../parts/form.js').ErrorOf} */ errorOf) => html`<${TextField}
-      label="Callback address"
-      name="url"
-      type="url"
-      hint="Receives a test event that is signed with the secret of the callbacks."
-      error=${errorOf('url')}
-    />`}
-  <//>`;
 }

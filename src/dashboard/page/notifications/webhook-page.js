@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
 import { ApiError } from '../data/api.js';
 import { mayChangeNotifications, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
-import { ChoiceField } from '../parts/form.js';
+import { ChoiceField, TextField, textOf } from '../parts/form.js';
 import { text } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Action, CopyButton, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
-import { CallbackTest, resultOf } from './channels-page.js';
+import { resultOf } from './channels-page.js';
 import { DeliveryLog } from './deliveries-page.js';
 import {
   changedFields,
@@ -175,5 +175,30 @@ function Rotation({ id, onRotated }) {
       />
       <${OwnSecret} error=${errorOf('secret')} />
     `}
+  <//>`;
+}
+
+/**
+ * Sends a test event to the address of a callback, signed like every callback. @param {{ onSent: ()
+ * => void }} props
+ */
+function CallbackTest({ onSent }) {
+  const { api } = useDashboard();
+  const test = async (/** @type {FormData} */ form) => {
+    const delivery = await api.post('v1/callbacks/test', { url: textOf(form, 'url') });
+    try {
+      return await resultOf(api, delivery);
+    } finally {
+      onSent();
+    }
+  };
+  return html`<${Action} label="Test a callback" title="Test a callback" submit="Send test event" fields=${['url']} act=${test}>
+    ${(/** @type {import('../parts/form.js').ErrorOf} */ errorOf) => html`<${TextField}
+      label="Callback address"
+      name="url"
+      type="url"
+      hint="Receives a test event that is signed with the secret of the callbacks."
+      error=${errorOf('url')}
+    />`}
   <//>`;
 }

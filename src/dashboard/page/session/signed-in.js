@@ -123,32 +123,13 @@ function Disconnected() {
 }
 
 /**
- * Minimum time between announcements, so that a screen reader can finish one. Of several within it,
- * the newest is announced.
- */
-const EVERY_MS = 3_000;
-
-/**
  * Text for assistive technology, in a polite live region. @returns {[(text: string) => void, any]}
  */
 function useAnnouncer() {
   const [text, setText] = useState('');
-  const next = useRef(/** @type {string | undefined} */ (undefined));
-  const timer = useRef(/** @type {number | undefined} */ (undefined));
-  useEffect(() => () => clearTimeout(timer.current), []);
-
-  const show = useCallback(() => {
-    timer.current = undefined;
-    if (next.current === undefined) return;
-    const { current } = next;
-    // Screen readers announce only a text that differs from the previous one.
-    setText((before) => (before === current ? `${current}\u00a0` : current));
-    next.current = undefined;
-    timer.current = setTimeout(show, EVERY_MS);
-  }, []);
   const announce = useCallback((/** @type {string} */ message) => {
-    next.current = message;
-    if (timer.current === undefined) show();
+    // Screen readers announce only a text that differs from the previous one.
+    setText((before) => (before === message ? `${message}\u00a0` : message));
   }, []);
   return [announce, html`<div class="unseen" role="status" aria-live="polite">${text}</div>`];
 }
@@ -211,12 +192,9 @@ function Header({ pages, page, place, signOut }) {
         </ul>
       </nav>
       <div class="session">
-        <dl class="who">
-          <div>
-            <dt>Signed in as</dt>
-            <dd>${session.name} <span class="muted">(${session.role ?? session.scopes.join(', ')})</span></dd>
-          </div>
-        </dl>
+        <p class="who">
+          <span class="muted">Signed in as</span> ${session.name} <span class="muted">(${session.role ?? session.scopes.join(', ')})</span>
+        </p>
         <button type="button" aria-pressed=${areAbsolute} onClick=${switchTimes}>Absolute times</button>
         <button type="button" onClick=${signOut}>Sign out</button>
       </div>

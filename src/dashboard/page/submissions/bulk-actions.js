@@ -119,29 +119,15 @@ const MAX_SELECTED = 1_000;
 
 /**
  * A button that selects what matches the filters on all pages.
- * @param {{ load: (limit: number) => Promise<{ submissions: readonly Submission[], hasMore: boolean }>, select: (submissions: readonly Submission[]) => void }} props
+ * @param {{ load: (limit: number) => Promise<{ submissions: readonly Submission[], next_cursor: string | null }>, select: (submissions: readonly Submission[]) => void }} props
  */
 export function SelectMatches({ load, select }) {
-  const { announce } = useDashboard();
-  const [isBusy, setIsBusy] = useState(false);
-  const [message, setMessage] = useState('');
   const run = async () => {
-    setIsBusy(true);
-    setMessage('');
-    try {
-      const { submissions, hasMore } = await load(MAX_SELECTED);
-      select(submissions);
-      const more = hasMore ? `More than these ${count(submissions.length)} match.` : '';
-      setMessage(more);
-      announce(`${counted(submissions.length)} selected. ${more}`);
-    } catch (error) {
-      setMessage(messageOf(error));
-    } finally {
-      setIsBusy(false);
-    }
+    const { submissions, next_cursor: next } = await load(MAX_SELECTED);
+    select(submissions);
+    return next === null ? '' : `More than these ${count(submissions.length)} match.`;
   };
-  return html`<button type="button" aria-busy=${isBusy} onClick=${() => isBusy || run()}>Select all that match</button>
-    ${message && html`<span>${message}</span>`}`;
+  return html`<${Action} label="Select all that match" act=${run} />`;
 }
 
 /** @typedef {{ id: string, text: string, isError: boolean }} Result */
