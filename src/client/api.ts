@@ -1252,8 +1252,8 @@ export type UpstreamPacing = {
   slot: {
     /** Length of a slot */
     period_ms: number;
-    /** Median of the predicted time at which the next group becomes final; null if not known */
-    next_event_at: string | null;
+    /** Median of the predicted time at which the next group becomes final */
+    next_event_at: string;
     /** Share of slots in which nothing becomes final, 0 to 1 */
     empty_share: number;
   } | null;

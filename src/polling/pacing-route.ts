@@ -50,11 +50,9 @@ const upstreamSchema = z
     slot: z
       .object({
         period_ms: z.number().describe('Length of a slot'),
-        next_event_at: timeSchema
-          .nullable()
-          .describe(
-            'Median of the predicted time at which the next group becomes final; null if not known',
-          ),
+        next_event_at: timeSchema.describe(
+          'Median of the predicted time at which the next group becomes final',
+        ),
         empty_share: z.number().describe('Share of slots in which nothing becomes final, 0 to 1'),
       })
       .nullable()
@@ -206,21 +204,17 @@ export function toPacingBody({ description, budget, next, ...health }: UpstreamP
     lag_price: lagPrice,
     mode,
     slot: slot && {
-      period_ms: Math.round(finite(slot.periodMs)),
-      next_event_at: isTime(slot.nextEventAt) ? iso(slot.nextEventAt) : null,
-      empty_share: rounded(share(slot.emptyShare)),
+      period_ms: Math.round(slot.periodMs),
+      next_event_at: iso(slot.nextEventAt),
+      empty_share: rounded(slot.emptyShare),
     },
     senders,
     observed,
-    curve: curve
-      .filter(
-        ({ afterMs, probability }) => Number.isFinite(afterMs) && Number.isFinite(probability),
-      )
-      .map(({ afterMs, probability }) => ({
-        after_ms: Math.round(afterMs),
-        probability: rounded(share(probability), 4),
-      })),
-    polls_ms: pollsMs.filter(Number.isFinite).map(Math.round),
+    curve: curve.map(({ afterMs, probability }) => ({
+      after_ms: Math.round(afterMs),
+      probability: rounded(probability, 4),
+    })),
+    polls_ms: pollsMs.map(Math.round),
     cost: {
       current: costOf(description.current),
       lower_bound: costOf(description.lowerBound),
@@ -242,26 +236,10 @@ export function toPacingBody({ description, budget, next, ...health }: UpstreamP
   };
 }
 
-/** 9999-12-31T23:59:59.999Z */
-const LAST_MS = 253_402_300_799_999;
-
 /** Returns null for an infinite cost, which JSON cannot represent. */
 function costOf(cost: PollingCost | null): { requests: number; lag_s: number } | null {
   if (!cost || !Number.isFinite(cost.requests) || !Number.isFinite(cost.lagS)) return null;
   return { requests: rounded(cost.requests), lag_s: rounded(cost.lagS) };
-}
-
-/** Whether the time has the usual form in ISO 8601. */
-function isTime(value: number): boolean {
-  return value >= 0 && value < LAST_MS;
-}
-
-function finite(value: number): number {
-  return Number.isFinite(value) ? value : 0;
-}
-
-function share(value: number): number {
-  return Math.min(1, Math.max(0, finite(value)));
 }
 
 function rounded(value: number, digits = 3): number {

@@ -22,9 +22,6 @@ import {
 import { type LoopConnection, openLoopConnection, type RedisSettings } from './redis.ts';
 import type { RedisLink } from './redis-link.ts';
 
-/** Tolerance for two clocks that do not run at the same rate. */
-const CLOCK_MARGIN_MS = 1_000;
-
 export type InFlightJob = ReturnType<typeof createInFlightJob>;
 
 /**
@@ -58,17 +55,12 @@ function createInFlightJob(deps: {
       resolve();
     },
     /**
-     * Classifies and reports the responses, each id once. Reports none if an id is not in this job,
-     * or if a request took longer than the job has existed: then the result does not come from a
-     * worker that processed this job. `at` is this server's time.
+     * Classifies and reports the responses, each id once. Reports none if an id is not in this job:
+     * then the result does not come from a worker that processed it. `at` is this server's time.
      */
-    accept(polled: readonly Polled[]): 'accepted' | 'foreign_id' | 'implausible_time' {
+    accept(polled: readonly Polled[]): 'accepted' | 'foreign_id' {
+      if (polled.some(({ submission_id }) => !ids.has(submission_id))) return 'foreign_id';
       const at = clock.now();
-      const longestMs = at - sentAt + CLOCK_MARGIN_MS;
-      for (const { submission_id, duration_ms } of polled) {
-        if (!ids.has(submission_id)) return 'foreign_id';
-        if (duration_ms > longestMs) return 'implausible_time';
-      }
       if (at >= endsAt) return 'accepted';
       for (const { submission_id: submissionId, duration_ms: durationMs, response } of polled)
         if (remaining.delete(submissionId))
@@ -212,10 +204,9 @@ function parsed(text: string | undefined): unknown {
 
 /**
  * Why a result is rejected. `malformed`: it does not match the format; `signature`: missing, or of
- * another secret or job; `foreign_id`: it contains an id that is not in the job;
- * `implausible_time`: a request took longer than the job has existed.
+ * another secret or job; `foreign_id`: it contains an id that is not in the job.
  */
-export const REJECTIONS = ['malformed', 'signature', 'foreign_id', 'implausible_time'] as const;
+export const REJECTIONS = ['malformed', 'signature', 'foreign_id'] as const;
 type Rejection = (typeof REJECTIONS)[number];
 
 export type EngineEvent =
@@ -439,7 +430,6 @@ const REJECTED = {
   malformed: 'the result has an invalid format',
   signature: 'the result is not signed with redis.secret, or is signed for another job',
   foreign_id: 'the result contains a submission that is not part of its job',
-  implausible_time: 'the reported request durations exceed the duration of the job',
 } as const satisfies Record<Rejection, string>;
 
 /** Returns a listener that logs jobs without a usable result. */

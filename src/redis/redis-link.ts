@@ -7,14 +7,7 @@ import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import { FencingTokenStore, isIssuedBy, RedisClusterError } from './fencing-token.ts';
 import { type MessageSigner, pollJobSchema } from './messages.ts';
-import {
-  disconnect,
-  isCredentialRefusal,
-  openRedis,
-  type RedisSettings,
-  readRedisInfo,
-  SAFE_EVICTION_POLICY,
-} from './redis.ts';
+import { disconnect, isCredentialRefusal, openRedis, type RedisSettings } from './redis.ts';
 import { type RefusedWorker, type WorkerInfo, WorkerRegistry } from './worker-registry.ts';
 
 /**
@@ -27,8 +20,6 @@ export type LinkEvent =
   | { kind: 'connected'; workers: number }
   /** `detail`: the last message of Redis or of the network. */
   | { kind: 'disconnected'; reason: DisconnectReason; detail: string | null }
-  /** Redis may evict keys when it is full, and with them pending jobs. */
-  | { kind: 'eviction_policy'; policy: string }
   /**
    * The fencing token was changed by a second server, or by a Redis that restarted with an older
    * state.
@@ -200,14 +191,7 @@ export class RedisLink {
     const isPreviousSame = found !== undefined && isIssuedBy(found, runId);
     this.#unannounced = { isSameRedis: isPreviousSame && this.#unannounced?.isSameRedis !== false };
     const token = await this.#tokens.issue(runId, this.#deps.signer);
-    if (!isSameRedis) await this.#inspect();
     this.#fencingToken = token;
-  }
-
-  async #inspect(): Promise<void> {
-    const { evictionPolicy } = readRedisInfo(await this.redis.info());
-    if (evictionPolicy !== null && evictionPolicy !== SAFE_EVICTION_POLICY)
-      this.#deps.onEvent({ kind: 'eviction_policy', policy: evictionPolicy });
   }
 
   #reportWorkers(workers: readonly WorkerInfo[], refused: readonly RefusedWorker[]): void {
@@ -302,12 +286,6 @@ async function hasPreviousJobs(queue: Queue, link: RedisLink): Promise<boolean> 
   }
 }
 
-const ADVICE = {
-  eviction_policy:
-    'Redis may evict pending jobs when its memory is full: set maxmemory-policy to noeviction',
-  fencing_token_lost: 'if several servers use this Redis, set a different redis.prefix for each',
-} as const;
-
 /** Instructions for each problem of Redis. */
 const DISCONNECTED = {
   unreachable: 'verify that Redis runs and that redis.url is right',
@@ -349,13 +327,11 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
         const advice = `this server polls all submissions by itself meanwhile; ${DISCONNECTED[event.reason]}`;
         return log.error({ reason: event.reason, message, advice }, 'redis.disconnected');
       }
-      case 'eviction_policy':
-        return log.warn(
-          { policy: event.policy, advice: ADVICE.eviction_policy },
-          'redis.eviction_policy',
-        );
       case 'fencing_token_lost':
-        return log.warn({ advice: ADVICE.fencing_token_lost }, 'redis.fencing_token_lost');
+        return log.warn(
+          { advice: 'if several servers use this Redis, set a different redis.prefix for each' },
+          'redis.fencing_token_lost',
+        );
       case 'worker_joined':
       case 'worker_left': {
         const { name, version } = event.worker;

@@ -71,15 +71,6 @@ describe('when more polls are due than the budget allows', () => {
     expect(poll(scheduler, { from: 2_000, requests: 2, watched: false })).toEqual(['a', 'c']);
   });
 
-  it('a poll that the policy now postpones yields to the next one', () => {
-    const scheduler = tightScheduler({
-      gainOf: gainByTracking([0.9, 0.5, 0.1]),
-      confirm: (item, now) => (item.trackedAt === 0 && now < 5_000 ? 5_000 : now),
-    });
-    for (const index of [0, 1, 2]) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
-    expect(poll(scheduler, { from: 10, requests: 3, watched: false })).toEqual(['s1', 's2', 's0']);
-  });
-
   it('every second request goes to a submission whose safety limit has passed, the longest due first', () => {
     const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt < 10 ? 0.01 : 0.9) });
     for (const index of [0, 1, 2]) scheduler.add(paced(`old${index}`, { dueAt: index }), index);

@@ -9,7 +9,6 @@ import {
   pending,
   response,
   START_MS,
-  unauthorized,
 } from '../support/virtual-time/virtual-watcher.ts';
 
 const responseOf = (block: number) =>
@@ -103,23 +102,6 @@ it('is bounded by other submissions of its block, even for one that is polled on
   expect(once).toMatchObject({ trackedAt: START_MS + 1_000, polls: 1 });
   expect(often?.after).toBeGreaterThan(START_MS + 20_000);
   expect(once?.after).toBe(often?.after);
-});
-
-it('a response without information about the submission does not move the bound', async () => {
-  let isKeyRefused = false;
-  const {
-    monitor,
-    reported: finalities,
-    track,
-  } = world({ respondInstead: () => (isKeyRefused ? unauthorized : undefined) });
-  track('a');
-  await monitor.clock.advance(20_000);
-  const lastOpen = monitor.polls.at(-1)?.at;
-  isKeyRefused = true;
-  await monitor.clock.advance(100_000);
-  isKeyRefused = false;
-  await monitor.clock.advance(100_000);
-  expect(finalities.map(({ after }) => after)).toEqual([lastOpen]);
 });
 
 it('of an import is bounded by the import, before which dawatch could not find it', async () => {

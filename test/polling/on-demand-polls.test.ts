@@ -53,30 +53,6 @@ test('the observation of a tracked submission is committed before the on-demand 
   expect(status).toBe('finalized');
 });
 
-test('on-demand polls respect the budget, and neither they nor the due submissions starve', async () => {
-  const budget = { requests: 10, perMs: 10_000, concurrency: 4 };
-  const world = openWatcher({ respond: () => pending, scheduler: { budget } });
-  world.track(Array.from({ length: 100 }, (_, index) => `due-${index}`));
-  await world.clock.advance(1_000);
-  const polls = Promise.all(
-    Array.from({ length: 100 }, (_, index) =>
-      world.monitor.pollOnDemand('default', `question-${index}`),
-    ),
-  );
-  await world.clock.advance(60_000);
-  const times = world.polls.map(({ at }) => at);
-  const maxPerWindow = Math.max(
-    ...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length),
-  );
-  expect(maxPerWindow).toBe(10);
-  const pendingCount = kinds(await polls).filter((kind) => kind === 'pending').length;
-  expect(pendingCount).toBeGreaterThan(3);
-  const due = world.polls.filter(
-    ({ submissionId, at }) => submissionId.startsWith('due') && at > (times[10] ?? 0),
-  ).length;
-  expect(due).toBeGreaterThan(3);
-});
-
 test('reserved requests and polls share the budget, and neither starves', async () => {
   const budget = { requests: 10, perMs: 10_000, concurrency: 4 };
   const world = openWatcher({ respond: () => pending, scheduler: { budget } });
@@ -183,20 +159,6 @@ test.each([
     expect(world.polls.length).toBe(before);
   },
 );
-
-test('when the watcher stops, open on-demand polls fail immediately', async () => {
-  const world = openWatcher({
-    respond: () => pending,
-    scheduler: { budget: { requests: 1, perMs: 5_000, concurrency: 1 } },
-  });
-  world.track(['a']);
-  await world.clock.advance(10);
-  const poll = world.monitor.pollOnDemand('default', 'b');
-  await world.monitor.stop(1_000);
-  expect(kinds([await poll])).toEqual(['failed']);
-  await world.clock.advance(MINUTE_MS);
-  expect(world.polls.length).toBe(1);
-});
 
 test('at most 10,000 polls wait, first in, first out', async () => {
   const world = openWatcher({

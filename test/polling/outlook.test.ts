@@ -59,10 +59,6 @@ describe('the next poll', () => {
       at: scheduler.limits.breaker.probeAt,
     });
   });
-
-  it('is null if nothing is tracked', () => {
-    expect(schedulerOf([]).outlook(NOW)).toMatchObject({ next: null, description: learnedBy(NOW) });
-  });
 });
 
 describe('the next poll is held', () => {

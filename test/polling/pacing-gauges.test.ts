@@ -1,4 +1,3 @@
-import { register } from 'prom-client';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
 import type { PacingDescription } from '../../src/pacing/index.ts';
@@ -88,16 +87,4 @@ it('is updated by every scrape, and removes values no longer known', async () =>
     expect(seen).toMatchObject({ tracked_submissions: 0 });
     expect(seen).not.toHaveProperty('next_request_timestamp_seconds');
   }, PATIENCE_MS);
-});
-
-it('is separate for each server, and released when it closes', async () => {
-  const learned = await open(learnedBy);
-  const fresh = await open();
-  expect(await learned.samples('default')).toHaveProperty('slot_period_seconds', 20);
-  expect(await fresh.samples('default')).not.toHaveProperty('slot_period_seconds');
-  await learned.close();
-  await expect(scrape(learned.url)).rejects.toThrow('ECONNREFUSED');
-  expect((await scrape(fresh.url)).status).toBe(200);
-  // The registry that all servers of the process share has none of them either.
-  expect(register.getMetricsAsArray()).toEqual([]);
 });

@@ -51,44 +51,6 @@ it('shows the learned distribution, polls and cost of each upstream', async () =
   );
 });
 
-it('shows the initial assumption before anything is learned, with the configured price', async () => {
-  const { upstreams } = await (await open()).pacing();
-  for (const upstream of upstreams)
-    expect(upstream).toMatchObject({
-      lag_price: 2,
-      mode: 'age',
-      slot: null,
-      observed: 0,
-      cost: { current: null },
-    });
-});
-
-it('turns invalid numbers into null and clamps probabilities', async () => {
-  const { POSITIVE_INFINITY: infinite, NaN: none } = Number;
-  const { upstreams } = await (
-    await open((now) => ({
-      ...learnedBy(now),
-      slot: { periodMs: infinite, nextEventAt: 1e300, emptyShare: none },
-      senders: infinite,
-      curve: [
-        { afterMs: none, probability: 0.1 },
-        { afterMs: 1e300, probability: 1.000_000_1 },
-      ],
-      pollsMs: [1e300, infinite],
-      current: { requests: none, lagS: 1 },
-      lowerBound: { requests: 1e300, lagS: 0 },
-      everyFiveSeconds: { requests: infinite, lagS: infinite },
-    }))
-  ).pacing();
-  expect(upstreams[0]).toMatchObject({
-    slot: { period_ms: 0, next_event_at: null, empty_share: 0 },
-    senders: null,
-    curve: [{ after_ms: 1e300, probability: 1 }],
-    polls_ms: [1e300],
-    cost: { current: null, lower_bound: { requests: 1e300, lag_s: 0 }, every_five_seconds: null },
-  });
-});
-
 it('shows the next poll and its reason', async () => {
   const app = await open(undefined, 1_000);
   await post(app.url, { submission_id: 'of-an-outage', upstream: 'other' });

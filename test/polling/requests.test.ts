@@ -19,7 +19,6 @@ describe('a request', () => {
     ['', '/v1/'],
     ['/', '/v1/'],
     ['/base', '/base/v1/'],
-    ['/base//', '/base/v1/'],
     ['/a%20b/c', '/a%20b/c/v1/'],
   ])('keeps the path of a base URL that ends in %j', async (path, expected) => {
     const { url, requests } = await ok();
@@ -27,25 +26,16 @@ describe('a request', () => {
     expect(requests[0]?.url).toBe(`${expected}get_submission_info?submission_id=s`);
   });
 
-  it.each([
-    'a/b',
-    '../x',
-    '?x=1',
-    '#f',
-    '100%',
-    '%2F',
-    'a&submission_id=b',
-    'a+b',
-    '\'"\\<>{}|^`',
-    'a=b;c,d',
-    '~!*()',
-  ])('requests exactly the id %j', async (id) => {
-    const { url, requests } = await ok();
-    await openClient(url).getSubmissionInfo(id);
-    const requested = new URL(requests[0]?.url ?? '', url);
-    expect(requested.pathname).toBe('/v1/get_submission_info');
-    expect([...requested.searchParams]).toEqual([['submission_id', id]]);
-  });
+  it.each(['a/b', '../x', '?x=1', 'a&submission_id=b', 'a+b', '\'"\\<>{}|^`'])(
+    'requests exactly the id %j',
+    async (id) => {
+      const { url, requests } = await ok();
+      await openClient(url).getSubmissionInfo(id);
+      const requested = new URL(requests[0]?.url ?? '', url);
+      expect(requested.pathname).toBe('/v1/get_submission_info');
+      expect([...requested.searchParams]).toEqual([['submission_id', id]]);
+    },
+  );
 });
 
 describe('a response', () => {
@@ -64,7 +54,7 @@ describe('a response', () => {
     });
   });
 
-  it.each([301, 302, 303, 307, 308])(
+  it.each([302, 307])(
     'that redirects (%i) is returned; no request is sent to the other host',
     async (status) => {
       const other = await ok();

@@ -163,17 +163,6 @@ describe('a 500 "Record not found"', () => {
         changes.push(scheduler.observe(observation('not_found_500', now, id), true, now));
     expect(changes.filter((change) => change !== null)).toEqual(['down']);
   });
-
-  it('for a new submission ends an outage if no scheduled submission was ever seen', () => {
-    const scheduler = schedulerOf(ids(3));
-    const openedAt = breakOpen(scheduler);
-    const probeAt = scheduler.wakeAt();
-    const [id = ''] = scheduler.next(probeAt);
-    expect(openedAt).toBeLessThan(probeAt);
-    expect(scheduler.observe(observation('not_found_500', probeAt, id), true, probeAt)).toBe(
-      'closed',
-    );
-  });
 });
 
 describe('an upstream that lost submissions which it returned before', () => {
@@ -256,20 +245,5 @@ describe('an upstream that lost submissions which it returned before', () => {
     const { states, polled } = run(scheduler, now + 60_000, now + 600_000, (id) => id === 'new');
     expect(states).toEqual([]);
     expect(new Set(polled).size).toBe(21);
-  });
-
-  it('ends an outage with a response about a lost submission, if no other one was ever returned', () => {
-    const { scheduler, now } = withLost(3);
-    scheduler.add(paced('new', { dueAt: now }), now);
-    run(scheduler, now, now + 60_000, (id) => id === 'new');
-    scheduler.remove('new', now + 60_000);
-    for (let failed = 0; failed < 3; failed++) {
-      const at = Math.max(now + 60_000, scheduler.wakeAt());
-      for (const id of scheduler.next(at))
-        scheduler.observe(observation('unavailable', at, id), true, at);
-    }
-    expect(scheduler.limits.breaker.isOpen).toBe(true);
-    const { states } = run(scheduler, now + 100_000, now + 300_000, () => false);
-    expect(states).toEqual(['closed']);
   });
 });

@@ -30,16 +30,6 @@ describe('the next polls', () => {
     expect(scheduler.next(5 + RECHECK_MS - 1)).toEqual([]);
     expect(scheduler.next(5 + RECHECK_MS)).toEqual(['a']);
   });
-
-  it('include a submission at the time given to retry', () => {
-    const scheduler = schedulerOf(['a']);
-    scheduler.next(0);
-    scheduler.retry('a', 300, 1);
-    scheduler.retry('unknown', 300, 1);
-    expect(scheduler).toMatchObject({ size: 1, inFlight: 0 });
-    expect(scheduler.next(299)).toEqual([]);
-    expect(scheduler.next(300)).toEqual(['a']);
-  });
 });
 
 describe('after a restart', () => {
@@ -84,16 +74,6 @@ describe('after a restart', () => {
 });
 
 describe('the request budget', () => {
-  it('limits a batch, and the wake time is when more is available', () => {
-    const scheduler = schedulerOf(ids(5), { requests: 3, perMs: 1_000 });
-    const first = drain(scheduler, 0);
-    expect(first).toHaveLength(3);
-    for (const id of first) scheduler.observe(observation('pending', 200, id), false, 200);
-    expect(scheduler.wakeAt()).toBe(1_201);
-    expect(scheduler.next(1_199)).toEqual([]);
-    expect(drain(scheduler, 1_201)).toEqual(['s3', 's4']);
-  });
-
   it('is exhausted for one window if an earlier process may just have used it', () => {
     const scheduler = schedulerOf(ids(2), { requests: 2 });
     scheduler.limits.resumeBudget(400, 500);

@@ -12,7 +12,6 @@ import {
   pending,
   response,
   START_MS,
-  unauthorized,
 } from '../support/virtual-time/virtual-watcher.ts';
 
 test('a submission is polled until it is finalized, and not afterwards', async () => {
@@ -70,18 +69,6 @@ test('time in which the disk hangs is no time without a response of the upstream
   expect(world.get('a').status).toBe('tracking');
   await world.clock.advance(20 * MINUTE_MS);
   expect(world.get('a').status).toBe('expired');
-});
-
-test('every open submission continues from the ledger after a restart', async () => {
-  let response: UpstreamResponse = pending;
-  const world = openWatcher({ respond: () => response });
-  const ids = Array.from({ length: 300 }, (_, index) => `id-${index}`);
-  world.track(ids);
-  await world.clock.advance(20_000);
-  world.restart();
-  response = finalized;
-  await world.clock.advance(5 * MINUTE_MS);
-  expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
 });
 
 test('a new process continues with the learned state of the previous one', async () => {
@@ -154,19 +141,6 @@ test('an outage continues after a restart', async () => {
   expect(world.turns.map(({ event }) => event)).toEqual(['upstream.down', 'upstream.up']);
 });
 
-test('refused credentials raise one alert, are probed slowly, and lose no submission', async () => {
-  let response: UpstreamResponse = unauthorized;
-  const world = openWatcher({ respond: () => response });
-  const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
-  world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
-  await world.clock.advance(60 * MINUTE_MS);
-  expect(world.polls.length).toBeLessThan(32 + 160);
-  expect(world.turns.map(({ event }) => event)).toEqual(['upstream.unauthorized']);
-  response = finalized;
-  await world.clock.advance(5 * MINUTE_MS);
-  expect(ids.every((id) => world.get(id).status === 'finalized')).toBe(true);
-});
-
 test('a few ids that crash the upstream do not stop the polls of the others', async () => {
   const responses: Record<string, UpstreamResponse> = { good: pending };
   const world = openWatcher({ respond: (id) => responses[id] ?? response(400, 'Bad Request') });
@@ -192,16 +166,6 @@ test('a finalized submission whose data changes is corrected with an event', asy
   expect(world.statuses('a')).toEqual(['tracking', 'finalized', 'finalized']);
   expect(world.get('a').envelope).toContain('0xother');
   expect(world.get('a').polls).toBe(2);
-});
-
-test('a recheck that is due survives a restart', async () => {
-  const world = openWatcher({ respond: () => finalized, recheck: true });
-  world.track(['a']);
-  await world.clock.advance(1_000);
-  world.restart();
-  await world.clock.advance(10 * MINUTE_MS);
-  expect(world.get('a')).toMatchObject({ polls: 2, watched: false });
-  expect(world.statuses('a')).toEqual(['tracking', 'finalized']);
 });
 
 test('cancelling stops the polls, including one in flight', async () => {

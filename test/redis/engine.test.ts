@@ -100,19 +100,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     });
   });
 
-  it('accepts each id once', async () => {
-    const redis = await redisForTest();
-    const server = openEngine(redis, { local: neverPoll });
-    await openFakeWorker(redis, async (job) => {
-      await job.updateProgress({ polled: [polledOf('a'), polledOf('a', 'again')] });
-      return { polled: [polledOf('a', 'once more'), polledOf('b')] };
-    });
-    await server.sees(1);
-    const observations = await polled(server.engine, ['a', 'b']);
-    expect(observations.map(({ submissionId }) => submissionId).sort()).toEqual(['a', 'b']);
-    expect(observations).toMatchObject([{ error: 'x' }, { error: 'x' }]);
-  });
-
   it('a failed job, such as a stalled one, occupies its request budget until the lease expires', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: neverPoll });
@@ -183,30 +170,5 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     });
     // BullMQ reserves colons, and treats an id that looks like an integer as its own.
     expect(jobs[0]?.id).toMatch(/^(?!\d+$)[\w-]+$/);
-  });
-
-  it('removes waiting jobs from the queue when it is closed', async () => {
-    const redis = await redisForTest();
-    const server = openEngine(redis, { local: neverPoll });
-    await openFakeWorker(redis, async () => undefined);
-    await server.sees(1);
-    const queue = openQueue(redis);
-    await queue.pause();
-    const polling = polled(server.engine, ['a', 'b']);
-    await vi.waitFor(async () => expect(await queue.count()).toBe(1));
-    await server.engine.close();
-    expect(await polling).toEqual([]);
-    expect(await queue.count()).toBe(0);
-  });
-
-  it('keeps its queues under the configured prefix', async () => {
-    const redis = await redisForTest();
-    const server = openEngine(redis, { local: neverPoll, prefix: '{team-a}' });
-    const worker = openWorker(redis, { prefix: '{team-a}' });
-    const other = openWorker(redis, { prefix: 'bull' });
-    await server.sees(1);
-    await polled(server.engine, ['a']);
-    expect(worker.polled).toEqual(['a']);
-    expect(other.polled).toEqual([]);
   });
 });

@@ -56,11 +56,6 @@ describe.skipIf(isRedisMissing())('a result in Redis that no worker would send',
   it.each<[string, unknown, string]>([
     ['another shape', { results: [] }, 'malformed'],
     ['a body above every limit', response({ body: 'x'.repeat(3_000_000) }), 'malformed'],
-    [
-      'a duration longer than the age of the job',
-      { polled: [one('a', { duration_ms: 9_000_000_000_000 })] },
-      'implausible_time',
-    ],
     ['an id of another job', { polled: [one('a'), one('b')] }, 'foreign_id'],
   ])(
     '%s is rejected as a whole, reported, and its id can be polled again',

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerUnavailableError } from '../../src/ledger/errors.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
 import type { TrackBody } from '../../src/submissions/track-request.ts';
-import { openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
+import { openQueue } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 
 type Track = ConstructorParameters<typeof Intake>[0]['track'];
@@ -168,18 +168,5 @@ describe.skipIf(isRedisMissing())('the intake', () => {
       already_final: 0,
       retracked: 0,
     });
-  });
-
-  it('continues after Redis was emptied, and after it was unreachable', async () => {
-    const redis = await redisForTest();
-    const track = ledger();
-    openIntake(redis, track);
-    const { enqueue, ended } = openProducer(redis);
-    await ended(await enqueue({ submission_id: 'a' }));
-    await openRedisClient(redis).flushall();
-    await ended(await enqueue({ submission_id: 'b' }));
-    await redis.restart();
-    await ended(await enqueue({ submission_id: 'c' }));
-    expect([...track.ids]).toEqual(['a', 'b', 'c']);
   });
 });

@@ -85,16 +85,6 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.polled).toEqual(['a']);
   });
 
-  it('without a secret, refuses a signed job', async () => {
-    const redis = await redisForTest();
-    const server = await openServer(redis);
-    const worker = openWorker(redis);
-    expect((await server.ended(await server.addJob({ signature: 'x' }))).failedReason).toMatch(
-      /no redis.secret/,
-    );
-    expect(worker.polled).toEqual([]);
-  });
-
   it('polls nothing of a job that expires before a request could complete', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
@@ -166,28 +156,6 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.polled).toEqual([]);
   });
 
-  it('does not start a job that stalled in a crashed worker', async () => {
-    const redis = await redisForTest();
-    const server = await openServer(redis);
-    const watch = {
-      lockDuration: 300,
-      stalledInterval: 200,
-      maxStalledCount: 0,
-      skipLockRenewal: true,
-    };
-    const bullWorker = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url }, ...watch });
-    bullWorker.on('error', () => undefined);
-    onTestFinished(() => bullWorker.close());
-    const job = await server.addJob();
-    await bullWorker.getNextJob('token');
-    await bullWorker.startStalledCheckTimer();
-    const worker = openWorker(redis);
-    expect(await server.ended(job)).toMatchObject({
-      failedReason: 'job stalled more than allowable limit',
-    });
-    expect(worker.polled).toEqual([]);
-  });
-
   it('registers, reports its state, and unregisters', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
@@ -225,16 +193,6 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const { not_polled } = (await server.ended(next)).returnvalue;
     expect(first.polled).toEqual(['a']);
     expect(second.polled).toEqual(not_polled === 'drained' ? [] : ['b']);
-  });
-
-  it('stops within its time limit although a request hangs', async () => {
-    const redis = await redisForTest();
-    const server = await openServer(redis);
-    const { sendPoll, started } = holding();
-    const worker = openWorker(redis, { sendPoll });
-    await server.addJob();
-    await started;
-    await worker.close(100);
   });
 
   it('waits for a Redis that is not running yet, and reconnects after an outage', async () => {

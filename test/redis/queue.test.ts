@@ -138,19 +138,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await openQueue(redis).getWaitingCount()).toBe(1);
   });
 
-  it('abandons a Redis that does not respond, after its own timeout', async () => {
-    const { redis, channel, send } = await rig();
-    await send(failedEvent());
-    redis.pause();
-    const result = await channel.send([outgoing(failedEvent())], new AbortController().signal);
-    expect(result).toMatchObject({ kind: 'failed', error: 'Redis is not reachable' });
-    redis.resume();
-    await vi.waitFor(
-      async () => expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' }),
-      10_000,
-    );
-  });
-
   it('delivers an event when a replica has confirmed it, and once', async () => {
     const { redis, send, redisClient } = await rig();
     const replica = await redisForTest({ password: PASSWORD, settings: { masterauth: PASSWORD } });

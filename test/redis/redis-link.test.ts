@@ -2,7 +2,6 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Observation } from '../../src/submissions/classify.ts';
 import { openEngine, openRedisClient, openWorker, PENDING } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
-import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
 
 const FENCING_TOKEN_KEY = 'bull:dawatch-workers:fencing-token';
 
@@ -60,27 +59,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.polled).toEqual(['a', 'c']);
   });
 
-  it('Redis restarts with its data while a worker polls: the result is accepted', async () => {
-    const redis = await redisForTest({ keeps: true });
-    const server = openServer(redis, { leaseMs: 20_000 });
-    const inFlight = Promise.withResolvers<void>();
-    const held = Promise.withResolvers<void>();
-    openWorker(redis, {
-      sendPoll: async () => {
-        inFlight.resolve();
-        await held.promise;
-        return PENDING;
-      },
-    });
-    await server.sees(1);
-    const out = server.poll('a');
-    await inFlight.promise;
-    await redis.restart();
-    held.resolve();
-    expect(await out).toEqual(['a']);
-    expect(server.own).toEqual([]);
-  });
-
   it('Redis is suspended: this process polls until it resumes', async () => {
     const redis = await redisForTest();
     const server = openServer(redis);
@@ -97,17 +75,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.polled).toEqual(['b']);
   });
 
-  it('a silently lost connection is replaced', async () => {
-    const redis = await redisForTest();
-    const proxy = await startCuttingProxy(redis.url);
-    const server = openEngine({ url: proxy.url.replace('http:', 'redis:') });
-    await server.isUp();
-    proxy.silence();
-    await server.isDisconnected();
-    await server.isUp();
-    expect(server.link.usable).toBeDefined();
-  });
-
   it('a read-only Redis counts as disconnected until it accepts writes again', async () => {
     const redis = await redisForTest();
     const server = openServer(redis);
@@ -120,17 +87,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await server.poll('a')).toEqual(['a']);
     await redisClient.config('SET', 'maxmemory', '0');
     await server.sees(1);
-  });
-
-  it('an eviction policy that may evict jobs is reported, noeviction is not', async () => {
-    const [lossy, right] = [
-      await redisForTest({ settings: { 'maxmemory-policy': 'allkeys-lru' } }),
-      await redisForTest({ settings: { 'maxmemory-policy': 'noeviction' } }),
-    ];
-    const [warned, content] = [openServer(lossy), openServer(right)];
-    await Promise.all([warned.isUp(), content.isUp()]);
-    expect(warned.events).toContainEqual({ kind: 'eviction_policy', policy: 'allkeys-lru' });
-    expect(content.events.map(({ kind }) => kind)).toEqual(['connected']);
   });
 
   it('a fencing token set by another client is reported and replaced', async () => {

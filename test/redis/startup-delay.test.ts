@@ -76,12 +76,6 @@ describe.skipIf(isRedisMissing())('a starting server with Redis', () => {
     await start(redis, { timeoutMs: 200 }).alone;
   });
 
-  it('polls at once if nothing is in flight', async () => {
-    const redis = await redisForTest();
-    await issueFencingToken(redis);
-    await start(redis).alone;
-  });
-
   it.each(['was emptied', 'was restarted'])(
     'a Redis that %s does not know what is in flight: the server waits for as long as a request can take',
     async (how) => {

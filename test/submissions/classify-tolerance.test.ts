@@ -95,20 +95,6 @@ describe('a response that is no submission changes nothing', () => {
       kind: 'finalized',
     });
   });
-
-  it('another submission is detected for every spelling of the requested id', () => {
-    const digits = ID.replaceAll('-', '');
-    for (const requested of [digits, digits.toUpperCase(), `{${ID}}`, `urn:uuid:${ID}`]) {
-      expect(classify(requested, response(200, finalEnvelope()))).toMatchObject({
-        kind: 'finalized',
-      });
-      expect(classify(requested, response(200, finalEnvelope({}, { id: OTHER_ID })))).toMatchObject(
-        {
-          kind: 'unavailable',
-        },
-      );
-    }
-  });
 });
 
 describe('hostile responses', () => {

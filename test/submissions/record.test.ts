@@ -38,21 +38,6 @@ describe('recording', () => {
     });
   });
 
-  it('applies two observations of one submission in one batch in order', () => {
-    const ledger = tracked();
-    const recorded = ledger.record(
-      [observation('pending', 5, 's0'), observation('finalized', 6, 's0')],
-      context(),
-    );
-    expect(recorded.map(({ previousStatus }) => previousStatus)).toEqual(['tracking', 'pending']);
-    expect(isUnbroken(historyOf(ledger, 's0'))).toBe(true);
-    expect(ledger.submissions.get('s0')).toMatchObject({
-      status: 'finalized',
-      polls: 2,
-      version: 3,
-    });
-  });
-
   it('a stale response and a repeated one only increase the number of polls', () => {
     const ledger = tracked();
     ledger.record([observation('pending', 50, 's0')], context());

@@ -235,16 +235,6 @@ describe('past the deadline, without a response about this id', () => {
     expect(at(299_999).change).toBeNull();
     expect(cell(at(300_000))).toBe('expired');
   });
-
-  it('an outage in between restarts the five minutes', () => {
-    const { after } = failsAt(of('pending'), 'unavailable', late);
-    const during = transition(
-      after,
-      input('unavailable', late + 200_000),
-      context({ upstreamUp: false }),
-    );
-    expect(during).toMatchObject({ change: null, noResponseSince: null });
-  });
 });
 
 describe('a change takes over', () => {
@@ -307,11 +297,6 @@ describe('after finality', () => {
   const recheck = context({ recheck: true });
   const settled = of('finalized', { watched: true });
 
-  it('an unchanged response reports nothing and ends the rechecks', () => {
-    const result = transition(settled, observation('finalized', 10), recheck);
-    expect(result).toMatchObject({ change: null, watched: false });
-  });
-
   it('after a correction it is polled until it reads Finalized again, or until its deadline', () => {
     const first = transition(settled, observation('error', 10), recheck);
     expect(first.watched).toBe(true);
@@ -335,16 +320,6 @@ describe('after finality', () => {
     expect(cell(result)).toBe('corrected');
     expect(result).toMatchObject({ change: { envelope }, watched: false });
   });
-
-  it.each(['unavailable', 'throttled', 'unauthorized', 'not_found_500'] as const)(
-    'a response without information (%s) does not complete the recheck',
-    (name) => {
-      expect(transition(settled, observation(name, 10), recheck)).toMatchObject({
-        change: null,
-        watched: true,
-      });
-    },
-  );
 });
 
 describe('a retrack', () => {

@@ -106,22 +106,6 @@ describe('an update', () => {
     expect(ledger.submissions.get('s')?.status).toBe('expired');
   });
 
-  it('lets a stuck submission be reported again at a later time', () => {
-    const ledger = openTracked();
-    ledger.record([observation('pending', 2_200, 's')], context());
-    expect(ledger.submissions.get('s')?.stuck).toBe(true);
-    ledger.update('s', { stuckAfterMs: 1_500 }, 2_300);
-    expect(ledger.submissions.get('s')?.stuck, 'the new time has passed, too').toBe(true);
-    ledger.update('s', { stuckAfterMs: 5_000 }, 2_400);
-    ledger.record([observation('pending', 2_500, 's')], context());
-    expect(ledger.submissions.get('s')?.stuck).toBe(false);
-    ledger.record([observation('pending', 5_100, 's')], context());
-    expect(outboxOf(ledger.file).map(({ type }) => type)).toEqual([
-      'submission.stuck',
-      'submission.stuck',
-    ]);
-  });
-
   it('shows in later events only', () => {
     const ledger = openTracked();
     ledger.record([observation('error', 200, 's')], context());

@@ -328,11 +328,6 @@ const SEE_FIELD = '`advice`';
 const REDIS_EVENTS = {
   'redis.connected': info('Redis works', ['workers']),
   'redis.disconnected': error('Redis does not work', ['reason', 'message', 'advice'], SEE_FIELD),
-  'redis.eviction_policy': warn(
-    'Redis would evict jobs when its memory is full',
-    ['policy', 'advice'],
-    SEE_FIELD,
-  ),
   'redis.fencing_token_lost': warn('another server took over this prefix', ['advice'], SEE_FIELD),
   'worker.started': info('a worker has started', ['worker', 'upstreams', 'version']),
   'worker.stopped': info('a worker has stopped'),

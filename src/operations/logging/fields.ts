@@ -35,7 +35,6 @@ export const LOG_FIELDS = {
   next_at: 'time of the next attempt',
   outage_ms:
     'milliseconds for which the upstream could not be polled so far: outages and pauses requested by Retry-After',
-  policy: 'maxmemory-policy of Redis',
   polls: 'number of polls of the submission',
   previous_status: 'status before the change',
   reason: 'cause of the event',

@@ -106,7 +106,7 @@ export function createCounters(registry: Registry) {
   for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);
   const rejected = counter(
     'poll_results_rejected_total',
-    'Poll results from Redis that were rejected, by reason: malformed, signature, foreign_id, implausible_time',
+    'Poll results from Redis that were rejected, by reason: malformed, signature, foreign_id',
     ['reason'],
   );
   const responseSeconds = histogram(
