@@ -192,9 +192,15 @@ const INSERT = `
   VALUES (@unit, @dimension, @start, @upstream, @value, ${FINAL_STATUSES.map((status) => `@${status}`).join(', ')},
           @corrected, @requests, @timeToFinality, @lag, @fees, @dataBilled, @unbilled)`;
 
+/** The dimensions are found by one search of the primary key each: a scan would read every row. */
 const DELETE_OLD = `
+  WITH RECURSIVE dimensions (name) AS (
+    SELECT min(dimension) FROM report_rows WHERE unit = @unit
+    UNION ALL
+    SELECT (SELECT min(dimension) FROM report_rows WHERE unit = @unit AND dimension > name)
+    FROM dimensions WHERE name IS NOT NULL)
   DELETE FROM report_rows WHERE unit = @unit AND (dimension, start, upstream, value) IN (
-    SELECT dimension, start, upstream, value FROM report_rows
+    SELECT dimension, start, upstream, value FROM dimensions CROSS JOIN report_rows ON dimension = name
     WHERE unit = @unit AND start < @before LIMIT @limit)`;
 
 const SLICE_MS = 5 * 60_000;
