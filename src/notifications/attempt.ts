@@ -65,7 +65,7 @@ export async function send(
     if (stop.aborted) return { sent: [], at };
     cancelLimit = clock.after(SEND_LIMIT_MS, abort);
     const span = deps.trace?.(deps.destination, deliveries);
-    const { readable, message, sent } = serialize(deliveries, span?.traceparent);
+    const { readable, message, sent } = serialize(deliveries, span?.traceparent, onFailed);
     if (message.length > 0) {
       const result = await Promise.race([
         channel.send(message, limit.signal),
@@ -73,9 +73,7 @@ export async function send(
         aborted.promise.then(() => failed('the attempt timed out')),
       ]).catch((error): SendResult => {
         onFailed(error);
-        return undeliverable(
-          'this channel cannot serialize the event; the dawatch log contains the error',
-        );
+        return undeliverable(NOT_SERIALIZED);
       });
       sent.push({ deliveries: readable, result });
     }
@@ -87,8 +85,15 @@ export async function send(
   }
 }
 
+const NOT_SERIALIZED =
+  'this channel cannot serialize the event; the dawatch log contains the error';
+
 /** Returns the message of the readable events, and the results of the damaged ones (`sent`). */
-function serialize(deliveries: readonly DueDelivery[], traceparent: string | undefined) {
+function serialize(
+  deliveries: readonly DueDelivery[],
+  traceparent: string | undefined,
+  onFailed: (error: unknown) => void,
+) {
   const readable: DueDelivery[] = [];
   const message: Outgoing[] = [];
   const sent: SentPart[] = [];
@@ -99,8 +104,11 @@ function serialize(deliveries: readonly DueDelivery[], traceparent: string | und
       message.push({ event, json: toEventJson(event), callbackUrl, traceparent });
       readable.push(delivery);
     } catch (error) {
-      if (!(error instanceof DamagedRowError)) throw error;
-      sent.push({ deliveries: [delivery], result: undeliverable(error.message) });
+      const isDamage = error instanceof DamagedRowError;
+      // Not thrown: its destination would send nothing until a restart.
+      if (!isDamage) onFailed(error);
+      const reason = isDamage ? error.message : NOT_SERIALIZED;
+      sent.push({ deliveries: [delivery], result: undeliverable(reason) });
     }
   }
   return { readable, message, sent };

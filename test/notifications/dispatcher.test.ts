@@ -410,6 +410,26 @@ describe('every event is delivered', () => {
     ]);
   });
 
+  it('an alert without a valid time is a dead letter, and its receiver gets the later events', async () => {
+    const world = openDispatcher({ receive: () => delivered });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    const detail = JSON.stringify({ rule: 'stuck', summary: 'one is stuck', since: 'yesterday' });
+    const db = rawConnection(world.ledger.file);
+    db.exec('DROP TRIGGER events_never_change');
+    db.prepare(
+      "UPDATE outbox SET type = 'alert.raised', submission = NULL, history_seq = NULL, detail = ?",
+    ).run(detail);
+    await world.clock.advance(SECOND);
+    world.finalize('s2');
+    await world.clock.advance(SECOND);
+    expect(world.sent.map(({ events }) => events)).toEqual([['s2']]);
+    expect(world.deliveries()).toMatchObject([
+      { state: 'dead', deadReason: 'undeliverable' },
+      { state: 'delivered' },
+    ]);
+  });
+
   it('deliveries for a channel that is not configured become dead letters, which can be replayed', async () => {
     const world = openDispatcher({ receive: () => delivered });
     const route = { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 };
