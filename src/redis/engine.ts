@@ -304,11 +304,12 @@ export class BullmqEngine implements PollEngine {
     const leaseMs = leaseMsOf(upstream) - LEASE_MARGIN_MS;
     const sentAt = clock.now();
     const [endsAt, expiresAt] = [sentAt + leaseMs, Math.floor(usable.redisNow + leaseMs)];
+    let failure = 'no result within the lease';
     const sent = inChunks(submissionIds, usable.workers.length).map((ids) => {
       this.#jobCount += 1;
       // BullMQ reserves integers and colons. Ids are never reused, even after Redis lost its data.
       const jobId = `${tokenIdOf(usable.fencingToken)}-${this.#jobCount}`;
-      const onExpired = () => this.#fail(jobId, 'no result within the lease');
+      const onExpired = () => this.#fail(jobId, failure);
       const { fencingToken } = usable;
       const job = createInFlightJob({
         upstream,
@@ -333,7 +334,9 @@ export class BullmqEngine implements PollEngine {
       return { added: { name: 'poll', data, opts: { jobId, ...RETENTION } }, job };
     });
     // The jobs may be in the queue despite an error: then their lease has to expire.
-    this.queue.addBulk(sent.map(({ added }) => added)).catch(() => undefined);
+    this.queue.addBulk(sent.map(({ added }) => added)).catch((error: Error) => {
+      failure += `, and Redis did not confirm the job: ${error.message}`;
+    });
     await Promise.all(sent.map(({ job }) => job.ended));
   }
 

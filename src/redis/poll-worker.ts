@@ -22,6 +22,7 @@ import {
 } from './messages.ts';
 import {
   disconnect,
+  isDenial,
   openLoopConnection,
   openRedis,
   type RedisSettings,
@@ -87,6 +88,8 @@ export class PollWorker {
   #inFlight = 0;
   #isDraining = false;
   #isUp: boolean | undefined;
+  /** The last message of Redis that denies a command. */
+  #denied: string | undefined;
   #cancelTimer: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
@@ -112,7 +115,7 @@ export class PollWorker {
       runRetryDelay: RETRY_MS,
       skipVersionCheck: true,
     });
-    this.#worker.on('error', () => undefined);
+    this.#worker.on('error', ({ message }) => this.#reportDenied(message));
     this.#redis.on('ready', () => this.#scheduleAnnouncement(0));
   }
 
@@ -186,6 +189,16 @@ export class PollWorker {
     if (this.#isUp === false || this.#isDraining) return;
     this.#isUp = false;
     this.#deps.onEvent({ kind: 'disconnected', detail });
+  }
+
+  /**
+   * Reports that a permission is missing: the worker is announced, but takes no jobs. Other errors
+   * of its loop are those of the connection.
+   */
+  #reportDenied(message: string): void {
+    if (message === this.#denied || !isDenial(message)) return;
+    this.#denied = message;
+    this.#deps.onEvent({ kind: 'disconnected', detail: message });
   }
 
   #run(job: Job<unknown, PollResult>): Promise<PollResult> {

@@ -170,6 +170,11 @@ export function isCredentialRefusal(message: string): boolean {
   return /(?:^|Last error: )(?:WRONGPASS|NOAUTH|NOPERM)\b/.test(message);
 }
 
+/** Whether an error message of Redis denies a command or a key, also one of a script. */
+export function isDenial(message: string): boolean {
+  return /\bNOPERM\b|\bACL failure in script\b|user executing the script can't/.test(message);
+}
+
 /** Paths of PEM files. The certificate and its key are set together. */
 export type RedisTlsFiles = {
   /** Certificates of the authorities that are trusted instead of those of Node. */

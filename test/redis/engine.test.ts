@@ -8,6 +8,7 @@ import {
   openEngine,
   openFakeWorker,
   openQueue,
+  openRedisClient,
   openWorker,
   PENDING,
 } from '../support/redis/bullmq-rig.ts';
@@ -145,6 +146,21 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await polled(server.engine, ['a'])).toEqual([]);
     expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
     expect(worker.polled).toEqual([]);
+  });
+
+  it('names the reason if Redis denies a command that adds jobs', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { leaseMs: 600, timeoutMs: 100 });
+    openWorker(redis, { timeoutMs: 100 });
+    await server.sees(1);
+    await openRedisClient(redis).acl('SETUSER', 'default', '-hmset');
+    expect(await polled(server.engine, ['a'])).toEqual([]);
+    expect(server.events).toContainEqual({
+      kind: 'job_failed',
+      upstream: 'default',
+      reason: expect.stringMatching(/did not confirm the job: .*(ACL failure|can't run)/),
+    });
+    expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
   });
 
   it('jobs contain no secret, and Redis keeps a limited number of completed jobs', async () => {

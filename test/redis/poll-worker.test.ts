@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Job, Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { FencingTokenStore } from '../../src/redis/fencing-token.ts';
@@ -207,5 +208,20 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const later = await openServer(redis);
     await later.ended(await later.addJob({ submission_ids: ['b'] }));
     expect(worker.polled).toEqual(['a', 'b']);
+  });
+
+  it.each(['bzpopmin', 'xadd'])('reports once that Redis denies it %s', async (command) => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    await server.addJob();
+    await server.redisClient.acl('SETUSER', 'default', `-${command}`);
+    const worker = openWorker(redis);
+    const detail = expect.stringMatching(/permission|ACL failure|can't run this command/);
+    await vi.waitFor(
+      () => expect(worker.events).toContainEqual({ kind: 'disconnected', detail }),
+      10_000,
+    );
+    await sleep(2_500);
+    expect(worker.events.filter(({ kind }) => kind === 'disconnected')).toHaveLength(1);
   });
 });
