@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module';
 import { stripVTControlCharacters, styleText } from 'node:util';
 import { escapeJson, escapeText } from '../lib/text.ts';
 
@@ -94,9 +93,9 @@ function widthOf(cell: string): number {
   return stripVTControlCharacters(cell).length;
 }
 
-const require = createRequire(import.meta.url);
+const CLEAR_LINE = '\r\u001b[K';
 
-/** Prints lines, and a progress bar below them on a terminal. */
+/** Prints lines and, on a terminal, how much is done in the line below them. */
 export type Progress = {
   line(text: string): void;
   advance(done: number, note?: string): void;
@@ -104,35 +103,27 @@ export type Progress = {
 };
 
 export function createProgress(total: number, label: string, stream: NodeJS.WriteStream): Progress {
-  if (!stream.isTTY)
-    return {
-      line: (text) => stream.write(`${text}\n`),
-      advance: () => undefined,
-      stop: () => undefined,
-    };
-  // Loaded on demand to keep the start of other commands fast.
-  const { MultiBar, Presets }: typeof import('cli-progress') = require('cli-progress');
-  const format = `${label} {bar} {value}/{total} {note}`;
-  const bars = new MultiBar(
-    { format, stream, hideCursor: true, clearOnComplete: false },
-    Presets.shades_classic,
-  );
-  const bar = bars.create(total, 0, { note: '' });
+  let state = '';
+  const draw = () => {
+    if (stream.isTTY) stream.write(`${CLEAR_LINE}${state.slice(0, stream.columns - 1)}`);
+  };
   return {
-    line: (text) => bars.log(`${text}\n`),
-    advance: (done, note = '') => bar.update(done, { note }),
+    line(text) {
+      stream.write(`${stream.isTTY ? CLEAR_LINE : ''}${text}\n`);
+      draw();
+    },
+    advance(done, note = '') {
+      state = `${label} ${done}/${total} ${note}`;
+      draw();
+    },
     stop() {
-      // The library buffers lines until its next redraw and would drop them on stop.
-      bars.update();
-      bars.stop();
+      if (stream.isTTY && state !== '') stream.write('\n');
     },
   };
 }
 
 const FIRST_SHOWN_AFTER_MS = 1_000;
 const REDRAW_MS = 200;
-const CLEAR_LINE = '\r\u001b[K';
-
 /**
  * Waits for an operation. On a terminal, shows in one line what a command has been waiting for
  * longer than a second.

@@ -47,8 +47,8 @@ const ROUND_PAUSE_MS = 1_000;
 const MAX_OUTAGE_MS = 60_000;
 
 /**
- * Waits until every submission is final and prints each one when it ends: as a line, with a
- * progress bar on a terminal, or as one JSON object per line. Tolerates outages of the server up to
+ * Waits until every submission is final and prints each one when it ends: as a line, with a line
+ * of progress on a terminal, or as one JSON object per line. Tolerates outages of the server up to
  * MAX_OUTAGE_MS. Returns the exit code.
  */
 export async function awaitFinal(
