@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import {
@@ -199,10 +198,9 @@ const conditions = {
 const querySchema = z
   .strictObject({
     format: z
-      .enum(['json', 'ndjson'])
-      .meta({ id: 'AuditFormat' })
+      .literal('ndjson')
       .optional()
-      .describe('ndjson: all entries, without limit, cursor and conditions'),
+      .describe('All entries, without limit, cursor and conditions'),
     ...conditions,
     limit: wholeNumber({ min: 1, max: 1_000 })
       .optional()
@@ -217,8 +215,7 @@ const OPERATIONS = operations('users', {
     description:
       'Append-only and chained: docs/audit.md describes the hash. All conditions apply together. A page takes a bounded time: with ' +
       'conditions it may have fewer entries than `limit`, even none, although more follow. Continue until `next_cursor` is null. ' +
-      'With `format=ndjson`, or `Accept: application/x-ndjson`, the response has all entries, oldest first, one JSON object per ' +
-      'line. The audit records the export.',
+      'With `format=ndjson`, the response has all entries, oldest first, one JSON object per line. The audit records the export.',
     querystring: querySchema,
     response: { 200: auditSchema, ...problemResponses(507) },
   },
@@ -246,7 +243,7 @@ export function registerAudit(
     { config: { isExpensive: true }, schema: OPERATIONS.listAudit },
     async (request, reply) => {
       const { limit = '100', cursor, format, action: actions, ...filter } = request.query;
-      if (format !== 'ndjson' && (format === 'json' || !acceptsNdjson(request))) {
+      if (format === undefined) {
         const page = audit.list({ ...filter, actions, ...pageOf({ limit, cursor }) });
         const entries = page.entries.map(toEntryBody);
         return reply.send({
@@ -291,12 +288,6 @@ export function registerAudit(
       return sendProblem(reply.header('retry-after', 5), { status: 503, detail });
     },
   );
-}
-
-function acceptsNdjson({ headers }: FastifyRequest): boolean {
-  return (headers.accept ?? '')
-    .split(',')
-    .some((type) => type.split(';')[0]?.trim().toLowerCase() === NDJSON);
 }
 
 const READ_AT_ONCE = 500;

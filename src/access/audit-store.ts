@@ -19,15 +19,11 @@ import {
  * An action of an actor. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal
  * data.
  */
-export type AuditedAction = {
+type AuditedAction = {
   action: AuditAction;
   result?: AuditResult;
   subject?: string | null;
   detail?: string | null;
-};
-
-/** A lookup of users. */
-export type AuditedLookup = AuditedAction & {
   /** The requested address. It is stored as a keyed hash and masked, such as "a…@example.com". */
   email?: string | null;
   /** The token of a forwarded caller. A short hash of it is added to the name of the actor. */
@@ -38,7 +34,7 @@ export type AuditedLookup = AuditedAction & {
  * Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until`
  * excludes it.
  */
-export type AuditFilter = {
+type AuditFilter = {
   caller?: string | undefined;
   /** At least one. */
   actions?: readonly AuditAction[] | undefined;
@@ -67,7 +63,7 @@ export class AuditTrail {
    * Stores an entry durably. Inside a transaction, the entry is stored together with the change
    * that it describes.
    */
-  append(actor: Actor, at: number, entry: AuditedLookup): void {
+  append(actor: Actor, at: number, entry: AuditedAction): void {
     const { action, result = 'done', subject = null, detail = null, email, bearer } = entry;
     const { credentialId, address } = actor;
     const caller =
@@ -109,7 +105,7 @@ export class AuditTrail {
     actor: Actor,
     at: number,
     change: () => T,
-    entryOf: (result: T) => AuditedLookup | undefined,
+    entryOf: (result: T) => AuditedAction | undefined,
   ): T {
     return this.#db.transaction(() => {
       const result = change();

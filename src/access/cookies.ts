@@ -21,7 +21,7 @@ export function mayUseCookie(request: FastifyRequest, publicUrl: string | undefi
  * does not suffice: over http, a GET caused by a page on another port of this host has neither
  * Origin nor Sec-Fetch-Site, and SameSite sends the cookie.
  */
-export function hasMark({ headers }: FastifyRequest): boolean {
+function hasMark({ headers }: FastifyRequest): boolean {
   return headers[HEADER] === HEADER_VALUE;
 }
 

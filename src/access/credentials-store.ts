@@ -119,7 +119,7 @@ export function createCredential(
  * address that is not loopback.
  */
 export function ensureCredential(deps: {
-  config: Pick<Config, 'auth' | 'oidc' | 'server'>;
+  config: Config;
   ledger: CredentialLedger;
   now: number;
 }): { kind: 'there' } | { kind: 'made'; key: string } | { kind: 'refused'; reason: string } {

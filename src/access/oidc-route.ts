@@ -43,10 +43,7 @@ function personOf(claims: Claims & { iss: string; sub: string }): Person {
 }
 
 /** Returns the role that the settings give to the claims; undefined: none. */
-function roleOf(
-  claims: Claims,
-  { role_claim, roles }: Pick<Config['oidc'], 'role_claim' | 'roles'>,
-): Role | undefined {
+function roleOf(claims: Claims, { role_claim, roles }: Config['oidc']): Role | undefined {
   const claim = claimAt(claims, role_claim);
   const values = Array.isArray(claim) ? claim : [claim];
   return PRECEDENCE.find((role) => roles[role].some((value) => values.includes(value)));
@@ -109,7 +106,7 @@ const PATH = 'v1/session/oidc';
 type Failure = ProviderError['reason'] | SignInError['reason'] | 'ledger';
 
 export type OidcDeps = {
-  settings: () => Pick<Config, 'oidc' | 'sessions'>;
+  settings: () => Config;
   publicUrl: () => string | undefined;
   ledger: { people: PeopleStore };
   clock: { now(): number };
@@ -125,7 +122,10 @@ export type OidcDeps = {
 export function oidcSignIn({
   settings,
   publicUrl,
-}: Pick<OidcDeps, 'publicUrl'> & { settings: () => Pick<Config, 'oidc'> }) {
+}: {
+  settings: () => Config;
+  publicUrl: () => string | undefined;
+}) {
   const { issuer, name } = settings().oidc;
   const base = baseOf(publicUrl());
   return issuer === undefined || base === undefined
@@ -253,7 +253,7 @@ function explain(error: unknown): { reason: Failure; detail?: string; err?: Erro
 }
 
 /** The page of the dashboard at which the sign-in began. */
-function pageOf({ href }: URL, { to }: Pick<PendingSignIn, 'to'>): string {
+function pageOf({ href }: URL, { to }: PendingSignIn): string {
   return `${href}#/${escapePage(to)}`;
 }
 

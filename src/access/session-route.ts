@@ -89,9 +89,9 @@ export type SessionDeps = {
   authenticator: Authenticator;
   sessions: Sessions;
   ledger: { sessions: SessionStore; people: PeopleStore };
-  provider: Pick<Provider, 'signOutUrl'>;
+  provider: Provider;
   clock: { now(): number };
-  settings: () => Pick<Config, 'sessions' | 'oidc'>;
+  settings: () => Config;
   publicUrl: () => string | undefined;
 };
 

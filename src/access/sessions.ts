@@ -106,7 +106,7 @@ export type SessionsDeps = {
   store: SessionStore;
   credentials: Credentials;
   /** The settings in force. */
-  settings: () => Pick<Config, 'sessions'>;
+  settings: () => Config;
   publicUrl: () => string | undefined;
   clock: { now(): number };
 };

@@ -304,10 +304,20 @@ function unavailable(reason: UnavailableReason, detail: string, waitMs: number |
   return { kind: 'unavailable' as const, reason, detail, retryAfterMs: waitMs };
 }
 
-export type Users = Omit<ReturnType<typeof usersOf>, 'useBearer'>;
+export type Users = {
+  lookups: {
+    getUser: UpstreamUsers['getUser'];
+    listUsers: UpstreamUsers['listUsers'];
+  };
+  /** Whether callers send the upstream's own token instead of one of dawatch. */
+  forwards: boolean;
+};
 
 /** Looks up users at the upstream `default`; tokens of callers are forwarded to no other. */
-export function usersOf(config: Config, client: UpstreamGet | undefined) {
+export function usersOf(
+  config: Config,
+  client: UpstreamGet | undefined,
+): Users & { useBearer(next: string | undefined): void } {
   const { bearer, users } = config.upstreams.default;
   refuseOwnBearer(config);
   const failure = {
@@ -323,9 +333,8 @@ export function usersOf(config: Config, client: UpstreamGet | undefined) {
     parameters: users.parameters,
   });
   return {
-    lookups: lookups as Pick<UpstreamUsers, 'getUser' | 'listUsers'>,
-    useBearer: (next: string | undefined) => lookups.useBearer(next),
-    /** Whether callers send the upstream's own token instead of one of dawatch. */
+    lookups,
+    useBearer: (next) => lookups.useBearer(next),
     forwards: bearer === undefined,
   };
 }

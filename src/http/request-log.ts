@@ -9,7 +9,7 @@ export const REQUEST_ID_HEADER = 'x-request-id';
 const SAFE_ID = /^[\w.:-]{1,64}$/;
 
 /** Returns the client's own x-request-id if it is safe, otherwise a new UUID. */
-export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+export function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers[REQUEST_ID_HEADER];
   return typeof given === 'string' && SAFE_ID.test(given) ? given : randomUUID();
 }
@@ -19,10 +19,7 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
  * child log is made here and not once per request, because few requests write a line and making it
  * costs more than most requests (row status-reads).
  */
-export function logOf({
-  log,
-  id,
-}: Pick<FastifyInstance, 'log'> & Partial<Pick<FastifyRequest, 'id'>>): Log {
+export function logOf({ log, id }: { log: FastifyBaseLogger; id?: string }): Log {
   if (id === undefined) return log as unknown as Log;
   return log.child({ request_id: id }) as unknown as Log;
 }

@@ -79,35 +79,26 @@ it('every change over HTTP has an entry with its caller and subject, and a reque
   expect(shown(await entriesOf(lookups))).toEqual(expected);
 });
 
-it('the export has all entries, oldest first, is audited, and can be asked for with Accept', async () => {
+it('the export has all entries, oldest first, and is audited', async () => {
   const lookups = await openUnpolled();
   const { admin } = lookups.tokens;
   for (let index = 0; index < 3; index += 1) {
     await send(lookups, 'POST', '/v1/submissions', { submission_id: `s${index}` });
     await send(lookups, 'DELETE', `/v1/submissions/s${index}`);
   }
-  const accept = {
-    'x-api-key': [],
-    authorization: `Bearer ${admin}`,
-    accept: 'application/x-ndjson, */*',
-  };
-  for (const response of [
-    await lookups.get('/v1/audit?format=ndjson', admin),
-    await call(lookups.url, '/v1/audit', { headers: accept }),
-  ]) {
-    expect(response).toMatchObject({
-      status: 200,
-      headers: { 'content-type': 'application/x-ndjson' },
-    });
-    const lines = response.text.trimEnd().split('\n');
-    const actions = lines.map((line) => JSON.parse(line).action);
-    expect(actions.slice(0, 4)).toEqual([...Array(3).fill('submissions.cancel'), 'audit.export']);
-  }
+  const response = await lookups.get('/v1/audit?format=ndjson', admin);
+  expect(response).toMatchObject({
+    status: 200,
+    headers: { 'content-type': 'application/x-ndjson' },
+  });
+  const lines = response.text.trimEnd().split('\n');
+  const actions = lines.map((line) => JSON.parse(line).action);
+  expect(actions).toEqual([...Array(3).fill('submissions.cancel'), 'audit.export']);
   const { head } = JSON.parse((await lookups.get('/v1/audit?limit=1', admin)).text);
-  expect(head).toEqual({ seq: 5, hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  expect(head).toEqual({ seq: 4, hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
   expect(await checkAudit(`${lookups.folder}/ledger.db`, head.hash)).toMatchObject({
     kind: 'intact',
-    entries: 5,
+    entries: 4,
   });
 });
 

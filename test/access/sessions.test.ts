@@ -266,11 +266,8 @@ describe('the cookie of a session', () => {
       { ...NONE, origin: 'http://127.0.0.1:1' },
       401,
     ],
-    ['a page without an origin', { ...NONE, origin: 'null' }, 401],
-    ['an origin that is no address', { ...NONE, origin: 'x' }, 401],
     ['two origins', { ...NONE, origin: ['http://127.0.0.1:1', 'http://127.0.0.1:2'] }, 401],
     ['a form, which has no header of its own', { 'x-requested-with': [] }, 401],
-    ['another library', { 'x-requested-with': 'XMLHttpRequest' }, 401],
   ])('authenticates a change by %s: %o → %i', async (_, headers, status) => {
     const { url, tokens } = lookups();
     const { cookie } = await signInWith(url, tokens.admin);
@@ -344,15 +341,8 @@ describe('the cookie of a session', () => {
 
   it.each([
     ['empty', (name: string) => `${name}=`],
-    ['too short', (name: string) => `${name}=abc`],
-    ['quoted', (name: string, value: string) => `${name}="${value}"`],
     ['followed by other characters', (name: string, value: string) => `${name}=${value}%00`],
     ['sent twice', (name: string, value: string) => `${name}=${value}; ${name}=${value}`],
-    [
-      'sent twice, once wrong',
-      (name: string, value: string) => `${name}=${'x'.repeat(43)}; ${name}=${value}`,
-    ],
-    ['in another case', (name: string, value: string) => `${name.toUpperCase()}=${value}`],
     ['of another server', (name: string) => `${name}=${'x'.repeat(43)}`],
     [
       'beside a wrong one for https',

@@ -80,7 +80,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
     },
     sessions: { endOf: () => 1 } as never,
     ledger: { sessions, people: new PeopleStore(database, sessions) },
-    provider: { signOutUrl: async () => undefined },
+    provider: { signOutUrl: async () => undefined } as never,
     clock,
     settings: () => ({ sessions: { idle_s: 60, max_s: 60 }, oidc: {} }) as never,
     publicUrl: () => undefined,

@@ -32,21 +32,17 @@ function open(url: string) {
 const GET = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`;
 
 describe('pipelined requests', () => {
-  it.each([
-    '/livez',
-    '/metrics',
-    '/docs/static/swagger-ui.css',
-    '/openapi.json',
-    '/v1/submissions',
-    '/nowhere',
-  ])('are served up to 16 at once: %s', async (path) => {
-    const { socket, statuses } = open(app.url);
-    for (let round = 1; round <= 3; round++) {
-      socket.write(GET(path).repeat(LIMIT));
-      await until(() => expect(statuses()).toHaveLength(round * LIMIT));
-    }
-    expect(new Set(statuses())).toEqual(new Set([path === '/nowhere' ? 404 : 200]));
-  });
+  it.each(['/livez', '/v1/submissions', '/nowhere'])(
+    'are served up to 16 at once: %s',
+    async (path) => {
+      const { socket, statuses } = open(app.url);
+      for (let round = 1; round <= 3; round++) {
+        socket.write(GET(path).repeat(LIMIT));
+        await until(() => expect(statuses()).toHaveLength(round * LIMIT));
+      }
+      expect(new Set(statuses())).toEqual(new Set([path === '/nowhere' ? 404 : 200]));
+    },
+  );
 
   it('destroy the connection above the limit', async () => {
     const { socket, statuses, closed } = open(app.url);
@@ -80,15 +76,6 @@ describe('pipelined requests', () => {
     socket.write(GET('/metrics').repeat(5_000));
     await closed;
     expect((await call(app.url, '/livez')).status).toBe(200);
-  });
-
-  it('are not limited one after the other', async () => {
-    const { socket, statuses } = open(app.url);
-    for (let done = 0; done < 100; done++) {
-      socket.write(GET('/livez'));
-      await until(() => expect(statuses()).toHaveLength(done + 1));
-    }
-    expect(new Set(statuses())).toEqual(new Set([200]));
   });
 });
 
@@ -140,15 +127,6 @@ describe('unread responses', () => {
     sockets.push(await request());
     expect(dropped()).toBe(1);
     expect(await Promise.all(sockets.map(isCut))).toEqual([true, false, false, false]);
-  });
-
-  it('of one connection are dropped together', async () => {
-    const { sendRequest: request, dropped } = await serve(3 * LARGE_BODY.length);
-    const many = await request(3);
-    const others = [await request(), await request(), await request()];
-    expect(dropped()).toBe(1);
-    expect(await isCut(many)).toBe(true);
-    expect(await Promise.all(others.map(isCut))).toEqual([false, false, false]);
   });
 
   it('stop counting once they are read or the client disconnects', async () => {

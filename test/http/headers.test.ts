@@ -172,23 +172,19 @@ describe('pages of other origins', () => {
     });
   });
 
-  it.each([
-    'https://app.example.evil',
-    'http://app.example',
-    'https://APP.example',
-    'https://sub.app.example',
-    'null',
-    '*',
-  ])('may read nothing as %s if another origin is configured', async (origin) => {
-    const url = await allowing([ORIGIN]);
-    const response = await call(url, '/v1/submissions', { headers: { origin } });
-    expect(corsOf(response)).toEqual(['vary']);
-    const preflightResponse = await call(url, '/v1/submissions', {
-      method: 'OPTIONS',
-      headers: { origin, ...preflight },
-    });
-    expect([preflightResponse.status, ...corsOf(preflightResponse)]).toEqual([204, 'vary']);
-  });
+  it.each(['https://app.example.evil', 'http://app.example'])(
+    'may read nothing as %s if another origin is configured',
+    async (origin) => {
+      const url = await allowing([ORIGIN]);
+      const response = await call(url, '/v1/submissions', { headers: { origin } });
+      expect(corsOf(response)).toEqual(['vary']);
+      const preflightResponse = await call(url, '/v1/submissions', {
+        method: 'OPTIONS',
+        headers: { origin, ...preflight },
+      });
+      expect([preflightResponse.status, ...corsOf(preflightResponse)]).toEqual([204, 'vary']);
+    },
+  );
 
   it('a request without an origin gets the usual response with Vary', async () => {
     const response = await call(await allowing([ORIGIN]), '/livez');

@@ -68,43 +68,20 @@ describe('is refused with 400 once, and the rest of its connection is ignored:',
       `${HEAD}content-length: ${SIZE}\r\ncontent-length: ${SIZE}\r\n\r\n${BODY}`,
     ],
     ['two lengths', `${HEAD}content-length: ${SIZE}\r\ncontent-length: 0\r\n\r\n${BODY}`],
-    ['a list of lengths', `${HEAD}content-length: ${SIZE}, ${SIZE}\r\n\r\n${BODY}`],
-    ['a length with a sign', `${HEAD}content-length: +${SIZE}\r\n\r\n${BODY}`],
     ['a negative length', `${HEAD}content-length: -1\r\n\r\n${BODY}`],
-    ['a length in hex', `${HEAD}content-length: 0x${HEX}\r\n\r\n${BODY}`],
-    [
-      'a length above the range of numbers',
-      `${HEAD}content-length: 99999999999999999999999\r\n\r\n${BODY}`,
-    ],
-    ['an empty length', `${HEAD}content-length:\r\n\r\n${BODY}`],
     ['a space before a colon', `${HEAD}content-length : ${SIZE}\r\n\r\n${BODY}`],
-    ['a header without a colon', `${HEAD}content-length\r\n\r\n${BODY}`],
     ['a folded header', `${HEAD}content-length: ${SIZE}\r\nx-a: b\r\n c\r\n\r\n${BODY}`],
-    ['a folded transfer-encoding', `${HEAD}transfer-encoding:\r\n chunked\r\n\r\n${CHUNKED}`],
     ['lines that end in LF', 'GET /livez HTTP/1.1\nhost: x\n\n'],
-    ['one line that ends in LF', 'GET /livez HTTP/1.1\r\nhost: x\nx-b: c\r\n\r\n'],
     ['a CR within a line', 'GET /livez HTTP/1.1\r\nhost: x\rx-b: c\r\n\r\n'],
-    ['an encoding that ends in chunked', `${HEAD}transfer-encoding: xchunked\r\n\r\n${CHUNKED}`],
     ['an encoding after chunked', `${HEAD}transfer-encoding: chunked, identity\r\n\r\n${CHUNKED}`],
-    [
-      'two encodings',
-      `${HEAD}transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n${CHUNKED}`,
-    ],
-    ['a transfer encoding without chunked', `${HEAD}transfer-encoding: identity\r\n\r\n`],
     ['chunk sizes with 0x', `${HEAD}transfer-encoding: chunked\r\n\r\n0x${CHUNKED}`],
-    ['a chunk size with a space before', `${HEAD}transfer-encoding: chunked\r\n\r\n ${CHUNKED}`],
     [
       'a chunk size that overflows',
       `${HEAD}transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n${BODY}`,
     ],
-    ['a negative chunk size', `${HEAD}transfer-encoding: chunked\r\n\r\n-1\r\n${BODY}`],
     [
       'chunks that end in LF',
       `${HEAD}transfer-encoding: chunked\r\n\r\n${CHUNKED.replaceAll('\r\n', '\n')}`,
-    ],
-    [
-      'an LF in a chunk extension',
-      `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX};a\nb\r\n${BODY}\r\n0\r\n\r\n`,
     ],
     [
       'a chunk longer than its size',
@@ -114,9 +91,7 @@ describe('is refused with 400 once, and the rest of its connection is ignored:',
       'an endless chunk size',
       `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX};${'a'.repeat(20_000)}\r\n`,
     ],
-    ['a target that is only a port', 'GET x:80 HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['a NUL in its target', 'GET /livez\0 HTTP/1.1\r\nhost: x\r\n\r\n'],
-    ['non-ASCII characters in its target', 'GET /livez\u0080 HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['HTTP/2 by prior knowledge', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ])('%s', async (_, bytes) => {
     await post(app.url, { submission_id: 'kept' });
@@ -151,18 +126,11 @@ it('more than one Host is refused, in every version', async () => {
     ).toContain('more than one Host');
 });
 
-it.each(['gzip', 'deflate', 'br', 'zstd', 'gzip, identity', 'x'])(
-  'a body encoded with %s is refused',
-  async (coding) => {
-    const response = await post(
-      app.url,
-      { submission_id: 'packed' },
-      { 'content-encoding': coding },
-    );
-    expect(response.status).toBe(415);
-    expect(problemOf(response).detail).toBe('the body must be sent without Content-Encoding');
-  },
-);
+it.each(['gzip', 'gzip, identity', 'x'])('a body encoded with %s is refused', async (coding) => {
+  const response = await post(app.url, { submission_id: 'packed' }, { 'content-encoding': coding });
+  expect(response.status).toBe(415);
+  expect(problemOf(response).detail).toBe('the body must be sent without Content-Encoding');
+});
 
 it('a compressed transfer encoding is refused', async () => {
   const { statuses } = await refused(

@@ -16,22 +16,13 @@ const ASCII_CHARACTERS = String.fromCharCode(
 );
 
 describe.each([
-  ['of one character', '-'],
   ['of all printable characters', ASCII_CHARACTERS],
   ['of 128 characters that all need encoding', '%'.repeat(128)],
-  ['of three dots', '...'],
-  ['that begins with a dot', '.a'],
   ['that climbs', '../../livez'],
   ['that looks like the path of another route', 'a/wait'],
   ['with a query', 'a?timeout_s=1&b=c'],
-  ['with a fragment', 'a#b'],
   ['that is encoded already', 'a%2Fb%00'],
-  ['with a plus', 'a+b'],
-  ['with a semicolon', 'a;b=c'],
-  ['that resembles SQL', `'; DROP TABLE submissions;--`.replaceAll(' ', '_')],
   ['that every object inherits', '__proto__'],
-  ['that is a UUID', '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
-  ['that is nearly a UUID', '9F1C2F6E-8A44-4A46-9A0D-2F6F6A9F0C11-'],
 ])('an id %s', (_, id) => {
   it('is tracked, shown, awaited and cancelled unchanged', async () => {
     expect(
@@ -61,14 +52,9 @@ it('finds an id whose characters are all encoded, needed or not', async () => {
 
 const BAD = [
   ['a line feed', 'a\n'],
-  ['a carriage return', '\ra'],
   ['a NUL', 'a\0b'],
-  ['a tab', 'a\tb'],
-  ['an escape sequence', '\u001b[2J'],
-  ['a DEL', 'a\u007f'],
   ['a space', 'a b'],
   ['a non-ASCII letter', 'é'],
-  ['half a surrogate pair', '\ud800'],
   ['129 characters', 'x'.repeat(129)],
   ['nothing', ''],
 ] as const;
@@ -122,7 +108,7 @@ describe.each(['.', '..'])('the id %s, which no URL can contain', (id) => {
   });
 });
 
-it.each([1, 0, null, true, [], {}, ['a']])('refuses %j as an id, by its position', async (id) => {
+it.each([1, null, []])('refuses %j as an id, by its position', async (id) => {
   const response = await post(app.url, { submission_ids: ['bystander', id] });
   expect(response.status).toBe(400);
   expect(problemOf(response).errors?.[0]?.pointer).toBe('/submission_ids/1');

@@ -92,13 +92,8 @@ describe('a list', () => {
     ['an unknown upstream', 'upstream=nowhere', 'upstream'],
     ['metadata that is no object', 'metadata=[1]', 'metadata'],
     ['metadata that is not JSON', 'metadata=order', 'metadata'],
-    ['metadata without a name', 'metadata.=x', 'metadata'],
     ['metadata with a long name', `metadata.${'n'.repeat(129)}=x`, 'metadata'],
-    ['metadata with a long value', `metadata.a=${'v'.repeat(257)}`, 'metadata'],
-    ['metadata given twice', 'metadata.a=1&metadata.a=2', 'metadata'],
     ['metadata in both forms', 'metadata={}&metadata.a=2', 'metadata'],
-    ['metadata with a list', 'metadata={"a":[1]}', 'metadata'],
-    ['empty metadata', 'metadata={}', 'metadata'],
     [
       'eleven values of metadata',
       Array.from({ length: 11 }, (_, i) => `metadata.k${i}=1`).join('&'),
@@ -106,16 +101,10 @@ describe('a list', () => {
     ],
     ['an empty text', 'search=', 'search'],
     ['a text of 129 characters', `search=${'x'.repeat(129)}`, 'search'],
-    ['two texts', 'search=a&search=b', 'search'],
     ['a time without a zone', 'tracked_since=2026-01-02T03:04:05', 'tracked_since'],
-    ['a duration', 'ended_until=2h', 'ended_until'],
-    ['a time given twice', `ended_until=${BEFORE}&ended_until=${AFTER}`, 'ended_until'],
     ['an empty range', `tracked_since=${AFTER}&tracked_until=${BEFORE}`, 'tracked_until'],
-    ['an empty range of ends', `ended_since=${AFTER}&ended_until=${AFTER}`, 'ended_until'],
     ['the cursor of another order', `ended_since=${BEFORE}&${cursor('t1.5.7')}`, 'cursor'],
-    ['the cursor of the plain list', `tracked_since=${BEFORE}&${cursor('s1.7')}`, 'cursor'],
     ['a cursor by time in the plain list', cursor('t1.5.7'), 'cursor'],
-    ['a cursor without a row', `tracked_since=${BEFORE}&${cursor('t1.5.0')}`, 'cursor'],
     ['another spelling of a cursor', `tracked_since=${BEFORE}&${cursor('t1.05.7')}`, 'cursor'],
   ])('refuses %s, and so does a count', async (_, query, pointer) => {
     for (const path of ['/v1/submissions', '/v1/submission_count']) {
@@ -167,7 +156,6 @@ describe('a lookup', () => {
 
   it.each([
     ['no ids', {}, '/submission_ids'],
-    ['an empty list', { submission_ids: [] }, '/submission_ids'],
     [
       '1,001 ids',
       { submission_ids: Array.from({ length: 1_001 }, (_, index) => `${index}`) },
@@ -175,7 +163,6 @@ describe('a lookup', () => {
     ],
     ['an id with a space', { submission_ids: ['a', 'b c'] }, '/submission_ids/1'],
     ['another field', { submission_ids: ['a'], limit: 1 }, '/'],
-    ['text', { submission_ids: 'a' }, '/submission_ids'],
   ])('refuses %s', async (_, body, pointer) => {
     const response = await lookup(body);
     expect(response.status).toBe(400);

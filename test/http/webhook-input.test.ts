@@ -38,37 +38,23 @@ async function expectRefused(
 
 const URLS: [string, unknown, string][] = [
   ['no address', undefined, 'is missing'],
-  ['null', null, 'must be a string'],
   ['a host', 'hooks.example.com', 'not an absolute URL'],
   ['2,049 characters', `https://example.com/${'x'.repeat(2_029)}`, 'at most 2048 characters'],
   ['a private address', 'https://10.0.0.1/', 'is not allowed'],
 ];
 
 const FIELDS: [string, Record<string, unknown>, string, string][] = [
-  ['types as text', { types: 'submission.*' }, '/types', 'must be a list'],
   ['no types', { types: [] }, '/types', 'at least one event type'],
-  ['null for types', { types: null }, '/types', 'must be a list'],
   [
     'an unknown type',
     { types: ['submission.done'] },
     '/types/0',
     '"submission.done" is not an event type',
   ],
-  [
-    'an unknown type after a known one',
-    { types: ['*', 'upstream'] },
-    '/types/1',
-    '"upstream" is not an event type',
-  ],
   ['an invalid wildcard', { types: ['sub*'] }, '/types/0', 'is not an event type'],
-  ['a type in upper case', { types: ['SUBMISSION.*'] }, '/types/0', 'is not an event type'],
-  ['an empty type', { types: [''] }, '/types/0', 'is not an event type'],
-  ['a type that is a number', { types: [1] }, '/types/0', 'must be a string'],
   ['51 types', { types: Array.from({ length: 51 }, () => '*') }, '/types', 'at most 50'],
   ['a filter that is text', { metadata: 'team=billing' }, '/metadata', 'an object whose values'],
-  ['a filter that is a list', { metadata: ['team'] }, '/metadata', 'an object whose values'],
   ['an empty filter', { metadata: {} }, '/metadata', 'at least one name'],
-  ['a filter without a name', { metadata: { '': 1 } }, '/metadata/', 'an object whose values'],
   [
     'a filter within a filter',
     { metadata: { team: { name: 'a' } } },
@@ -84,28 +70,12 @@ const FIELDS: [string, Record<string, unknown>, string, string][] = [
     'at most 200',
   ],
   ['a description of two lines', { description: 'a\nb' }, '/description', 'printable characters'],
-  [
-    'a description with control characters',
-    { description: 'a\u001b[2J' },
-    '/description',
-    'printable characters',
-  ],
-  [
-    'a description with a direction override',
-    { description: 'a\u202eb' },
-    '/description',
-    'printable characters',
-  ],
-  ['half of a character', { description: 'a\ud800' }, '/description', 'printable characters'],
-  ['null for a description', { description: null }, '/description', 'must be a string'],
   ['enabled as text', { enabled: 'yes' }, '/enabled', 'must be true or false'],
-  ['null for enabled', { enabled: null }, '/enabled', 'must be true or false'],
   ['an unknown field', { headers: {} }, '', 'headers'],
 ];
 
 const SECRETS: [string, unknown, string][] = [
   ['a word', 'secret', 'must begin with whsec_ or whsk_'],
-  ['no text', 7, 'must be a string'],
   [
     'another kind',
     `whsk_${Buffer.alloc(64, 7).toString('base64')}`,
@@ -134,7 +104,6 @@ describe('creating refuses', () => {
   );
 
   it.each<[string, object, string, string]>([
-    ['an unknown kind of signature', { signature: 'v2' }, '/signature', 'v1'],
     [
       'a v1 secret for v1a',
       { signature: 'v1a', secret: secretOf(32) },
@@ -150,19 +119,6 @@ describe('creating refuses', () => {
   ])('%s', (_, fields, pointer, detail) =>
     expectRefused('POST', '/v1/webhooks', { url, ...fields }, pointer, detail),
   );
-
-  it.each([
-    '',
-    'null',
-    '[]',
-    '"text"',
-    `{"url":"${url}"`,
-    `{"url":"${url}","__proto__":{"enabled":false}}`,
-  ])('the body %s', async (body) => {
-    const response = await admin('POST', '/v1/webhooks', body);
-    expect(response.status).toBe(400);
-    problemOf(response);
-  });
 
   it('a number beyond numbers in a filter', () =>
     expectRefused(
@@ -203,9 +159,7 @@ describe('changing refuses', () => {
 describe('rotating refuses', () => {
   it.each<[string, object, string, string]>([
     ['a negative time', { keep_old_s: -1 }, '/keep_old_s', 'at least 0'],
-    ['half a second', { keep_old_s: 0.5 }, '/keep_old_s', 'must be a whole number'],
     ['more than 7 days', { keep_old_s: 7 * 86_400 + 1 }, '/keep_old_s', 'at most 604800'],
-    ['a time in words', { keep_old_s: '60' }, '/keep_old_s', 'must be a number'],
     ['null', { keep_old_s: null }, '/keep_old_s', 'must be a number'],
     ['an unknown field', { keep_old: 60 }, '/', 'keep_old'],
   ])('%s', (_, body, pointer, detail) =>
@@ -215,18 +169,10 @@ describe('rotating refuses', () => {
 
 describe('reading refuses', () => {
   it.each([
-    '?limit=0',
-    '?limit=1001',
-    '?limit=x',
-    '?limit=1&limit=2',
-    '?cursor=',
     '?cursor=x',
     `?cursor=${Buffer.from('s1.0').toString('base64url')}`,
     '?enabled=true',
     '/%20',
-    '/a.b',
-    `/${'x'.repeat(65)}`,
-    '/%00',
     '/..%2fsubmissions',
   ])('GET /v1/webhooks%s', async (target) => {
     const response = await admin('GET', `/v1/webhooks${target}`);
