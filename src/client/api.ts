@@ -118,8 +118,6 @@ export type AuditEntry = {
   hash: string;
 };
 
-export type AuditFormat = 'json' | 'ndjson';
-
 /** A page of the audit */
 export type AuditPage = {
   /** The newest entry, whose hash commits to all entries; store it elsewhere. null: there is no entry */
@@ -1552,8 +1550,8 @@ export type GetAllUsersQuery = {
 };
 
 export type ListAuditQuery = {
-  /** ndjson: all entries, without limit, cursor and conditions */
-  format?: AuditFormat | undefined;
+  /** All entries, without limit, cursor and conditions */
+  format?: 'ndjson' | undefined;
   /** Only entries of this caller */
   caller?: string | undefined;
   /** Only these actions, separated by commas or repeated */
