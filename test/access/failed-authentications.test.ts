@@ -18,7 +18,6 @@ type Case = [
 const TOKEN = makeToken('admin');
 const CASES: Case[] = [
   ['absent', { path: '/v1/submissions', status: 401, headers: {} }],
-  ['absent', { path: userPath(), status: 401, headers: {}, upstream: 'forwards' }],
   [
     'malformed',
     { path: '/v1/submissions', status: 401, headers: { 'x-api-key': ['a-secret', 'a-secret'] } },
@@ -33,7 +32,6 @@ const CASES: Case[] = [
   ],
   ['unknown', { path: '/v1/whoami', status: 401, headers: { authorization: `Bearer ${TOKEN}` } }],
   ['unknown', { path: '/docs', status: 200, headers: { 'x-api-key': 'a-secret-of-nobody' } }],
-  ['unknown', { path: '/readyz', status: 200, headers: { 'x-api-key': 'a-secret-of-nobody' } }],
   [
     'refused',
     {

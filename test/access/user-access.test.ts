@@ -150,10 +150,7 @@ describe('without a bearer of the upstream', () => {
 
   it.each<[string, Record<string, string | string[]>]>([
     ['nothing', {}],
-    ['only a service key', { 'x-api-key': API_KEY }],
     ['another scheme', { authorization: 'Basic dXNlcjpwYXNz' }],
-    ['a bearer without a token', { authorization: 'Bearer ' }],
-    ['two words', { authorization: 'Bearer a b' }],
     ['two headers', { authorization: ['Bearer a', 'Bearer b'] }],
   ])('%s is refused with 401 without a request to the upstream', async (_, headers) => {
     const upstream = await recordingUpstream();

@@ -274,14 +274,11 @@ describe('GET /v1/audit', () => {
   });
 
   it.each([
-    ...['limit=0', 'limit=1001', 'limit=x', 'cursor=x', 'limit=1&limit=2', 'email=a@b.c'],
-    ...[
-      'action=users.gone',
-      'caller=',
-      'caller=a&caller=b',
-      `subject=${'x'.repeat(501)}`,
-      'since=yesterday',
-    ],
+    'limit=1001',
+    'cursor=x',
+    'email=a@b.c',
+    'action=users.gone',
+    'caller=a&caller=b',
     'since=2026-01-02T00:00:00Z&until=2026-01-02T00:00:00Z',
   ])('refuses ?%s', async (query) => {
     const lookups = await openLookups();

@@ -5,7 +5,7 @@ import { fetchDocument } from '../support/app/openapi-document.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 
 const app = useApp({ adminToken: ADMIN_TOKEN });
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE'];
+const METHODS = ['GET', 'POST', 'PATCH', 'DELETE', 'TRACE'];
 /** Paths whose last part can also be an id. */
 const ALSO_AN_ID: Record<string, string> = {
   '/v1/deliveries/replay': '/v1/deliveries/{id}',
@@ -26,34 +26,34 @@ async function documentedPaths(): Promise<Map<string, string[]>> {
 }
 
 describe('a method that a path does not support', () => {
-  it('is refused with 405 and Allow, at every path, with and without a credential', async () => {
+  it('is refused with 405 and Allow, at every path, without a credential', async () => {
     const paths = await documentedPaths();
     for (const [path, methods] of paths) {
       const others = METHODS.filter((method) => !methods.includes(method));
       // A static path can also match a path with a parameter.
       const also = paths.get(ALSO_AN_ID[path] ?? '') ?? [];
-      for (const method of others.filter((one) => !also.includes(one)))
-        for (const headers of [{}, { 'x-api-key': [] }]) {
-          const response = await call(app.url, path.replace('{id}', '1'), { method, headers });
-          expect(response.status, `${method} ${path}`).toBe(405);
-          const { detail } = problemOf(response);
-          const allowed = String(response.headers.allow).split(', ');
-          expect(detail).toBe(
-            `${path.replace('{id}', '1')} does not support ${method}, only ${allowed.join(', ')}`,
-          );
-          const head = methods.includes('GET') && path !== '/v1/events' ? ['HEAD'] : [];
-          expect(allowed.toSorted(), path).toEqual(
-            [
-              ...new Set([
-                ...methods,
-                ...also,
-                ...head,
-                ...(also.includes('GET') ? ['HEAD'] : []),
-                'OPTIONS',
-              ]),
-            ].toSorted(),
-          );
-        }
+      for (const method of others.filter((one) => !also.includes(one))) {
+        const headers = { 'x-api-key': [] };
+        const response = await call(app.url, path.replace('{id}', '1'), { method, headers });
+        expect(response.status, `${method} ${path}`).toBe(405);
+        const { detail } = problemOf(response);
+        const allowed = String(response.headers.allow).split(', ');
+        expect(detail).toBe(
+          `${path.replace('{id}', '1')} does not support ${method}, only ${allowed.join(', ')}`,
+        );
+        const head = methods.includes('GET') && path !== '/v1/events' ? ['HEAD'] : [];
+        expect(allowed.toSorted(), path).toEqual(
+          [
+            ...new Set([
+              ...methods,
+              ...also,
+              ...head,
+              ...(also.includes('GET') ? ['HEAD'] : []),
+              'OPTIONS',
+            ]),
+          ].toSorted(),
+        );
+      }
     }
   });
 

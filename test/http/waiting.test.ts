@@ -93,10 +93,10 @@ it('drops a disconnected client and still responds to the other', async () => {
   expect(submissionOf(await stayed).status).toBe('cancelled');
 });
 
-it('responds to a thousand waiting clients', async () => {
+it('responds to hundreds of waiting clients', async () => {
   const id = await open();
-  const responses = Array.from({ length: 1_000 }, () => wait(id, 207));
-  await untilHeld(1_000, 207);
+  const responses = Array.from({ length: 200 }, () => wait(id, 207));
+  await untilHeld(200, 207);
   await call(app.url, pathOf(id), { method: 'DELETE' });
   for (const response of await Promise.all(responses))
     expect(submissionOf(response).status).toBe('cancelled');
