@@ -45,11 +45,6 @@ export async function auditAfterFault({
   );
 }
 
-/** Expects `finalized` for every id. */
-export function allFinalized(ids: Iterable<string>): Map<string, string> {
-  return new Map([...ids].map((id) => [id, 'finalized']));
-}
-
 async function waitForMemory(server: KillableServer, maxMiB: number): Promise<number | undefined> {
   const until = performance.now() + MEMORY_WAIT_MS;
   for (;;) {

@@ -26,6 +26,8 @@ type WorldOptions = {
   /** Further upstreams. */
   upstreams?: Record<string, unknown>;
   redisUrl?: string;
+  /** The address of Redis for the workers, if it differs. */
+  workerRedisUrl?: string;
   /** Further settings of the section `redis`. */
   redis?: Record<string, unknown>;
   workers?: number;
@@ -46,7 +48,8 @@ const UPSTREAM = {
  * within a second or two. Everything stops when the test ends.
  */
 export async function prepareWorld(name: string, options: WorldOptions = {}) {
-  const { settings = {}, redisUrl, workers: workerCount = 0, folder = tempFolder() } = options;
+  const { settings = {}, redisUrl, workerRedisUrl = redisUrl } = options;
+  const { workers: workerCount = 0, folder = tempFolder() } = options;
   const chance = seeded(name);
   const sandbox = await startSandbox({
     options: { seed: chance.seed, speed: 40, errorRate: 0.1, ...options.sandbox },
@@ -70,6 +73,7 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   const workers = Array.from({ length: workerCount }, (_, index) =>
     prepareWorker(folder, `worker-${index}`, {
       ...common,
+      ...(redisUrl && { redis: { url: workerRedisUrl, ...options.redis } }),
       log: { level: 'info' },
     }),
   );

@@ -134,7 +134,7 @@ export const detailsOf = (response: HttpResponse) =>
 export const listOf = (response: HttpResponse) =>
   parse(response, 200, submissionListSchema.strict());
 
-function parse<S extends z.ZodType>(
+export function parse<S extends z.ZodType>(
   response: HttpResponse,
   status: number,
   schema: S,

@@ -1,5 +1,4 @@
 import { expect, vi } from 'vitest';
-import type { z } from 'zod';
 import {
   deliveryDetailsSchema,
   deliveryListSchema,
@@ -10,7 +9,7 @@ import {
   webhookSchema,
   webhookWithSecretSchema,
 } from '../../../src/notifications/webhooks-routes.ts';
-import { call, type HttpResponse, pathOf, post } from './http-calls.ts';
+import { call, type HttpResponse, parse, pathOf, post } from './http-calls.ts';
 import { ADMIN_TOKEN } from './lookups.ts';
 import { useApp } from './running-app.ts';
 
@@ -71,12 +70,3 @@ export const acceptedOf = (response: HttpResponse) => parse(response, 202, deliv
 const deliveryOf = (response: HttpResponse) => parse(response, 200, deliveryDetailsSchema.strict());
 export const deliveriesOf = (response: HttpResponse) =>
   parse(response, 200, deliveryListSchema.strict());
-
-function parse<S extends z.ZodType>(
-  response: HttpResponse,
-  status: number,
-  schema: S,
-): z.output<S> {
-  expect(response, response.text.slice(0, 500)).toMatchObject({ status });
-  return schema.parse(JSON.parse(response.text));
-}
