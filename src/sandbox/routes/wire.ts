@@ -7,14 +7,14 @@ type Dialect = Pick<SandboxOptions, 'zone' | 'fractionDigits' | 'extraFields'>;
 const UNITS = ['B', 'KB', 'MB', 'GB'] as const;
 
 /** Returns `4.00 B`, `1.20 KB` and so on, with units of 1024. */
-export function formatAmount(amountBytes: number): string {
+function formatAmount(amountBytes: number): string {
   const step = amountBytes < 1 ? 0 : Math.floor(Math.log2(amountBytes) / 10);
   const unitIndex = Math.min(step, UNITS.length - 1);
   return `${(amountBytes / 1024 ** unitIndex).toFixed(2)} ${UNITS[unitIndex] ?? 'B'}`;
 }
 
 /** Returns ISO 8601 in UTC, with or without Z, and with 0, 3 or 6 fractional digits. */
-export function formatTimestamp(atMs: number, { zone, fractionDigits }: Dialect): string {
+function formatTimestamp(atMs: number, { zone, fractionDigits }: Dialect): string {
   const wholeMs = Math.floor(atMs);
   const [seconds = '', milliseconds = '000'] = new Date(wholeMs)
     .toISOString()

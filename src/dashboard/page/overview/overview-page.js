@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { maySeeNotifications, useDashboard, useFeed, useLive, useLoad } from '../data/context.js';
-import { count, decimal, duration, wholeDuration } from '../parts/format.js';
+import { count, decimal, duration, percent, wholeDuration } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { Plot } from '../parts/plot.js';
@@ -158,22 +158,16 @@ function RequestStats({ lastHour }) {
     <h2 id="requests">Requests per submission</h2>
     ${
       isKnown
-        ? html`<dl class="bars">
-              <${Bar} name="dawatch" value=${polls} of=${Math.max(polls, fixed)} />
-              <${Bar} name="polling every 5 s" value=${fixed} of=${Math.max(polls, fixed)} />
-            </dl>
-            ${fixed > polls && html`<p class="muted">${decimal((1 - polls / fixed) * 100, 0)} % fewer in the last hour.</p>`}`
+        ? html`<${Facts}
+            of=${[
+              ['dawatch', decimal(polls)],
+              ['polling every 5 s', decimal(fixed)],
+              ['fewer', fixed > polls ? percent(1 - polls / fixed) : null],
+            ]}
+          />`
         : html`<p class="muted">Available after the first submission of the last hour becomes final.</p>`
     }
   </section>`;
-}
-
-/** @param {{ name: string, value: number, of: number }} props */
-function Bar({ name, value, of }) {
-  return html`<div>
-    <dt>${name}</dt>
-    <dd><span class="bar" aria-hidden="true" style=${{ inlineSize: `${(70 * value) / of}%` }}></span> ${decimal(value)}</dd>
-  </div>`;
 }
 
 /**

@@ -108,7 +108,7 @@ function Pager({ cursor, next, to, nextLabel = 'Next page' }) {
  */
 export function Filters({ list: { given, hrefOf, loaded }, label, fields }) {
   const [isWide] = useState(() => window.matchMedia('(min-width: 64rem)').matches);
-  const set = Object.values(given);
+  const set = Object.entries(given).map(([name, value]) => `${name} ${value}`);
   const apply = (/** @type {string} */ name) => (/** @type {string} */ value) => {
     // The address may already contain a later change that is not shown yet.
     const now = filtersIn(parseRoute(location.hash).query);

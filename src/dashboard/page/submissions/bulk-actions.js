@@ -76,7 +76,7 @@ export function BulkActions({ submissions, select, onDone, children }) {
           ${made !== undefined && html`<${Progress} made=${made} of=${submissions.length} stop=${() => stopping.current.abort()} />`}
         <//>`;
       })}
-      <button type="button" onClick=${() => select([])}>Clear the selection</button>
+      ${submissions.length > 0 && html`<button type="button" onClick=${() => select([])}>Clear the selection</button>`}
     </div>
     ${results.length > 0 && html`<${Results} of=${results} onClose=${() => setResults([])} />`}`;
 }
