@@ -179,7 +179,7 @@ const DEAD_WINDOW_MS = 86_400_000;
 const WAITING_MS = 60_000;
 
 type AlertWatchDeps = {
-  store: Pick<Alerts, 'facts' | 'reconcile'>;
+  store: Alerts;
   clock: Clock;
   /** Names of the configured upstreams. */
   upstreams: readonly string[];
@@ -227,8 +227,8 @@ export class AlertWatch {
         deadSince: now - DEAD_WINDOW_MS,
         waitingBefore: now - WAITING_MS,
       });
-      const linkOf = (alert: Pick<Alert, 'rule' | 'subject'>) =>
-        publicUrl && linkTo(publicUrl, alertPath(alert));
+      const linkOf = (condition: AlertCondition) =>
+        publicUrl && linkTo(publicUrl, alertPath(condition));
       for (const reported of store.reconcile(conditionsOf(facts, thresholds), {
         now,
         remindAfterMs: REMIND_AFTER_MS,

@@ -307,7 +307,7 @@ export function registerAlertChanges(
 }
 
 /** Describes an alert, or the alerts that a mute covers, for the audit. */
-function aboutOf({ rule, subject }: Pick<Mute, 'rule' | 'subject'>): string {
+function aboutOf({ rule, subject }: { rule: string | null; subject: string | null }): string {
   return rule === null ? 'all alerts' : escapeText([rule, subject].filter(Boolean).join(' '));
 }
 

@@ -46,11 +46,11 @@ export type AlertCondition = {
   since?: number | null;
 };
 
+/** The rule and the subject identify a condition. */
+type AlertKey = { rule: AlertRule; subject: string };
+
 /** Returns one sentence for operators about the end of an alert. */
-export function resolvedSummary({
-  rule,
-  subject,
-}: Pick<AlertCondition, 'rule' | 'subject'>): string {
+export function resolvedSummary({ rule, subject }: AlertKey): string {
   return RESOLVED[rule](subject);
 }
 
@@ -82,7 +82,7 @@ export type Alert = Omit<AlertCondition, 'since'> & {
 };
 
 /** An alert as stored. Times are epoch milliseconds. */
-export type AlertRecord = Pick<AlertCondition, 'rule' | 'subject' | 'summary' | 'count'> & {
+export type AlertRecord = Omit<AlertCondition, 'since'> & {
   /** Identifies this occurrence: a condition that holds again later gets another id. */
   id: number;
   since: number;
@@ -116,10 +116,7 @@ export type NewMute = {
 export type Mute = NewMute & { id: number; createdAt: number; createdBy: string };
 
 /** Whether a mute that is active now covers an alert. */
-export function covers(
-  mute: Pick<Mute, 'rule' | 'subject'>,
-  alert: Pick<AlertCondition, 'rule' | 'subject'>,
-): boolean {
+export function covers(mute: Mute, alert: AlertKey): boolean {
   if (mute.rule !== null && mute.rule !== alert.rule) return false;
   return mute.subject === null || mute.subject === alert.subject;
 }

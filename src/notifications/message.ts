@@ -200,10 +200,7 @@ export const LINK_TEXT = 'Open in dawatch';
 const LISTED = 10;
 const MAX_TITLE_CHARS = 200;
 
-/**
- * Formats one or several events, which usually have the same type. `publicUrl`: the setting
- * `server.public_url`.
- */
+/** Formats one or several events of one type. `publicUrl`: the setting `server.public_url`. */
 export function toMessage(
   batch: readonly [EventRecord, ...EventRecord[]],
   publicUrl?: string,
@@ -313,32 +310,15 @@ function titleOf(event: EventRecord): string {
   }
 }
 
-function titleOfMany(batch: readonly EventRecord[]): string {
-  const types = new Set(batch.map(({ type }) => type));
+function titleOfMany(batch: readonly [EventRecord, ...EventRecord[]]): string {
   const [first] = batch;
-  if (types.size > 1 || first === undefined) return `${batch.length} events`;
-  if ('submission' in first) {
-    const ids = new Set(
-      batch.map((event) => ('submission' in event ? event.submission.submissionId : '')),
-    );
-    if (ids.size > 1) return `${ids.size} submissions ${SUBMISSION_TEXTS[first.type].many}`;
-    return `${titleOf(first)} (${batch.length} times)`;
-  }
-  const names = new Set(batch.map((event) => ('upstream' in event ? event.upstream : event.id)));
-  if (names.size === 1) return `${titleOf(first)} (${batch.length} times)`;
-  return `${names.size} ${OTHER_TEXTS[first.type]}`;
+  const ids = new Set(
+    batch.flatMap((event) => ('submission' in event ? [event.submission.submissionId] : [])),
+  );
+  return 'submission' in first && ids.size > 1
+    ? `${ids.size} submissions ${SUBMISSION_TEXTS[first.type].many}`
+    : `${titleOf(first)}, and ${batch.length - 1} more`;
 }
-
-const OTHER_TEXTS: Record<UpstreamEventType | AlertEventType | TestEventType, string> = {
-  [UpstreamEventType.down]: 'upstreams are down',
-  [UpstreamEventType.up]: 'upstreams are up again',
-  [UpstreamEventType.unauthorized]: 'upstreams reject the API key',
-  [AlertEventType.raised]: 'new alerts',
-  [AlertEventType.reminder]: 'alerts are still open',
-  [AlertEventType.resolved]: 'alerts are resolved',
-  [TestEventType.webhook]: 'dawatch test events',
-  [TestEventType.channel]: 'dawatch test events',
-};
 
 function linesOf(event: EventRecord): Line[] {
   const about = 'submission' in event ? submissionLines(event) : otherLines(event);
@@ -368,9 +348,9 @@ function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
 }
 
 /**
- * Lists the first events, the number of the others, the upstreams, the types and the time range.
+ * Lists the first events, the number of the others, the upstreams, the type and the time range.
  */
-function linesOfMany(batch: readonly EventRecord[]): Line[] {
+function linesOfMany(batch: readonly [EventRecord, ...EventRecord[]]): Line[] {
   const listed = batch
     .slice(0, LISTED)
     .map((event) => ({ label: null, value: toSingleLine(summaryOf(event)) }));
@@ -385,7 +365,7 @@ function linesOfMany(batch: readonly EventRecord[]): Line[] {
     ...(upstreams.size > 0
       ? [{ label: 'Upstream', value: toSingleLine([...upstreams].join(', ')) }]
       : []),
-    { label: 'Event', value: [...new Set(batch.map(({ type }) => type))].join(', ') },
+    { label: 'Event', value: batch[0].type },
     { label: 'Time', value: `${iso(Math.min(...times))} to ${iso(Math.max(...times))}` },
   ];
 }

@@ -277,7 +277,7 @@ export function registerWebhooks(
   const { audit, webhooks } = ledger;
   const now = () => clock.now();
   // The rest of the address may be secret, and is of use only to callers who may change it.
-  const shown = ({ url, ...webhook }: Webhook, { caller }: Pick<FastifyRequest, 'caller'>) => {
+  const shown = ({ url, ...webhook }: Webhook, { caller }: FastifyRequest) => {
     const shownUrl = url === null || caller?.scopes.has('webhooks:write') ? url : originOf(url);
     return toWebhookBody({ ...webhook, url: shownUrl });
   };

@@ -177,25 +177,8 @@ describe('many events', () => {
 
   it('events without a submission are listed by their titles', () => {
     const batch = [alertEvent('alert.resolved'), alertEvent('alert.resolved')] as const;
-    expect(toMessage([...batch]).title).toBe('2 alerts are resolved');
+    expect(toMessage([...batch]).title).toBe('Resolved: 12 submissions are stuck, and 1 more');
     expect(linesOf(...batch)).toContain('Resolved: 12 submissions are stuck');
-  });
-
-  it.each([
-    ['upstream.down', 'Upstream default is down (2 times)', '2 upstreams are down'],
-  ] as const)('two of %s name one upstream or two', (type, ofOne, ofTwo) => {
-    const event = upstreamEvent(type);
-    expect(toMessage([event, event]).title).toBe(ofOne);
-    expect(toMessage([event, { ...event, upstream: 'other' }]).title).toBe(ofTwo);
-  });
-
-  it('events of several types have the highest of their severities', () => {
-    const batch = [
-      submissionEvent('submission.finalized'),
-      failedEvent(),
-      alertEvent('alert.resolved'),
-    ] as const;
-    expect(toMessage([...batch])).toMatchObject({ title: '3 events', severity: 'critical' });
   });
 });
 

@@ -13,7 +13,7 @@ import {
 } from './address-guard.ts';
 
 /** A response with the part of its body that arrived in time, up to a limit. */
-export type HttpResponse = {
+type HttpResponse = {
   httpStatus: number;
   headers: Record<string, string | string[] | undefined>;
   body: Buffer;
