@@ -31,23 +31,6 @@ it('tracks a submission until it is final, and reads its history', async () => {
   expect(await client().track([id])).toMatchObject({ accepted: 0, already_final: 1 });
 });
 
-it('tracks submissions with their own options', async () => {
-  const items = [
-    'plain',
-    { submission_id: 'own', metadata: { order: 8 }, tracked_at: '2026-01-02T03:04:05.000Z' },
-  ];
-  const tracked = await client().track(items, { upstream: 'other', metadata: { batch: 1 } });
-  expect(tracked.submissions).toMatchObject([
-    { submission_id: 'plain', upstream: 'other', metadata: { batch: 1 } },
-    {
-      submission_id: 'own',
-      upstream: 'other',
-      metadata: { order: 8 },
-      tracked_at: '2026-01-02T03:04:05.000Z',
-    },
-  ]);
-});
-
 it('rejects metadata nested too deeply: the server reports the limit, and values that JSON cannot represent are not sent', async () => {
   const deep = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
   await expect(client().track(['deep'], { metadata: deep(65) })).rejects.toThrow(

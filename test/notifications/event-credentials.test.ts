@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { App } from '../../src/app.ts';
 import { type EventReader, readEvents } from '../support/app/event-reader.ts';
-import { call, problemOf } from '../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { callWith, signInWith } from '../support/app/sessions.ts';
 import { storeToken } from '../support/ledger/audit.ts';
@@ -85,15 +84,6 @@ describe.each([
       await beat();
       await reader.ended;
       expect(reader.heartbeats()).toBe(1);
-    });
-
-    it('is refused to a token of the role user, a revoked token, and an unknown one', async () => {
-      const revoked = addToken('admin');
-      revoked.revoke();
-      const open = (secret: string) => call(app.url, '/v1/events', { headers: headers(secret) });
-      expect(problemOf(await open(addToken('user').token)).status).toBe(403);
-      expect(problemOf(await open(revoked.token)).status).toBe(401);
-      expect(problemOf(await open('a-token-of-the-upstream')).status).toBe(401);
     });
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ALERT_RULES } from '../../src/notifications/alert.ts';
 import { createAppriseChannel } from '../../src/notifications/channels/apprise.ts';
 import type { Channel } from '../../src/notifications/channels/channel.ts';
 import type { ChatOptions } from '../../src/notifications/channels/chat.ts';
@@ -6,7 +7,7 @@ import { createDiscordChannel } from '../../src/notifications/channels/discord.t
 import { toMail } from '../../src/notifications/channels/email.ts';
 import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
 import { createTeamsChannel } from '../../src/notifications/channels/teams.ts';
-import { toMessage } from '../../src/notifications/message.ts';
+import { alertPath, linkTo, submissionPath, toMessage } from '../../src/notifications/message.ts';
 import { alertEvent, failedEvent, outgoing, upstreamEvent } from './sample-events.ts';
 
 const BASE = 'https://dawatch.example.com/ops';
@@ -66,5 +67,29 @@ describe('a message', () => {
       `${BASE}/#/deliveries?state=waiting`,
     );
     expect(linkOf(upstreamEvent('upstream.down'))).toBe(`${BASE}/#/`);
+  });
+});
+
+describe('a link to the dashboard', () => {
+  it.each([
+    ['https://dawatch.example.com', 'https://dawatch.example.com/#/'],
+    ['https://example.com/ops//', 'https://example.com/ops/#/'],
+    ['http://10.0.0.1:8080', 'http://10.0.0.1:8080/#/'],
+  ])('below %s is %s', (publicUrl, expected) => {
+    expect(linkTo(publicUrl, '#/')).toBe(expected);
+  });
+
+  it('contains no character that ends a link in the markup of a chat service', () => {
+    const id = `a b|c>d)e]f*g"h'i<j(k[l!m/n?o#p&q%r`;
+    const link = linkTo('https://example.com/(ops)|x', submissionPath(id));
+    expect(link).not.toMatch(/[|<>()[\]"'*!\s]/);
+    expect(decodeURIComponent(link.slice(link.lastIndexOf('/') + 1))).toBe(id);
+    expect(submissionPath('lone \ud83d')).toBe('#/submissions/lone%20%EF%BF%BD');
+  });
+
+  it.each(ALERT_RULES)('about an alert of the rule %s leads to a page', (rule) => {
+    expect(alertPath({ rule, subject: 'webhook:wh_1' })).toMatch(
+      /^#\/(?:reports|(?:submissions|deliveries|webhooks)[/?]\S+)?$/,
+    );
   });
 });

@@ -28,7 +28,6 @@ const above = (name: string, bound: string, labels: string): Series => ({
   [`${name}_bucket{${labels}le="${bound}"}`]: '0+0x180',
 });
 
-const STATE = 'dawatch_upstream_state{upstream="default",state=';
 const ENDED = 'dawatch_submissions_ended_total{instance="a",status=';
 const DEAD = 'dawatch_dead_letters_total{instance="a",kind="webhook",reason="attempts_used_up"}';
 const HELD = 'dawatch_pacing_next_request_delayed{upstream="default"}';
@@ -43,27 +42,8 @@ const burn = (rates: Record<string, number>): Series =>
     ),
   );
 
+/** Rules that compare more than one value with a constant; promtool checks the syntax of all. */
 const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
-  DawatchDown: {
-    fires: [is('up{job="dawatch"}', 0)],
-    isQuiet: [is('up{job="dawatch"}', 1), is('up{job="other"}', 0)],
-  },
-  DawatchLedgerNotWritable: {
-    fires: [is('dawatch_ledger_writable', 0)],
-    isQuiet: [is('dawatch_ledger_writable', 1)],
-  },
-  DawatchUpstreamRefusesKey: {
-    fires: [is(`${STATE}"unauthorized"}`, 1)],
-    isQuiet: [is(`${STATE}"unauthorized"}`, 0)],
-  },
-  DawatchUpstreamDown: {
-    fires: [is(`${STATE}"down"}`, 1)],
-    isQuiet: [is(`${STATE}"down"}`, 0)],
-  },
-  DawatchSubmissionsOpenTooLong: {
-    fires: [is('dawatch_oldest_open_submission_age_seconds', 3_700)],
-    isQuiet: [is('dawatch_oldest_open_submission_age_seconds', 3_500)],
-  },
   DawatchSubmissionsFail: {
     fires: [
       grew(`${ENDED}"failed"}`, 12),
@@ -102,10 +82,6 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     fires: [is(HELD, 1)],
     isQuiet: [is(HELD, 0), { [HELD]: '0 1 '.repeat(90).trim() }],
   },
-  DawatchDeliveriesWait: {
-    fires: [is('dawatch_deliveries_oldest_waiting_age_seconds', 3_700)],
-    isQuiet: [is('dawatch_deliveries_oldest_waiting_age_seconds', 3_500)],
-  },
   DawatchDeadLetters: {
     fires: [
       grew(DEAD, 1),
@@ -114,14 +90,6 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
       { [DEAD]: '5+0x110 0+0x8 1+0x60' },
     ],
     isQuiet: [is(DEAD, 0), is(DEAD, 7), { [DEAD]: '5+0x110 0+0x70' }],
-  },
-  DawatchRedisDisconnected: {
-    fires: [is('dawatch_redis_up', 0)],
-    isQuiet: [is('dawatch_redis_up', 1), {}],
-  },
-  DawatchWorkersRefused: {
-    fires: [is('dawatch_workers_refused', 1)],
-    isQuiet: [is('dawatch_workers_refused', 0)],
   },
   DawatchResultsRejected: {
     fires: [grew(REJECTED, 1)],
@@ -138,10 +106,6 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     fires: [above('dawatch_ledger_commit_duration_seconds', '0.25', 'instance="a",')],
     isQuiet: [below('dawatch_ledger_commit_duration_seconds', '0.25', 'instance="a",')],
   },
-  DawatchWriteAheadLogGrows: {
-    fires: [is('dawatch_ledger_wal_size_bytes', 600 * 1_048_576)],
-    isQuiet: [is('dawatch_ledger_wal_size_bytes', 500 * 1_048_576)],
-  },
   DawatchHttpErrors: {
     fires: [{ [`${HTTP}route="/v1/submissions",status="503"}`]: '0+10x180' }],
     isQuiet: [
@@ -149,16 +113,10 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
       { [`${HTTP}route="/v1/get_submission_info",status="502"}`]: '0+600x180' },
     ],
   },
-  DawatchEventLoopBlocked: {
-    fires: [is('nodejs_eventloop_lag_p99_seconds', 0.6)],
-    isQuiet: [is('nodejs_eventloop_lag_p99_seconds', 0.4)],
-  },
 };
 
-it('every alert rule has cases in which it fires and does not', () => {
-  expect(Object.keys(CASES).toSorted()).toEqual(names.toSorted());
-  for (const [name, { fires, isQuiet }] of Object.entries(CASES))
-    expect([fires.length > 0, isQuiet.length > 0], name).toEqual([true, true]);
+it('the cases are about rules that exist', () => {
+  expect(names).toEqual(expect.arrayContaining(Object.keys(CASES)));
 });
 
 /**

@@ -5,7 +5,6 @@ import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
-import { cliProcess } from '../support/processes/cli.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -90,21 +89,4 @@ it('a damaged row is one clear 500 that names it, and stops nothing else', async
   });
   expect(deliveries).toMatchObject([{ dead_reason: 'undeliverable', submission_id: 's1' }]);
   expect(deliveries[0]?.last_error).toContain('is damaged: its metadata cannot be read');
-});
-
-it('doctor finds a damaged row', async () => {
-  const { database } = damagedLedger('https://hook.example/', "UPDATE webhooks SET types = '['");
-  const env = {
-    DAWATCH_DATABASE: database,
-    DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:9',
-    DAWATCH_UPSTREAM_API_KEY: 'any',
-  };
-  const { stdout } = await cliProcess(['doctor', '--full', '--json'], { env });
-  const { checks } = JSON.parse(stdout);
-  expect(checks).toContainEqual(
-    expect.objectContaining({
-      name: 'ledger.integrity',
-      message: expect.stringMatching(/the types of wh_\w+ in webhooks is not JSON/),
-    }),
-  );
 });
