@@ -68,7 +68,7 @@ export class UpstreamSubmitter {
     const key = this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey };
     const { response, content, wasSent } = await this.#client.post({
       path: `${path}${query}`,
-      headers: { accept: 'application/json', ...headers, ...key },
+      headers: { accept: 'application/json', 'accept-encoding': 'identity', ...headers, ...key },
       body,
     });
     if (response.kind === 'response')

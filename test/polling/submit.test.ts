@@ -158,6 +158,8 @@ it('forwards the bytes, the query and the headers of the data, and returns the r
   expect(request?.url).toBe('/base/v1/submit_raw_data?x=%2F&y');
   expect(request?.headers).toMatchObject({
     'content-type': 'application/x-blob; a=b',
+    // The id in a compressed response could not be read.
+    'accept-encoding': 'identity',
     'idempotency-key': 'k-1',
     'content-length': '70000',
     'x-api-key': 'sandbox-key',
