@@ -92,8 +92,10 @@ function contentOf(row: EventRow): Content {
     return { type: row.type, webhookId: detail.webhookId };
   if (row.type === TestEventType.channel && typeof detail?.channel === 'string')
     return { type: row.type, channel: detail.channel };
-  if (isOneOf(AlertEventType, row.type) && isAlert(detail))
+  if (isOneOf(AlertEventType, row.type) && isAlert(detail)) {
+    storedTime(detail.since, name, 'detail');
     return { type: row.type, alert: detail };
+  }
   throw new DamagedRowError(name, 'detail');
 }
 
