@@ -13,8 +13,8 @@ import {
 } from './operations/config/reload.ts';
 import type { Config } from './operations/config/schema.ts';
 import { StartError } from './operations/config/start-error.ts';
-import { logMonitor } from './operations/logging/listeners.ts';
 import type { Log } from './operations/logging/logger.ts';
+import { logMonitor } from './operations/logging/logger.ts';
 import { createMetrics } from './operations/metrics/metrics.ts';
 import { startLiveStats } from './operations/metrics/rolling-hour.ts';
 import type { TracerSettings } from './operations/tracing.ts';

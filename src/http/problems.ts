@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { z } from 'zod';
 import { LedgerError } from '../ledger/errors.ts';
 import { shownOf } from '../lib/explain-issue.ts';
-import { DamagedRowError } from '../lib/stored.ts';
+import { DamagedRowError } from '../lib/json.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 import { InvalidRequestError } from './typed-server.ts';
 

@@ -31,3 +31,108 @@ function escaped(char: string): string {
     (_, at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, '0')}`,
   ).join('');
 }
+
+/**
+ * Shorter secrets may occur in any text by chance; so may hexadecimal numbers, which are common in
+ * responses.
+ */
+const MIN_CHARS = 8;
+const MIN_HEX_CHARS = 16;
+
+/**
+ * Returns a function that masks these secrets in a text from outside, because a service may quote a
+ * credential. Finds them in plain text, in base64, and with any characters escaped as in JSON
+ * (nested up to three times), URLs or HTML.
+ */
+export function redactorOf(
+  secrets: readonly string[],
+  mask = '[redacted]',
+): (text: string) => string {
+  const forms = secrets
+    .filter((secret) => secret.length >= (/^[0-9a-f]+$/i.test(secret) ? MIN_HEX_CHARS : MIN_CHARS))
+    .toSorted((a, b) => b.length - a.length)
+    .flatMap((secret) => [secret, ...inBase64(secret)])
+    .map((plain) => ({ plain, pattern: undefined as RegExp | undefined }));
+  return (text) => {
+    // Most texts contain no escapes. Without patterns for them, a delivery takes a fraction of the
+    // time (row webhooks).
+    const hasEscapes = /[\\%&]/.test(text);
+    return forms.reduce((masked, form) => {
+      if (!hasEscapes) return masked.replaceAll(form.plain, () => mask);
+      form.pattern ??= patternOf(form.plain);
+      return masked.replace(form.pattern, () => mask);
+    }, text);
+  };
+}
+
+/**
+ * Base64 encodes three bytes as four characters, so a secret has three forms, depending on the
+ * number of bytes before it. Characters that also encode neighboring bytes are left out.
+ */
+function inBase64(secret: string): string[] {
+  const bytes = Buffer.from(secret);
+  const cores = [0, 1, 2].flatMap((before) => {
+    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
+    const core = text.slice(
+      Math.ceil((before * 8) / 6),
+      Math.floor(((before + bytes.length) * 8) / 6),
+    );
+    return [core, core.replaceAll('+', '-').replaceAll('/', '_')];
+  });
+  return [...new Set(cores)];
+}
+
+/**
+ * Every quantifier is bounded, so that the time is linear in the length of a hostile text. Exported
+ * for the test of that.
+ */
+export function patternOf(secret: string): RegExp {
+  const parts = secret.match(/\\+|[^\\]/gu) ?? [];
+  const source = parts.map((part, index) => {
+    if (part.startsWith('\\'))
+      return backslashes(part.length, { isLast: index === parts.length - 1 });
+    return character(part, { mayFollowBackslashes: !parts[index - 1]?.startsWith('\\') });
+  });
+  return new RegExp(source.join(''), 'g');
+}
+
+const NAMED: Record<string, string | undefined> = {
+  '&': 'amp',
+  '<': 'lt',
+  '>': 'gt',
+  '"': 'quot',
+  "'": 'apos',
+};
+/** Backslashes before an escape: one in JSON, three in JSON within JSON, seven in a third level. */
+const MAX_BACKSLASHES = 8;
+
+/**
+ * Matches backslashes of the secret with those that JSON adds before them and before the next
+ * character. At the end of the secret only its own: the next backslash may escape a character that
+ * is not part of the secret.
+ */
+function backslashes(count: number, { isLast }: { isLast: boolean }): string {
+  if (isLast) return `(?:\\\\u005[cC]|%(?:25)?5[cC]|&#(?:92|[xX]5[cC]);|\\\\\\\\|\\\\){${count}}`;
+  const most = MAX_BACKSLASHES * (count + 1);
+  return `(?:\\\\u005[cC]|%(?:25)?5[cC]|&#(?:92|[xX]5[cC]);|\\\\){${count},${most}}`;
+}
+
+function character(
+  char: string,
+  { mayFollowBackslashes }: { mayFollowBackslashes: boolean },
+): string {
+  const units = Array.from({ length: char.length }, (_, at) => char.charCodeAt(at));
+  const digits = units.map((unit) => unit.toString(16).padStart(4, '0'));
+  const inJson = digits.map((hex) => `\\\\{1,${MAX_BACKSLASHES}}u${anyCase(hex)}`);
+  const inUrl = [...Buffer.from(char)].map(
+    (byte) => `%(?:25)?${anyCase(byte.toString(16).padStart(2, '0'))}`,
+  );
+  const code = char.codePointAt(0) ?? 0;
+  const inHtml = `&(?:#0{0,4}${code}|#[xX]0{0,4}${anyCase(code.toString(16))}${NAMED[char] ? `|${NAMED[char]}` : ''});`;
+  const plain = `${mayFollowBackslashes ? `\\\\{0,${MAX_BACKSLASHES}}` : ''}${digits.map((hex) => `\\u${hex}`).join('')}`;
+  return `(?:${[plain, inJson.join(''), inUrl.join(''), inHtml].join('|')})`;
+}
+
+function anyCase(hex: string): string {
+  return hex.replace(/[a-f]/gi, (digit) => `[${digit.toLowerCase()}${digit.toUpperCase()}]`);
+}

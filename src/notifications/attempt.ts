@@ -1,6 +1,6 @@
 import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { DamagedRowError } from '../lib/stored.ts';
+import { DamagedRowError } from '../lib/json.ts';
 import type { Span } from '../submissions/tracing.ts';
 import {
   type Channel,

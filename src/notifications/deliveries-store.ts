@@ -1,6 +1,6 @@
 import { findBounded, type Position, positionAfter, readFound } from '../ledger/bounded-search.ts';
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
-import { storedOneOf, storedTime } from '../lib/stored.ts';
+import { storedOneOf, storedTime } from '../lib/json.ts';
 import {
   DEAD_REASONS,
   type DeadLetters,

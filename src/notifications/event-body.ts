@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { simplify } from '../http/json-schema.ts';
 import { timeSchema } from '../http/query.ts';
-import { type DamagedRowError, storedData } from '../lib/stored.ts';
+import { type DamagedRowError, storedData } from '../lib/json.ts';
 import { iso } from '../lib/timestamps.ts';
 import {
   AlertEventType,

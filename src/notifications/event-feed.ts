@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Clock } from '../lib/clock.ts';
-import { DamagedRowError } from '../lib/stored.ts';
+import { DamagedRowError } from '../lib/json.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { type DamagedEvent, type EventRecord, toEventJson } from './event-body.ts';
 

@@ -1,5 +1,5 @@
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
-import { DamagedRowError, storedObject, storedTime } from '../lib/stored.ts';
+import { DamagedRowError, storedObject, storedTime } from '../lib/json.ts';
 import {
   AlertEventType,
   SubmissionEventType,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database.ts';
-import { DamagedRowError, parseStored, storedObject } from '../lib/stored.ts';
+import { DamagedRowError, parseStored, storedObject } from '../lib/json.ts';
 import {
   type AlertEventType,
   type SubmissionEventType,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
-import { storedOneOf, storedTime } from '../lib/stored.ts';
+import { storedOneOf, storedTime } from '../lib/json.ts';
 import { type DeadLetters, webhookDestination } from './delivery.ts';
 import { type EventRoutes, readSubscription } from './outbox.ts';
 import {

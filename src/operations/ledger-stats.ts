@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import { isTime, nearestTime } from '../lib/stored.ts';
+import { isTime, nearestTime } from '../lib/json.ts';
 import { SubmissionEventType } from '../submissions/event-types.ts';
 import type { Status, Submission } from '../submissions/submission.ts';
 import type { StatusCounts } from '../submissions/submission-queries.ts';

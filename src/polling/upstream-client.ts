@@ -1,5 +1,5 @@
 import { type Dispatcher, errors, Pool } from 'undici';
-import { redactorOf } from '../lib/redaction.ts';
+import { redactorOf } from '../lib/text.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
 
 /** The bytes of a response, and the headers that describe them. */

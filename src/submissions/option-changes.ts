@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { isObject, isSameJson } from '../lib/json.ts';
-import { DamagedRowError, parseStored } from '../lib/stored.ts';
+import { DamagedRowError, isObject, isSameJson, parseStored } from '../lib/json.ts';
 import {
   type OptionChanges,
   type Submission,

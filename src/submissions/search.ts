@@ -8,7 +8,7 @@ import {
 } from '../ledger/bounded-search.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
-import { parseStored } from '../lib/stored.ts';
+import { parseStored } from '../lib/json.ts';
 import { STATUSES, type Status, type Submission, uuidPrefix } from './submission.ts';
 import {
   SELECT_SUBMISSION,

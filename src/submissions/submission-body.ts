@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { nextCursorSchema, timeSchema } from '../http/query.ts';
-import { nearestTime, storedData } from '../lib/stored.ts';
+import { nearestTime, storedData } from '../lib/json.ts';
 import { iso } from '../lib/timestamps.ts';
 import { durationsOf } from './option-changes.ts';
 import { type HistoryEntry, type OptionChanges, STATUSES, type Submission } from './submission.ts';

@@ -1,6 +1,6 @@
 import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database.ts';
 import { ReadLimit } from '../ledger/page.ts';
-import { storedObject, storedTime } from '../lib/stored.ts';
+import { storedObject, storedTime } from '../lib/json.ts';
 import { readChanges } from './option-changes.ts';
 import {
   canonicalId,

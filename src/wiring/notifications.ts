@@ -13,8 +13,8 @@ import { createAddressGuard } from '../notifications/transport/address-guard.ts'
 import { createHttpPost } from '../notifications/transport/http-post.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import type { Config } from '../operations/config/schema.ts';
-import { logAttempt } from '../operations/logging/listeners.ts';
 import type { Log } from '../operations/logging/logger.ts';
+import { logAttempt } from '../operations/logging/logger.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import { Channels } from './channels.ts';
 import type { Ledger } from './ledger-stores.ts';

@@ -126,27 +126,12 @@ it('a page ends early, even without a row, once it has examined its number of ro
   });
 });
 
-it('a condition that few rows meet makes the page complete, wherever they are', () => {
-  const rows = Array.from({ length: 100 }, (_, at) => ({
-    at,
-    color: at % 50 === 0 ? 'blue' : 'red',
-    isGood: 1,
-  }));
-  const { found, next } = findBounded(tableOf(rows), search('blue', 8), 5);
-  expect([found.map(({ id }) => id), next]).toEqual([[51, 1], null]);
-});
-
 /** The oldest 200 of 1,000 rows are blue, and only the oldest of them is good. */
 const OLD_BLUE = Array.from({ length: 1_000 }, (_, at) => ({
   at,
   color: at < 200 ? 'blue' : 'red',
   isGood: at === 0 ? 1 : 0,
 }));
-
-it('a condition that some hundred rows meet makes the page complete, too', () => {
-  const page = findBounded(tableOf(OLD_BLUE), search('blue', 300), 5);
-  expect(page).toEqual({ found: [{ id: 1, position: [0, 1] }], next: null });
-});
 
 it.each([
   { of: 'whose counts', rowMs: 0, countMs: 6, examined: 300 },

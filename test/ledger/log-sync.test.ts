@@ -33,18 +33,6 @@ function finalize(ledger: Ledger, id: string): void {
 }
 
 describe('a commit whose sync is deferred', () => {
-  it('is committed at once, and durable when its sync has ended', async () => {
-    const { ledger, failures } = await openDeferred();
-    expect(ledger.whenDurable()).toBeUndefined();
-    ledger.track([trackRequest('a')], 1);
-    expect(ledger.submissions.get('a')).toMatchObject({ status: 'tracking' });
-    const durable = ledger.whenDurable();
-    expect(durable).toBeInstanceOf(Promise);
-    await durable;
-    expect(ledger.whenDurable()).toBeUndefined();
-    expect(failures).toEqual([]);
-  });
-
   it('shares the next sync with others that were committed during a sync', async () => {
     const { ledger } = await openDeferred();
     ledger.track([trackRequest('a')], 1);
@@ -147,24 +135,6 @@ describe('a commit whose sync is deferred', () => {
 });
 
 describe('the log of a ledger whose syncs are deferred', () => {
-  it('is not copied during a read in progress, and that ends nothing', async () => {
-    const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
-    onTestFinished(close);
-    const database = new LedgerDatabase(
-      db,
-      db.name,
-      new LogSync(db, { onFailed: () => undefined }),
-    );
-    const text = 'x'.repeat(5_000_000);
-    database.run`INSERT INTO meta (key, value) VALUES ('large', ${text})`;
-    const reading = database.iterate('SELECT key FROM meta');
-    reading.next();
-    await database.whenDurable();
-    await new Promise((resolve) => setImmediate(resolve));
-    reading.return();
-    expect(database.value("SELECT length(value) FROM meta WHERE key = 'large'")).toBe(5_000_000);
-  });
-
   it('is copied in another thread, too, if nothing of it has to reach the disk', async () => {
     const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
     onTestFinished(close);

@@ -45,16 +45,6 @@ describe('a command beside a server', () => {
     expect(command.find(CREDENTIAL.hash, 6)).toBeUndefined();
   });
 
-  it('does not prevent a server from starting', () => {
-    const made = openLedger();
-    made.close();
-    const { file } = made;
-    const command = beside(file);
-    const server = openLedger({ file });
-    command.add(CREDENTIAL, 5);
-    expect(server.credentials.isAnyKept()).toBe(true);
-  });
-
   it('refuses a ledger that a server uses with an older schema, and does not migrate it', () => {
     const { file } = withSchema((version) => version - 1);
     const { problem, message } = refusal(file);

@@ -12,7 +12,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { openDatabase } from '../../src/ledger/open.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
+import { openLedger } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -40,34 +40,9 @@ describe('opening', () => {
     expect(db.pragma('foreign_keys', { simple: true })).toBe(1);
     expect(existsSync(file)).toBe(true);
   });
-
-  it('can be closed twice', () => {
-    const ledger = openLedger();
-    ledger.close();
-    expect(() => ledger.close()).not.toThrow();
-  });
-
-  it('a name that SQLite reads as "in memory" is a file like any other', () => {
-    const folder = tempFolder();
-    const before = process.cwd();
-    process.chdir(folder);
-    onTestFinished(() => process.chdir(before));
-    const ledger = openLedger({ file: ':memory:' });
-    ledger.track([trackRequest('s')], 0);
-    ledger.close();
-    expect(openLedger({ file: ':memory:' }).submissions.get('s')).toBeDefined();
-  });
 });
 
 describe('one server per ledger', () => {
-  it('a second one in the same process is refused, and the first still works', () => {
-    const ledger = openLedger();
-    expect(problemOfOpening(ledger.file)).toBe('locked');
-    expect(ledger.track([trackRequest('s')], 0).kind).toBe('tracked');
-    ledger.close();
-    expect(problemOfOpening(ledger.file)).toBe('none');
-  });
-
   it('a second one that opens the file by another name is refused, too', () => {
     const ledger = openLedger();
     const alias = join(dirname(ledger.file), 'alias.db');

@@ -119,15 +119,6 @@ it('a machine whose ledger was restored again may continue, and the one in betwe
   expect(checkPrimary(old, third.primary)).toMatchObject({ kind: 'allowed' });
 });
 
-it('of two servers that continue the same copy, the one whose claim the replica has may run', async () => {
-  const { first, next, second } = await failedOver();
-  const rival = newMachine();
-  copyFileSync(first.ledger, rival);
-  serve(rival, 3).ledger.close();
-  expect(checkPrimary(rival, second.primary)).toMatchObject({ kind: 'superseded' });
-  expect(checkPrimary(next, second.primary)).toMatchObject({ kind: 'allowed' });
-});
-
 it('an older backup that the primary restores keeps its generation, so that machines before it stay refused', async () => {
   const { old, first, next, claimed, second } = await failedOver();
   copyFileSync(first.ledger, next);
@@ -139,29 +130,6 @@ it('an older backup that the primary restores keeps its generation, so that mach
   });
   ledger.close();
   expect(checkPrimary(old, (await replicate(next)).primary)).toMatchObject({ kind: 'superseded' });
-});
-
-it('a primary of a later generation keeps it when it restores its own backup of an earlier one', async () => {
-  const { old, second } = await failedOver();
-  const own = await replicate(old);
-  rmSync(old);
-  copyFileSync(second.ledger, old);
-  serve(old, 3).ledger.close();
-  const third = await replicate(old);
-  copyFileSync(own.ledger, old);
-  expect(checkPrimary(old, third.primary)).toMatchObject({ kind: 'allowed' });
-  const { ledger, claimed } = serve(old, 4);
-  expect(claimed.generation).toBe(3);
-  ledger.close();
-});
-
-it('a claim that was not written completely is written again', () => {
-  const file = newMachine();
-  const { ledger, claimed } = serve(file);
-  ledger.close();
-  writeFileSync(`${file}.primary`, '');
-  expect(serve(file).claimed).toEqual(claimed);
-  expect(checkPrimary(newMachine(), `${file}.primary`).primary).toMatchObject({ generation: 1 });
 });
 
 it('a damaged claim is written again, because the ledger has its content', () => {
@@ -199,13 +167,6 @@ it.each(['', '.lock'])(
     });
   },
 );
-
-it('a ledger of an earlier version becomes generation 1', () => {
-  const file = newMachine();
-  openLedger({ file }).close();
-  rmSync(`${file}.lock`);
-  expect(serve(file).claimed).toMatchObject({ generation: 1, isCopy: false });
-});
 
 it('does not check a ledger that a server is using, and changes nothing', async () => {
   const { old, second } = await failedOver();

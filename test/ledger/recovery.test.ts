@@ -132,14 +132,6 @@ describe('a start after a failed sync', () => {
     auditLedger(file, IDS);
   });
 
-  it('begins with an empty ledger if the old one was moved away', () => {
-    const file = leaveFailed(tempFolder());
-    for (const suffix of ['', '-wal']) rmSync(file + suffix);
-    openLedger({ file }).close();
-    expect(existsSync(file + MARKER)).toBe(false);
-    auditLedger(file, []);
-  });
-
   it.skipIf(isCompilerMissing())(
     'loses nothing if it is killed, or the power fails, after any change of a file',
     async () => {

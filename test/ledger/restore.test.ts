@@ -8,7 +8,6 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
 import { backupLedger } from '../../src/ledger/backup.ts';
@@ -86,20 +85,6 @@ describe('a restored backup', () => {
     const file = join(tempFolder(), 'new', 'dawatch.db');
     expect(restoreLedger({ file, backup, now: NOW }).replacedFile).toBeNull();
     expect(openLedger({ file }).submissions.get('old4')).toBeDefined();
-  });
-
-  it('reuses no event number of a lost ledger', async () => {
-    const { file, backup } = await openWorld();
-    restoreLedger({ file, backup, now: NOW });
-    const restored = openLedger({ file });
-    restored.record([observation('finalized', 9, 'old0')], context());
-    const newestSeq = restored.events.newestSeq();
-    restored.close();
-    writeFileSync(file, 'garbage '.repeat(1_000));
-    restoreLedger({ file, backup, now: NOW + 1 });
-    const ledger = openLedger({ file });
-    expect(ledger.events.newestSeq()).toBeGreaterThan(newestSeq);
-    expect(ledger.events.missingThrough()).toBe(ledger.events.newestSeq());
   });
 
   it('replaces the ledger of a killed server, whose log is kept, too', async () => {
@@ -215,15 +200,6 @@ describe('a restore changes nothing', () => {
     expect(refusal(file, backup).message).toMatch(/is being read/);
     reader.exec('COMMIT');
     expect(restoreLedger({ file, backup, now: NOW }).replacedFile).not.toBeNull();
-  });
-
-  it('if the target is the database of another program', async () => {
-    const { backup } = await openWorld();
-    const file = join(tempFolder(), 'dawatch.db');
-    const db = new Database(file);
-    db.exec('CREATE TABLE theirs (text TEXT)');
-    db.close();
-    expect(refusal(file, backup).problem).toBe('foreign');
   });
 });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { redactorOf } from '../../src/lib/redaction.ts';
+import { redactorOf } from '../../src/lib/text.ts';
 import { escapedIn, reveals, secretText } from '../support/escapes.ts';
 
 it('removes secrets from a text, in plain form and as JSON escapes them, the longest first', () => {

@@ -136,27 +136,6 @@ describe('the effective settings', () => {
     for (const { path, description } of load('').settings) expect(description, path).not.toBe('');
   });
 
-  it('include channels and their routes', () => {
-    const channels = `
-      ops: { type: slack, url: https://hooks.slack.com/services/x }
-      mail: { type: email, smtp_url: "smtp://h:25", from: a@b.example, to: [c@d.example] }`;
-    const { config, settings } = load(
-      `channels:${channels}\nroutes: [{ types: [alert.*], channels: [ops, mail] }]`,
-    );
-    expect(config.channels).toMatchObject({
-      ops: { type: 'slack' },
-      mail: { type: 'email' },
-    });
-    expect(config.routes).toEqual([{ types: ['alert.*'], channels: ['ops', 'mail'] }]);
-    const paths = settings.map(({ path }) => path);
-    expect(paths).toEqual(
-      expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url', 'routes']),
-    );
-    expect(paths.filter(isSecret)).toEqual(
-      expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url']),
-    );
-  });
-
   it('mark the settings that are secrets', () => {
     const secrets = load('')
       .settings.map(({ path }) => path)
@@ -362,13 +341,6 @@ describe('variables that begin with DAWATCH_', () => {
     expect(problems('', { [name]: SECRET })).toEqual([
       `${name} is not a variable of dawatch; did you mean ${suggestion}?`,
     ]);
-  });
-
-  it('a name without a similar one is refused with a reference to the list of settings', () => {
-    const [problem] = problems('', { DAWATCH_COMPLETELY_DIFFERENT: SECRET });
-    expect(problem).toBe(
-      'DAWATCH_COMPLETELY_DIFFERENT is not a variable of dawatch; docs/settings.md lists all variables',
-    );
   });
 
   it('are accepted if they are variables of the command line, empty or named differently', () => {

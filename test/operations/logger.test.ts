@@ -4,8 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
 import { secretsOf } from '../../src/operations/config/load.ts';
 import type { Config } from '../../src/operations/config/schema.ts';
-import { logMonitor } from '../../src/operations/logging/listeners.ts';
-import { createLog } from '../../src/operations/logging/logger.ts';
+import { createLog, logMonitor } from '../../src/operations/logging/logger.ts';
 import type { RecordedObservation } from '../../src/submissions/ports.ts';
 import { transition } from '../../src/submissions/transition.ts';
 import {
@@ -100,16 +99,6 @@ describe('a line', () => {
         event: 'server.started',
       },
     ]);
-  });
-
-  it('below the level is not written', () => {
-    const { log, lines } = openLog({ level: 'warn' });
-    log.info('server.stopped');
-    log.error({}, 'redis.disconnected');
-    expect(lines()).toMatchObject([{ event: 'redis.disconnected' }]);
-    const silent = openLog({ level: 'silent' });
-    silent.loose.fatal('x');
-    expect(silent.raw()).toEqual([]);
   });
 
   it('is formatted for people on a terminal', () => {
@@ -299,17 +288,6 @@ describe('the monitor', () => {
     const { log, lines } = openLog();
     logMonitor(log).recorded?.(recorded({}, verdict, at));
     expect(lines().map(({ level, event }) => `${level} ${event}`)).toEqual(expected);
-  });
-
-  it('logs the outage and the recovery of an upstream', () => {
-    const { log, lines } = openLog();
-    const record = { state: 'down', outSince: 5, outageMs: 40 } as const;
-    logMonitor(log).upstream?.({ upstream: 'u', at: 5, event: 'upstream.down', record });
-    logMonitor(log).upstream?.({ upstream: 'u', at: 5, event: 'upstream.up', record });
-    expect(lines()).toMatchObject([
-      { level: 'error', event: 'upstream.down', upstream: 'u', outage_ms: 40 },
-      { level: 'info', event: 'upstream.up' },
-    ]);
   });
 });
 

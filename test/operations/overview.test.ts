@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { readEvents } from '../support/app/event-reader.ts';
-import { call, pathOf, post, problemOf } from '../support/app/http-calls.ts';
+import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -118,17 +117,4 @@ it('lists the ten oldest open submissions, oldest first', async () => {
   const after = await overview();
   expect(after.submissions).toEqual({ ...NOTHING, tracking: 11, cancelled: 1 });
   expect(after.oldest_open[0].submission_id).toBe(ids[1]);
-});
-
-it('counts readers of the live feed', async () => {
-  const { overview, url } = await openWorld();
-  await readEvents(url());
-  await readEvents(url());
-  expect((await overview()).readers).toBe(2);
-});
-
-it('refuses parameters', async () => {
-  const { url } = await openWorld();
-  const { detail } = problemOf(await call(url(), '/v1/overview?since=1h'));
-  expect(detail).toContain('since');
 });

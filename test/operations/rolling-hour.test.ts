@@ -67,19 +67,6 @@ it('drops minutes older than an hour, also if nothing was added since', () => {
   ]);
 });
 
-it('accepts past samples, newest first as at a start, and ignores those older than an hour', () => {
-  const hour = new RollingHour(NOON);
-  hour.addFinalized(found(NOON, { lagMs: null }));
-  hour.addFinalized(found(NOON - 3 * MINUTE_MS, { lagMs: null }));
-  hour.addFinalized(found(NOON - 60 * MINUTE_MS, { lagMs: null }));
-  const minutes = hour.minutes(NOON);
-  expect(minutes.map(({ finalized }) => finalized)).toEqual([...Array(56).fill(0), 1, 0, 0, 1]);
-  expect(minutes[59]).toMatchObject({
-    time_to_finality_p50_s: about(50),
-    detection_lag_p50_s: null,
-  });
-});
-
 it('returns null polls for the time before it began, and 0 for a minute without polls', () => {
   const hour = new RollingHour(NOON + 30_000);
   hour.addPoll(NOON + 40_000);
@@ -89,13 +76,4 @@ it('returns null polls for the time before it began, and 0 for a minute without 
     0,
     0,
   ]);
-});
-
-it('keeps the whole hour if the clock goes back', () => {
-  const hour = new RollingHour(NOON);
-  hour.addFinalized(found(NOON + 5 * MINUTE_MS));
-  hour.addFinalized(found(NOON));
-  expect(hour.hour(NOON + 5 * MINUTE_MS).finalized).toBe(2);
-  // Future minutes are counted only once they are reached.
-  expect(hour.hour(NOON).finalized).toBe(1);
 });

@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { expect, it, onTestFinished, vi } from 'vitest';
-import { DEAD_REASONS } from '../../src/notifications/delivery.ts';
-import { FINAL_STATUSES } from '../../src/submissions/submission.ts';
+import { expect, it, onTestFinished } from 'vitest';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { familiesOf, reading, scrape } from '../support/app/metrics.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
@@ -72,20 +70,6 @@ it('measures a submission from its tracking to its finality', async () => {
   expect(grown('ledger_commit_duration_seconds_count', {})).toBeGreaterThanOrEqual(2);
 });
 
-it('ended submissions and dead letters are counted from 0, so that the first is an increase', async () => {
-  const fresh = await openApp({ database: join(tempFolder(), 'dawatch.db') });
-  onTestFinished(() => fresh.close());
-  const { text } = await scrape(fresh.url);
-  for (const status of FINAL_STATUSES)
-    expect(reading(text, 'dawatch_submissions_ended_total', { status })).toBe(0);
-  for (const kind of ['webhook', 'callback', 'queue'])
-    for (const reason of DEAD_REASONS)
-      expect(
-        reading(text, 'dawatch_dead_letters_total', { kind, reason }),
-        `${kind} ${reason}`,
-      ).toBe(0);
-});
-
 it('counts responses by route pattern, never by the path of a client', async () => {
   const id = await finalize();
   const wild = `/no/such/${randomUUID()}?secret=${API_KEY}`;
@@ -119,40 +103,10 @@ it('equals /v1/overview for submissions, deliveries and readers', async () => {
   expect(reading(now, 'dawatch_oldest_open_submission_age_seconds')).toBe(0);
 });
 
-it('shows which state each upstream is in', async () => {
-  const hanging = `hanging-${randomUUID()}`;
-  await post(app.url, { submission_id: hanging, upstream: 'other' });
-  const state = (now: string, upstream: string) =>
-    familiesOf(now)
-      .get('dawatch_upstream_state')
-      ?.samples.filter(({ labels, value }) => labels.upstream === upstream && value === 1)
-      .map(({ labels }) => labels.state);
-  await vi.waitFor(async () => {
-    const now = await text();
-    expect(state(now, 'other')).toEqual(['down']);
-    expect(state(now, 'default')).toEqual(['closed']);
-    expect(
-      reading(now, 'dawatch_polls_total', { upstream: 'other', result: 'network' }),
-    ).toBeGreaterThan(2);
-    expect(reading(now, 'dawatch_oldest_open_submission_age_seconds')).toBeGreaterThan(0);
-  }, 15_000);
-  await call(app.url, pathOf(hanging), { method: 'DELETE' });
-});
-
 it('has no samples for Redis and workers without Redis', async () => {
   const families = familiesOf(await text());
   expect(families.get('dawatch_redis_up')?.samples).toEqual([]);
   expect(families.get('dawatch_workers')?.samples).toEqual([]);
-});
-
-it('does not mix concurrent scrapes', async () => {
-  const responseCount = await Promise.all(Array.from({ length: 20 }, () => text()));
-  const names = responseCount.map((one) =>
-    [...familiesOf(one).values()].map(({ name, samples }) =>
-      name.startsWith('dawatch_pacing') ? samples.length : 0,
-    ),
-  );
-  expect(new Set(names.map((one) => one.join())).size).toBe(1);
 });
 
 it('serves the other metrics if the ledger cannot be read', async () => {

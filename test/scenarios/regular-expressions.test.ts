@@ -4,7 +4,7 @@ import { parseSync } from '@swc/core';
 import { analyse } from 'scslre';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { patternOf } from '../../src/lib/redaction.ts';
+import { patternOf } from '../../src/lib/text.ts';
 
 type Expression = { pattern: string; flags: string };
 
@@ -91,7 +91,7 @@ describe('matching a regular expression takes time linear in the length of a tex
     expect(found.length).toBeGreaterThan(60);
     const made = files.filter((file) => expressionsOf(file).made > 0);
     // Names of dawatch, and texts of Redis; secrets are covered below.
-    expect(made.toSorted()).toEqual(['lib/redaction.ts', 'redis/redis.ts']);
+    expect(made.toSorted()).toEqual(['lib/text.ts', 'redis/redis.ts']);
   });
 
   it.each([

@@ -208,21 +208,6 @@ describe('a waiting delivery', () => {
     await clock.advance(2 * MINUTE_MS);
     expect(idsOf(ledger)).toEqual(['newest']);
   });
-
-  it('whose event is deleted during an attempt is ignored', async () => {
-    const ledger = openLedger();
-    const hook = addHook(ledger);
-    finalize(ledger, 2);
-    const [first] = dueDeliveries(ledger);
-    ledger.webhooks.delete(hook, 1);
-    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
-    await clock.advance(2 * MINUTE_MS);
-    expect(idsOf(ledger)).toEqual(['s1']);
-    const attempt = { at: 0, durationMs: 1, httpStatus: 200, error: null, response: null };
-    const result = { ...first, deliveryId: first?.id, attempt, next: { kind: 'delivered' } };
-    expect(() => ledger.deliveries.recordResults([result as never])).not.toThrow();
-    expect(integrityOf(ledger.file)).toBe('ok');
-  });
 });
 
 function changeUpstream(ledger: Ledger, at: number): void {
@@ -294,19 +279,6 @@ describe('references to deleted records', () => {
         .list({ limit: 100, after: [11] })
         .submissions.map(({ submissionId }) => submissionId),
     ).toEqual(['s9']);
-  });
-
-  it('in late responses are ignored, and the id can be tracked again', async () => {
-    const ledger = openLedger();
-    finalize(ledger, 2);
-    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
-    await clock.advance(2 * MINUTE_MS);
-    expect(ledger.record([observation('finalized', clock.now(), 's0')], context())).toEqual([]);
-    expect(ledger.cancel(['s0'], clock.now())).toEqual([undefined]);
-    const result = ledger.track([trackRequest('s0')], clock.now());
-    expect(result).toMatchObject({
-      submissions: [{ effect: 'accepted', submission: { status: 'tracking', version: 1 } }],
-    });
   });
 });
 

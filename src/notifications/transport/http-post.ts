@@ -2,8 +2,8 @@ import { setMaxListeners } from 'node:events';
 import { LruMap } from 'toad-cache';
 import { Agent, type Dispatcher } from 'undici';
 import { causeOf } from '../../lib/connection-error.ts';
-import { redactorOf } from '../../lib/redaction.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
+import { redactorOf } from '../../lib/text.ts';
 import type { SendResult } from '../channels/channel.ts';
 import {
   type AddressGuard,

@@ -1,5 +1,5 @@
 import { realPath } from '../../ledger/open.ts';
-import { redactorOf } from '../../lib/redaction.ts';
+import { redactorOf } from '../../lib/text.ts';
 import { type LoadedConfig, secretsOf } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { type Finding, problem } from './finding.ts';

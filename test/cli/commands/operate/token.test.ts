@@ -40,14 +40,6 @@ describe('create', () => {
     expect(await statusOf(stdout.trim())).toBe(200);
   });
 
-  it('gives a token scopes of its own and an expiry', async () => {
-    const { stderr } = await run(
-      'create --scopes submissions:read,webhooks:write --name scoped --expires 90d',
-    );
-    expect(stderr).toContain('submissions:read webhooks:write, "scoped"');
-    expect(await listed('scoped')).toMatchObject({ expires_at: expect.stringMatching(/^\d{4}-/) });
-  });
-
   it('creates the first token before a server runs, stores only its SHA-256, and is audited with the user of the system', async () => {
     const ledger = openLedger();
     ledger.close();

@@ -93,25 +93,6 @@ it('waits until all submissions are final, and prints a plain line for each', as
     );
 });
 
-it('prints one JSON line per ended submission, and exits with 3 if one is not finalized', async () => {
-  const [good, bad] = [app.submit(), 'refused-by-the-upstream'];
-  const { code, stdout } = await cli(['track', '--wait', '--json'], {
-    env: at(),
-    input: `${good}\n${bad}\n`,
-  });
-  expect(code).toBe(3);
-  const ended = stdout.trimEnd().split('\n');
-  const statuses = ended.map(
-    (line) => JSON.parse(line) as { submission_id: string; status: string },
-  );
-  expect(
-    Object.fromEntries(statuses.map(({ submission_id, status }) => [submission_id, status])),
-  ).toEqual({
-    [good]: 'finalized',
-    [bad]: 'rejected',
-  });
-});
-
 describe('refuses with exit code 2, before anything is tracked,', () => {
   it.each<[string, string[], string, string]>([
     ['an id with a space', ['good-1', 'not good'], '', 'id 2, "not good", is not a submission id'],
