@@ -224,42 +224,6 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await page.getByText('4711', { exact: true }).waitFor();
     });
 
-    it('states that more deliveries exist than it shows, and reloads them at every event', async () => {
-      const { id: webhookId } = await webhook(200);
-      const id = randomUUID();
-      await track({ submission_id: id });
-      await call(app.url, `/v1/submissions/${id}`, { method: 'DELETE' });
-      const page = await browser.open(app.url);
-      let hasMore = false;
-      let requestCount = 0;
-      await page.route('**/v1/deliveries?*', async (route) => {
-        requestCount += 1;
-        const response = await route.fetch();
-        const body = (await response.json()) as object;
-        await route.fulfill({ response, json: hasMore ? { ...body, next_cursor: 'more' } : body });
-      });
-      // An event that does not change the submission.
-      const { promise: released, resolve: release } = Promise.withResolvers<void>();
-      const data = { id: 'evt_1', type: 'submission.stuck', timestamp: '2026-01-01T00:00:00.000Z' };
-      const event = { ...data, data: { submission: { submission_id: id, status: 'tracking' } } };
-      await page.route('**/v1/events', async (route) => {
-        await released;
-        await route.fulfill({
-          contentType: 'text/event-stream',
-          body: `: dawatch\n\nid: 1\nevent: submission.stuck\ndata: ${JSON.stringify(event)}\n\n`,
-        });
-      });
-      await signIn(page, ADMIN_TOKEN);
-      await goTo(page, `submissions/${id}`);
-      await rowOf(page, webhookId).getByText('delivered').waitFor();
-      expect(await page.getByText('there are more').count()).toBe(0);
-      hasMore = true;
-      const before = requestCount;
-      release();
-      await page.getByText('These are the newest 100; there are more.').waitFor();
-      expect(requestCount).toBeGreaterThan(before);
-    });
-
     it('shows hostile text of an upstream as text', async () => {
       const hostile = '<img src=x onerror=alert(3)><script>alert(4)</script>';
       const upstream = await serve((request, response) => {
