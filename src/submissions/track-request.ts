@@ -19,7 +19,7 @@ import {
 } from './submission.ts';
 import { parseTraceparent } from './tracing.ts';
 
-export const MAX_IDS_PER_REQUEST = 10_000;
+const MAX_IDS_PER_REQUEST = 10_000;
 const MAX_METADATA_BYTES = 4_096;
 /** For all ids of a request together: every submission stores its own copy. */
 const MAX_TOTAL_METADATA_BYTES = 4 * 1024 * 1024;

@@ -168,19 +168,6 @@ it('forwards the bytes, the query and the headers of the data, and returns the r
   expect((await call(url, pathOf(ID))).status).toBe(200);
 });
 
-it('accepts a body in chunks, without a content type, or empty, as the upstream does', async () => {
-  const target = await serveSubmits(200, `{"data":{"submission_id":"${ID}"}}`);
-  const { url } = await openBehind(target.url);
-  const head = `POST /v1/submit_raw_data HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\nconnection: close\r\n`;
-  for (const rest of [
-    'transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n',
-    'content-length: 3\r\n\r\nabc',
-    '\r\n',
-  ])
-    expect(await exchange(url, `${head}${rest}`)).toMatch(/^HTTP\/1.1 200/);
-  expect(target.bodies.map(String)).toEqual(['abc', 'abc', '']);
-});
-
 it.each([
   [400, 'Json deserialize error', {}],
   [402, '{"error":"no credit"}', { 'content-type': 'application/json' }],

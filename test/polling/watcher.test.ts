@@ -12,6 +12,7 @@ import {
   pending,
   response,
   START_MS,
+  unauthorized,
 } from '../support/virtual-time/virtual-watcher.ts';
 
 test('a submission is polled until it is finalized, and not afterwards', async () => {
@@ -141,6 +142,19 @@ test('an outage continues after a restart', async () => {
   expect(world.turns.map(({ event }) => event)).toEqual(['upstream.down', 'upstream.up']);
 });
 
+test('refused credentials raise one alert, are probed slowly, and lose no submission', async () => {
+  let response: UpstreamResponse = unauthorized;
+  const world = openWatcher({ respond: () => response });
+  const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
+  world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
+  await world.clock.advance(60 * MINUTE_MS);
+  expect(world.polls.length).toBeLessThan(32 + 160);
+  expect(world.turns.map(({ event }) => event)).toEqual(['upstream.unauthorized']);
+  response = finalized;
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(ids.every((id) => world.get(id).status === 'finalized')).toBe(true);
+});
+
 test('a few ids that crash the upstream do not stop the polls of the others', async () => {
   const responses: Record<string, UpstreamResponse> = { good: pending };
   const world = openWatcher({ respond: (id) => responses[id] ?? response(400, 'Bad Request') });
@@ -150,6 +164,22 @@ test('a few ids that crash the upstream do not stop the polls of the others', as
   await world.clock.advance(5_000);
   expect(world.get('good').status).toBe('pending');
   expect(world.turns).toEqual([]);
+});
+
+test('a 429 stops all polls until its Retry-After has passed', async () => {
+  let httpResponse: UpstreamResponse = response(429, '', { retryAfter: '90' });
+  const world = openWatcher({
+    respond: () => httpResponse,
+    scheduler: { budget: { requests: 50, perMs: 1_000, concurrency: 4 } },
+  });
+  world.track(Array.from({ length: 20 }, (_, index) => `id-${index}`));
+  await world.clock.advance(1);
+  expect(world.polls.length).toBe(4);
+  httpResponse = finalized;
+  await world.clock.advance(89_000);
+  expect(world.polls.length).toBe(4);
+  await world.clock.advance(30_000);
+  expect(world.get('id-19').status).toBe('finalized');
 });
 
 test('a finalized submission whose data changes is corrected with an event', async () => {

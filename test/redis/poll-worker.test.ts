@@ -157,6 +157,28 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     expect(worker.polled).toEqual([]);
   });
 
+  it('does not start a job that stalled in a crashed worker', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const watch = {
+      lockDuration: 300,
+      stalledInterval: 200,
+      maxStalledCount: 0,
+      skipLockRenewal: true,
+    };
+    const bullWorker = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url }, ...watch });
+    bullWorker.on('error', () => undefined);
+    onTestFinished(() => bullWorker.close());
+    const job = await server.addJob();
+    await bullWorker.getNextJob('token');
+    await bullWorker.startStalledCheckTimer();
+    const worker = openWorker(redis);
+    expect(await server.ended(job)).toMatchObject({
+      failedReason: 'job stalled more than allowable limit',
+    });
+    expect(worker.polled).toEqual([]);
+  });
+
   it('registers, reports its state, and unregisters', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);

@@ -2,6 +2,8 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Observation } from '../../src/submissions/classify.ts';
 import { openEngine, openRedisClient, openWorker, PENDING } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
+import { deadAddress } from '../support/servers/upstream-server.ts';
 
 const FENCING_TOKEN_KEY = 'bull:dawatch-workers:fencing-token';
 
@@ -59,20 +61,30 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.polled).toEqual(['a', 'c']);
   });
 
-  it('Redis is suspended: this process polls until it resumes', async () => {
-    const redis = await redisForTest();
-    const server = openServer(redis);
-    const worker = openWorker(redis);
-    await server.sees(1);
-    redis.pause();
-    await server.isDisconnected();
-    expect(server.events).toContainEqual(server.disconnected('no_response'));
+  it('a wrong password is reported as disconnected, without the password', async () => {
+    const redis = await redisForTest({ password: 'right-one' });
+    const server = openServer({ url: redis.url.replace('right-one', 'wrong-one') });
+    await vi.waitFor(
+      () => expect(JSON.stringify(server.events)).toMatch(/WRONGPASS|NOAUTH/),
+      10_000,
+    );
+    await vi.waitFor(
+      () => expect(server.link.health).toMatchObject({ state: 'disconnected', reason: 'refused' }),
+      10_000,
+    );
+    expect(JSON.stringify(server.events)).not.toContain('wrong-one');
     expect(await server.poll('a')).toEqual(['a']);
-    expect(server.own).toEqual(['a']);
-    redis.resume();
-    await server.sees(1);
-    expect(await server.poll('b')).toEqual(['b']);
-    expect(worker.polled).toEqual(['b']);
+  });
+
+  it('a silently lost connection is replaced', async () => {
+    const redis = await redisForTest();
+    const proxy = await startCuttingProxy(redis.url);
+    const server = openEngine({ url: proxy.url.replace('http:', 'redis:') });
+    await server.isUp();
+    proxy.silence();
+    await server.isDisconnected();
+    await server.isUp();
+    expect(server.link.usable).toBeDefined();
   });
 
   it('a read-only Redis counts as disconnected until it accepts writes again', async () => {
@@ -87,6 +99,19 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await server.poll('a')).toEqual(['a']);
     await redisClient.config('SET', 'maxmemory', '0');
     await server.sees(1);
+  });
+
+  it('a primary that became a replica is left for the current address of its name', async () => {
+    const redis = await redisForTest();
+    const server = openServer(redis);
+    await server.isUp();
+    const redisClient = openRedisClient(redis);
+    const { port } = new URL(await deadAddress());
+    await redisClient.replicaof('127.0.0.1', port);
+    await server.isDisconnected();
+    expect(await server.poll('a')).toEqual(['a']);
+    await redisClient.replicaof('NO', 'ONE');
+    await server.isUp();
   });
 
   it('a fencing token set by another client is reported and replaced', async () => {

@@ -103,6 +103,23 @@ describe.skipIf(isRedisMissing())(
       await server.isUp();
       disconnect(admin);
     });
+
+    test('restarts while a file is unusable: the previous ones carry polls to workers', async () => {
+      const { address, redis, client } = await tlsRedis();
+      const server = openEngine(address);
+      const worker = openWorker(address);
+      await server.sees(1);
+      const before = server.link.usable?.fencingToken;
+      writeFileSync(client.key, 'incomplete');
+      await redis.restart();
+      await vi.waitUntil(
+        () => server.link.usable && server.link.usable.fencingToken !== before,
+        15_000,
+      );
+      await server.sees(1);
+      await server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, () => undefined);
+      expect(worker.polled).toEqual(['a']);
+    });
   },
 );
 

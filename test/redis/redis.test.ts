@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkRedis } from '../../src/redis/doctor-redis.ts';
 import { openRedisClient } from '../support/redis/bullmq-rig.ts';
-import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { isRedisMissing, redisForTest, startCluster } from '../support/redis/redis-server.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 
 const LIMIT_MS = 5_000;
@@ -43,6 +43,13 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
     expect(await statuses(otherHostUrl, 'x'.repeat(32))).toMatchObject({ 'redis.secret': 'ok' });
     for (const host of ['127.0.0.1', '127.1.2.3', 'localhost'])
       expect(await statuses(`redis://${host}:${port}`)).not.toHaveProperty('redis.secret');
+  });
+
+  it('that is a cluster is a problem', async () => {
+    const { url } = await startCluster();
+    expect(await checkRedis({ url, prefix: 'bull' }, LIMIT_MS)).toMatchObject([
+      { status: 'problem', message: 'it is a cluster, which dawatch does not support' },
+    ]);
   });
 
   it('with an unusable file of TLS is a problem that names the setting', async () => {

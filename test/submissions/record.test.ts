@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { context, historyOf, observation, VERDICTS } from '../support/ledger/domain.ts';
+import { context, FINAL_DATA, historyOf, observation, VERDICTS } from '../support/ledger/domain.ts';
 import {
   isUnbroken,
   openLedger,
@@ -75,6 +75,37 @@ describe('recording', () => {
     expect(ledger.submissions.get('s0')).toMatchObject({ status: 'tracking', polls: 0 });
     expect(outboxOf(ledger.file)).toEqual([]);
     expect(historyOf(ledger, 's0')).toHaveLength(1);
+  });
+
+  it('a correction after finality adds an event; the status and the time of finality stay', () => {
+    const ledger = tracked();
+    ledger.record([observation('finalized', 10, 's0')], context({ recheck: true }));
+    expect(ledger.submissions.get('s0')?.watched).toBe(true);
+    const response = JSON.stringify({
+      state: 'Finalized',
+      error: null,
+      data: { ...FINAL_DATA, block_hash: '0xb2' },
+    });
+    ledger.record(
+      [observation({ ...VERDICTS.finalized, envelope: response }, 20, 's0')],
+      context({ recheck: true }),
+    );
+    expect(ledger.submissions.get('s0')).toMatchObject({
+      status: 'finalized',
+      finalizedAt: 10,
+      watched: false,
+      version: 3,
+      envelope: response,
+    });
+    expect(historyOf(ledger, 's0').map(({ status }) => status)).toEqual([
+      'tracking',
+      'finalized',
+      'finalized',
+    ]);
+    expect(outboxOf(ledger.file).map(({ type, version }) => [type, version])).toEqual([
+      ['submission.finalized', 2],
+      ['submission.corrected', 3],
+    ]);
   });
 
   it('the raw response is returned byte for byte, with numbers that exceed JavaScript numbers', () => {

@@ -168,7 +168,6 @@ export const pending = response(200, {
   error: null,
   data: { ...data, block_hash: null, block_number: null },
 });
-export const failing = response(200, { state: 'Error', error: 'TIMEOUT', data: null });
 export const notFound = response(404, { error: 'not found' });
 export const recordNotFound = response(500, { error: 'Record not found' });
 export const databaseDown = response(500, { state: 'ERROR', error: 'Database connection error' });
