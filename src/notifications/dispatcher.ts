@@ -312,8 +312,14 @@ export class Dispatcher {
       trace,
     })
       .then(({ sent, at }) => this.#onSent(queue, { channel, sent, at }))
-      .catch((error) => onFailed(error))
+      .catch((error) => {
+        onFailed(error);
+        for (const { id } of deliveries) queue.inFlight.delete(id);
+        this.#schedule(queue, clock.now() + RETRY_MS);
+        this.#setTimer();
+      })
       .finally(() => {
+        queue.ended();
         if (queue.isCallback) this.#callbacks -= 1;
         this.#attempts.delete(attempt);
         this.#wake();
@@ -329,7 +335,6 @@ export class Dispatcher {
     // An attempt that dawatch aborted is not recorded: it is made again after the next start.
     const isAborted = this.#abort.signal.aborted;
     const parts = isAborted ? sent.filter(({ result }) => result.kind === 'delivered') : sent;
-    queue.ended();
     let hasFailed = false;
     for (const { result } of parts)
       if (result.kind === 'delivered') queue.succeeded();
