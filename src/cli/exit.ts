@@ -110,16 +110,9 @@ function listenText(error: Error, command: string): string | undefined {
     return `cannot listen on ${hostname}: the name cannot be resolved; set another with ${hostFrom}`;
   if (syscall !== 'listen') return undefined;
   const place = `cannot listen on ${address?.includes(':') ? `[${address}]` : address}:${port}`;
-  switch (code) {
-    case 'EADDRINUSE':
-      return `${place}: the port is in use; stop the other process, or set another port with ${portFrom}`;
-    case 'EACCES':
-      return `${place}: no permission for this port; set a port of at least 1024 with ${portFrom}`;
-    case 'EADDRNOTAVAIL':
-      return `${place}: this machine has no such address; set another with ${hostFrom}`;
-    default:
-      return `${place}: ${error.message}; the address is set with ${hostFrom}`;
-  }
+  return code === 'EADDRINUSE'
+    ? `${place}: the port is in use; stop the other process, or set another port with ${portFrom}`
+    : `${place}: ${error.message}; the address is set with ${hostFrom} and ${portFrom}`;
 }
 
 type SystemError = Partial<Record<'code' | 'syscall' | 'address' | 'hostname', string>> & {

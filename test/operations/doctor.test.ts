@@ -164,7 +164,7 @@ describe('an upstream', () => {
       (request) => request.socket.destroy(),
       'problem',
       /does not respond/,
-      /address of the upstream/,
+      /base address of the upstream/,
     ],
   ])('%s', async (_what, respond, status, message, action) => {
     const [found] = await upstream((await serve(respond)).url);

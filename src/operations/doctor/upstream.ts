@@ -98,17 +98,14 @@ function unavailable(
   response: UpstreamResponse,
   { about, host, url }: { about: string; host: string; url: string },
 ): Finding {
+  const isBase = `verify that ${url} is the base address of the upstream`;
+  const wait = 'contact the operator of the upstream; dawatch resumes by itself once it works';
   const found = (what: string, advice: string) => problem(about, `${host} ${what}`, advice);
   if (response.kind === 'failure')
-    return reason === 'timeout'
-      ? found(
-          `accepts connections, but does not respond in time: ${error}`,
-          'contact the operator of the upstream, or try again later',
-        )
-      : found(
-          `accepts connections, but does not respond: ${error}`,
-          `verify that ${url} is the address of the upstream`,
-        );
+    return found(
+      `accepts connections, but does not respond: ${error}`,
+      reason === 'timeout' ? wait : isBase,
+    );
   const { httpStatus, body } = response;
   if (httpStatus >= 300 && httpStatus < 400)
     return found(
@@ -118,38 +115,25 @@ function unavailable(
   if (body.trimStart().startsWith('<'))
     return found(
       `responds with a web page (HTTP ${httpStatus}): a proxy, or another service`,
-      `verify that ${url} is the base address of the upstream, and check the proxies in between`,
+      isBase,
     );
   if (reason === 'malformed')
-    return found(
-      `does not respond like the upstream service: ${error}`,
-      `verify that ${url} is its base address`,
-    );
+    return found(`does not respond like the upstream service: ${error}`, isBase);
   if (httpStatus === 404)
-    return found(
-      'has no submission endpoints at this address (HTTP 404)',
-      `verify that ${url} is the base address`,
-    );
-  return found(
-    `does not work: ${error}`,
-    'contact the operator of the upstream; dawatch resumes by itself once it works',
-  );
+    return found('has no submission endpoints at this address (HTTP 404)', isBase);
+  return found(`does not work: ${error}`, wait);
 }
 
 function adviceOn(cause: ConnectionCause, name: string): string {
   const url = settingName(`upstreams.${name}.url`);
   switch (cause) {
     case 'unknown_name':
-      return `verify the host name in ${url}`;
     case 'dns':
-      return 'verify that the name servers of this machine work';
+      return `verify the host name in ${url}, and the name servers of this machine`;
     case 'tls':
       return 'the upstream needs a certificate for this name that this machine trusts; NODE_EXTRA_CA_CERTS adds certificate authorities';
-    case 'timeout':
-    case 'unreachable':
-      return `verify ${url}, and that the network and its firewalls permit the connection`;
     default:
-      return `verify ${url}, and that the upstream runs`;
+      return `verify ${url}, that the upstream runs, and that firewalls permit the connection`;
   }
 }
 
