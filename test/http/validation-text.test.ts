@@ -27,18 +27,7 @@ function expectClear(status: number, text: string, what: string) {
 }
 
 const LONG = 'x'.repeat(5_000);
-const VALUES: unknown[] = [
-  null,
-  true,
-  1e300,
-  'words',
-  LONG,
-  [],
-  [LONG],
-  {},
-  { a: { b: 1 } },
-  Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`name-${index}`, 1])),
-];
+const VALUES: unknown[] = [null, true, 'words', LONG, [LONG], { a: { b: 1 } }];
 
 type Schema = {
   properties?: Record<string, unknown>;
@@ -86,12 +75,11 @@ describe('the reasons of invalid requests are clear', () => {
         .map(({ name }) => name);
       const queries = [
         ...inQuery.flatMap((name) =>
-          ['', '1.5', '1e3', '{"a":{}}', 'words', '%00', `${LONG.slice(0, 3_000)}`].map(
+          ['', 'words', LONG.slice(0, 3_000)].map(
             (value) => `${name}=${encodeURIComponent(value)}`,
           ),
         ),
         ...inQuery.map((name) => `${name}=a&${name}=b`),
-        'unknown=1',
         'unknown=1&other=2&__proto__=3',
         '',
       ];
@@ -110,7 +98,7 @@ describe('the reasons of invalid requests are clear', () => {
         expectClear(response.status, response.text, `${method} ${path}?${query.slice(0, 60)}`);
       }
     }
-    expect(refused).toBeGreaterThan(100);
+    expect(refused).toBeGreaterThan(60);
   });
 
   it('for every field of every body', async () => {
@@ -119,11 +107,7 @@ describe('the reasons of invalid requests are clear', () => {
       if (fields === null) continue;
       const bodies: unknown[] = [
         ...fields.flatMap((field) => VALUES.map((value) => ({ [field]: value }))),
-        ...VALUES.map((value) => ({
-          submission_id: 'x',
-          url: 'https://example.com',
-          [LONG]: value,
-        })),
+        { submission_id: 'x', url: 'https://example.com', [LONG]: 1 },
         ...VALUES.map((value) => JSON.stringify(value)),
         Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`unknown-${index}`, 1])),
       ];
@@ -140,7 +124,7 @@ describe('the reasons of invalid requests are clear', () => {
         expect(response.text.length).toBeLessThan(10_000);
       }
     }
-    expect(refused).toBeGreaterThan(150);
+    expect(refused).toBeGreaterThan(90);
   });
 
   it.each<[string, string, string | undefined, number, string]>([
