@@ -11,7 +11,7 @@ export type SpanAttributes = Record<string, string | number | undefined>;
 export type SpanStart = {
   name: string;
   kind: SpanKind;
-  /** `traceparent` of the parent span. An invalid one is ignored; one that is not sampled is followed. */
+  /** `traceparent` of the parent span. An invalid one is ignored. */
   parent?: string | undefined;
   /** Epoch milliseconds; default: now. */
   at?: number;

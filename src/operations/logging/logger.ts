@@ -41,7 +41,7 @@ const REDACTED_FIELDS = [
   'Authorization',
 ];
 
-/** Lines per minute of one event at warn and error: an outage or an attack must not fill the disk. */
+/** Lines per minute of one event at warn and error: an outage must not fill the disk. */
 const REPEATS_PER_MINUTE = 100;
 const MINUTE_MS = 60_000;
 
