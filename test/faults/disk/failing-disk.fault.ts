@@ -67,6 +67,7 @@ async function prepareFailing(name: string) {
   const heartbeats = await openReceiver();
   const world = await prepareWorld(name, {
     folder,
+    upstream: { timeout_s: 10 },
     settings: {
       database: join(disk.root, 'ledger.db'),
       heartbeat: { url: heartbeats.url, every_s: 1 },
@@ -114,7 +115,11 @@ async function prepareFailing(name: string) {
       ]);
       expect(await server.exited()).toBe(ExitCode.server);
       expect(disk.failedSyncs()).toBe(1);
-      expect(server.loggedAt('error', 'fatal')).toEqual([syncFailed(server.file)]);
+      // On a busy machine, responses of the upstream may be late.
+      const alerts = server
+        .loggedAt('error', 'fatal')
+        .filter(({ event }) => event !== 'upstream.down');
+      expect(alerts).toEqual([syncFailed(server.file)]);
       expect(existsSync(`${server.file}.sync-failed`)).toBe(true);
       expect(disk.drop()).toContain(file);
       const copy = tempFolder();
