@@ -107,10 +107,13 @@ export class TrackingQueue {
     else this.#commitBatch();
     const restMs = (performance.now() - from) * REST;
     const resume = () => this.#takeTurn();
+    const rest = () => {
+      if (restMs < MIN_REST_MS || this.#queue.length === 0) resume();
+      else setTimeout(resume, restMs);
+    };
     // Three iterations: requests that arrived meanwhile are read in the next one and served at its
     // end.
-    if (restMs < MIN_REST_MS) setImmediate(() => setImmediate(() => setImmediate(resume)));
-    else setTimeout(resume, restMs);
+    setImmediate(() => setImmediate(() => setImmediate(rest)));
   }
 
   /** Takes the next step of a large request, whose next turn is after all others. */
