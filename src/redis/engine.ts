@@ -237,7 +237,7 @@ const LEASE_MARGIN_MS = 100;
 const FALLBACK_MS = 30_000;
 const CLOSE_WITHIN_MS = 1_000;
 /** Maximum length of the event stream, which Redis keeps in memory. */
-const MAX_EVENTS = 10_000;
+const MAX_EVENTS = 2_000;
 /** Finished jobs are kept for inspection only. */
 const RETENTION = {
   removeOnComplete: { age: 600, count: 100 },

@@ -68,6 +68,13 @@ const RETRY_MS = 1_000;
 const UNREGISTER_WITHIN_MS = 1_000;
 const SEND_WITHIN_MS = 1_000;
 const READY_WITHIN_MS = 2_000;
+/**
+ * A message per response would cost Redis twice the commands, and the workers half of their rate
+ * (row finalized-bullmq).
+ */
+const FLUSH_MS = 50;
+/** Maximum size of a batch, which Redis keeps in memory. A single response may be longer. */
+const MAX_BATCH_CHARS = 256 * 1024;
 
 /**
  * A stateless worker: takes jobs, polls each of their ids once and returns the responses. It polls
@@ -274,27 +281,43 @@ export class PollWorker {
   }
 
   /**
-   * Polls all ids, and sends each response at once, so that a slow request does not delay the
-   * others. Returns the responses that could not be sent.
+   * Polls all ids, and sends the responses in batches, so that a slow request delays the others by
+   * FLUSH_MS. Returns the last batch, and the responses that could not be sent.
    */
   async #pollAll(
     { upstream, submission_ids }: PollJob,
-    send: (polled: Polled[]) => Promise<void>,
+    send: (batch: Polled[]) => Promise<void>,
   ): Promise<Polled[]> {
     const { sendPoll, clock } = this.#deps;
-    const polled = submission_ids.map(async (submissionId): Promise<Polled[]> => {
+    const unsent: Polled[] = [];
+    const sending: Promise<void>[] = [];
+    let batch: Polled[] = [];
+    let chars = 0;
+    let cancelFlush: (() => void) | undefined;
+    const flush = () => {
+      cancelFlush?.();
+      cancelFlush = undefined;
+      const sent = batch;
+      batch = [];
+      chars = 0;
+      // It may have arrived nevertheless: the server accepts each id once.
+      sending.push(send(sent).catch(() => void unsent.push(...sent)));
+    };
+    const polls = submission_ids.map(async (submissionId) => {
       this.#inFlight += 1;
       const sentAt = clock.now();
       const response = withoutLongDetail(await sendPoll(upstream, submissionId));
       this.#inFlight -= 1;
-      const one = { submission_id: submissionId, duration_ms: clock.now() - sentAt, response };
-      // It may have arrived nevertheless: the server accepts each id once.
-      return send([one]).then(
-        () => [],
-        () => [one],
-      );
+      const { length } = response.kind === 'response' ? response.body : response.detail;
+      if (batch.length > 0 && chars + length > MAX_BATCH_CHARS) flush();
+      batch.push({ submission_id: submissionId, duration_ms: clock.now() - sentAt, response });
+      chars += length;
+      cancelFlush ??= clock.after(FLUSH_MS, flush);
     });
-    return (await Promise.all(polled)).flat();
+    await Promise.all(polls);
+    cancelFlush?.();
+    await Promise.all(sending);
+    return [...unsent, ...batch];
   }
 
   #refusal(reason: string): UnrecoverableError {

@@ -1,6 +1,6 @@
 import type { Job } from 'bullmq';
 import { describe, expect, it, vi } from 'vitest';
-import type { PollJob } from '../../src/redis/messages.ts';
+import { POLLS_QUEUE, type PollJob } from '../../src/redis/messages.ts';
 import type { Observation } from '../../src/submissions/classify.ts';
 import type { PollEngine } from '../../src/submissions/ports.ts';
 import { describeEngine } from '../polling/engine-conformance.ts';
@@ -109,6 +109,32 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     );
     await server.sees(1);
     expect(await polled(server.engine, ['a'])).toEqual([]);
+  });
+
+  it('receives responses in batches, which a slow request does not delay', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: neverPoll });
+    const held = Promise.withResolvers<void>();
+    openWorker(redis, {
+      sendPoll: async (_upstream, id) => {
+        if (id === 's49') await held.promise;
+        return { ...PENDING, body: '{"state":"Pending","error":null,"data":null}'.padEnd(60_000) };
+      },
+    });
+    await server.sees(1);
+    const submissionIds = Array.from({ length: 50 }, (_, index) => `s${index}`);
+    const seen: string[] = [];
+    const ended = server.engine.poll({ upstream: 'default', submissionIds }, (observation) =>
+      seen.push(observation.submissionId),
+    );
+    const others = submissionIds.slice(0, 49).toSorted();
+    await vi.waitFor(() => expect(seen.toSorted()).toEqual(others), 5_000);
+    held.resolve();
+    await ended;
+    expect(seen).toHaveLength(50);
+    const entries = await server.link.redis.xrange(`bull:${POLLS_QUEUE}:events`, '-', '+');
+    const batches = entries.filter(([, fields]) => fields.includes('progress'));
+    expect(batches.length).toBeLessThan(25);
   });
 
   it('a result after the lease is dropped, and the ids can be polled again', async () => {
