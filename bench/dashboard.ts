@@ -21,7 +21,7 @@ const OPEN = 20_000;
 const EVENTS_PER_S = 200;
 const WATCH_S = 20;
 const REPEATS = 10;
-const TOKEN = 'an-admin-token-for-this-run';
+const TOKEN = 'an-admin-token-for-this-run-0123456789';
 
 const folder = mkdtempSync(join(tmpdir(), 'dawatch-dashboard-'));
 const file = join(folder, 'ledger.db');

@@ -54,7 +54,7 @@ const env = {
   DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
   DAWATCH_DATABASE: join(folder, 'dawatch.db'),
   DAWATCH_PORT: '0',
-  DAWATCH_ADMIN_TOKEN: 'an-admin-token-for-this-run',
+  DAWATCH_ADMIN_TOKEN: 'an-admin-token-for-this-run-0123456789',
   DAWATCH_WEBHOOK_ALLOW: '127.0.0.0/8',
   DAWATCH_WEBHOOK_ALLOW_HTTP: 'true',
 };

@@ -11,8 +11,8 @@ import { DawatchClient } from '../../src/client/index.ts';
 const ROOT = join(import.meta.dirname, '../..');
 /** The options of `npm start`. */
 const SERVER_FLAGS = pkg.scripts.start.split(' ').filter((word) => word.startsWith('--'));
-const API_KEY = 'bench-key-0123456789';
-const ADMIN_TOKEN = 'bench-admin-0123456789';
+const API_KEY = 'bench-key-0123456789-of-32-characters';
+const ADMIN_TOKEN = 'bench-admin-0123456789-0123456789';
 /** Limits so high that the load of a benchmark does not reach them. */
 const NO_LIMITS = { requests_per_minute: 0, failed_authentications_per_minute: 0 };
 

@@ -131,7 +131,7 @@ export function ensureCredential(deps: {
   if (isConfigured || ledger.credentials.isAnyKept()) return { kind: 'there' };
   if (!isLoopback(host)) {
     const how =
-      'set DAWATCH_API_KEY (at least 16 characters), or make a token with `dawatch token create`';
+      'set DAWATCH_API_KEY (at least 32 characters), or make a token with `dawatch token create`';
     return {
       kind: 'refused',
       reason: `refusing to listen on ${host} without a credential: ${how}`,

@@ -73,7 +73,7 @@ describe('exits with 2, and points to --help, for', () => {
 
 describe('config', () => {
   const secrets = {
-    DAWATCH_API_KEY: 'the-key-of-the-clients',
+    DAWATCH_API_KEY: 'the-key-of-the-clients-0123456789',
     DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream',
   };
 

@@ -11,7 +11,7 @@ import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
 const HEARTBEATS = 3;
-const ADMIN_TOKEN = 'an-admin-token-for-tests';
+const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
 const ROLES = ['service', 'admin', 'user'] as const;
 
 type Show = [name: string, headers: (secret: string) => Record<string, string | string[]>];

@@ -6,7 +6,7 @@ import { openReceiver } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const PATIENCE_MS = 15_000;
-const ADMIN = 'an-admin-token-of-this-test';
+const ADMIN = 'an-admin-token-of-this-test-0123456789';
 
 it('attempts are counted by kind and result, without addresses in labels', async () => {
   const [kind, failing, gone] = [

@@ -256,7 +256,7 @@ describe('the settings', () => {
   it.each([
     [{}, 'ok', /first start creates a service key/],
     [{ server: { host: '0.0.0.0' } }, 'problem', /refuses to listen on 0\.0\.0\.0/],
-    [{ server: { host: '0.0.0.0' }, auth: { api_key: 'x'.repeat(16) } }, 'ok', /^set$/],
+    [{ server: { host: '0.0.0.0' }, auth: { api_key: 'x'.repeat(32) } }, 'ok', /^set$/],
   ])('must lead to a credential: %j', async (settings, status, message) => {
     expect((await examine(settings)).named('credentials')).toMatchObject([
       { status, message: expect.stringMatching(message) },
@@ -264,7 +264,7 @@ describe('the settings', () => {
   });
 
   it('must not give one key two roles', async () => {
-    const auth = { api_key: 'x'.repeat(16), admin_token: 'x'.repeat(16) };
+    const auth = { api_key: 'x'.repeat(32), admin_token: 'x'.repeat(32) };
     expect((await examine({ auth })).named('credentials')).toMatchObject([
       { status: 'ok' },
       { status: 'problem', message: expect.stringMatching(/are identical/) },

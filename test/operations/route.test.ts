@@ -7,7 +7,7 @@ import { familiesOf, reading, scrape } from '../support/app/metrics.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const ADMIN = 'an-admin-token-of-this-test';
+const ADMIN = 'an-admin-token-of-this-test-0123456789';
 const app = useAppWithSandbox({ adminToken: ADMIN });
 
 async function finalize(): Promise<string> {

@@ -7,7 +7,7 @@ import { fileVariables } from '../../src/operations/config/settings-file.ts';
 import { cli } from '../support/processes/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const SECRET = 'hunter2-must-never-be-shown';
+const SECRET = 'hunter2-must-never-be-shown-anywhere';
 
 function file(content: string | Buffer, name = 'secret'): string {
   const path = join(tempFolder(), name);
@@ -66,21 +66,21 @@ channels:
   });
 
   it('in the environment overrides the settings file, in either form', () => {
-    const inFile = `auth: { api_key: from-the-settings-file }`;
-    const named = `auth: { api_key_file: ${file('from-a-file-of-the-settings')} }`;
-    const own = { DAWATCH_API_KEY_FILE: file('from-the-file-variable') };
-    expect(load(inFile, own).config.auth.api_key).toBe('from-the-file-variable');
-    expect(load(named, own).config.auth.api_key).toBe('from-the-file-variable');
-    expect(load(named, { DAWATCH_API_KEY: 'from-the-variable-itself' }).config.auth.api_key).toBe(
-      'from-the-variable-itself',
-    );
-    expect(load(named).config.auth.api_key).toBe('from-a-file-of-the-settings');
+    const inFile = `auth: { api_key: from-the-settings-file-0123456789 }`;
+    const named = `auth: { api_key_file: ${file('from-a-file-of-the-settings-0123456789')} }`;
+    const own = { DAWATCH_API_KEY_FILE: file('from-the-file-variable-0123456789') };
+    expect(load(inFile, own).config.auth.api_key).toBe('from-the-file-variable-0123456789');
+    expect(load(named, own).config.auth.api_key).toBe('from-the-file-variable-0123456789');
+    expect(
+      load(named, { DAWATCH_API_KEY: 'from-the-variable-itself-0123456789' }).config.auth.api_key,
+    ).toBe('from-the-variable-itself-0123456789');
+    expect(load(named).config.auth.api_key).toBe('from-a-file-of-the-settings-0123456789');
   });
 
   it('is checked like a secret in the settings', () => {
     const short = file('short');
     expect(problems('', { DAWATCH_API_KEY_FILE: short })).toEqual([
-      expect.stringMatching(/^auth\.api_key .*16.* \(DAWATCH_API_KEY_FILE\)$/),
+      expect.stringMatching(/^auth\.api_key .*32.* \(DAWATCH_API_KEY_FILE\)$/),
     ]);
   });
 
@@ -119,8 +119,9 @@ channels:
 
   it('may begin with a byte order mark', () => {
     expect(
-      load('', { DAWATCH_API_KEY_FILE: file('\uFEFFa-service-key-of-bytes') }).config.auth.api_key,
-    ).toBe('a-service-key-of-bytes');
+      load('', { DAWATCH_API_KEY_FILE: file('\uFEFFa-service-key-of-bytes-0123456789') }).config
+        .auth.api_key,
+    ).toBe('a-service-key-of-bytes-0123456789');
   });
 
   it.each([

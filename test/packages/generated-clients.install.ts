@@ -9,7 +9,7 @@ import { removedAfterTests } from './support/folders.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const MODULES = join(ROOT, 'node_modules');
-const ADMIN_TOKEN = 'an-admin-token-for-tests';
+const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
 const STRICT = [
   '--strict',
   '--noUncheckedIndexedAccess',

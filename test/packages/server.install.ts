@@ -12,7 +12,7 @@ import { installEnv, npxCliOf, SERVER_NODES } from './support/pack.ts';
 const { server: tarball, npmCli, nodes, tooOldNode } = inject('packages');
 const ROOT = join(import.meta.dirname, '../..');
 const COMMAND = 'node_modules/dawatch/src/cli/main.js';
-const API_KEY = 'a-service-key-for-tests';
+const API_KEY = 'a-service-key-for-tests-0123456789';
 const MAX_BYTES = 100 * 2 ** 20;
 const folder = removedAfterTests();
 

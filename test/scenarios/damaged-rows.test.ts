@@ -8,7 +8,7 @@ import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledg
 import { openReceiver } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const ADMIN = 'an-admin-token-for-these-tests';
+const ADMIN = 'an-admin-token-for-these-tests-0123456789';
 const HOOK = {
   types: ['*'],
   metadata: null,

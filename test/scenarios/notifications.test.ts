@@ -8,7 +8,7 @@ import { startSandbox } from '../../src/sandbox/server.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 
-const ADMIN = 'an-admin-token-for-tests';
+const ADMIN = 'an-admin-token-for-tests-0123456789';
 const HERE = { allow: ['127.0.0.0/8'], allow_http: true };
 type Setting = Omit<Parameters<typeof openApp>[0], 'database'>;
 

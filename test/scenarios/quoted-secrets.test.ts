@@ -13,7 +13,7 @@ import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 
-const ADMIN = 'an-admin-token-for-tests';
+const ADMIN = 'an-admin-token-for-tests-0123456789';
 const COUNT = 40;
 
 /**

@@ -211,7 +211,7 @@ describe('SIGHUP', () => {
   it('reads secret files again on a server without a settings file', async () => {
     const upstream = await openUpstream();
     const cwd = tempFolder();
-    const key = mountSecret(join(cwd), 'service-key', 'the-first-service-key');
+    const key = mountSecret(join(cwd), 'service-key', 'the-first-service-key-0123456789');
     const { child } = startCli(['serve'], {
       cwd,
       env: {
@@ -228,13 +228,13 @@ describe('SIGHUP', () => {
     const url = await vi.waitUntil(() => /"url":"([^"]+)"/.exec(output)?.[1], UNTIL);
     const statusWith = async (secret: string) =>
       (await call(url, '/v1/overview', { headers: { 'x-api-key': secret } })).status;
-    expect(await statusWith('the-first-service-key')).toBe(200);
-    key.write('the-second-service-key');
+    expect(await statusWith('the-first-service-key-0123456789')).toBe(200);
+    key.write('the-second-service-key-0123456789');
     child.kill('SIGHUP');
     await vi.waitUntil(() => output.includes('"changes":"auth.api_key"'), UNTIL);
     expect([
-      await statusWith('the-first-service-key'),
-      await statusWith('the-second-service-key'),
+      await statusWith('the-first-service-key-0123456789'),
+      await statusWith('the-second-service-key-0123456789'),
     ]).toEqual([401, 200]);
   });
 
@@ -308,7 +308,9 @@ describe('POST /v1/reload', () => {
     const responses = await Promise.all([reload(), reload(), reload()]);
     const reports = responses.flatMap(({ text }) => JSON.parse(text).changes as string[]);
     expect(reports).toEqual(['log.level']);
-    const audit = JSON.parse((await call(server.url, '/v1/audit', { headers: ADMIN })).text);
+    const audit = JSON.parse(
+      (await call(server.url, '/v1/audit?action=settings.reload', { headers: ADMIN })).text,
+    );
     expect(audit.entries).toMatchObject([
       {
         action: 'settings.reload',
@@ -335,7 +337,10 @@ describe('POST /v1/reload', () => {
     const upstreamWith = (fields: object) => ({
       default: { lag_price, url: upstream.url, ...fields },
     });
-    const auth = { api_key: 'another-service-key', admin_token: CRASH_ADMIN_TOKEN };
+    const auth = {
+      api_key: 'another-service-key-of-32-characters',
+      admin_token: CRASH_ADMIN_TOKEN,
+    };
     const complete = JSON.stringify({ ...original, auth }, null, 1);
     const cases: [name: string, write: () => void, reason: string][] = [
       ['an unknown setting', () => change({ auth, chanels: {} }), 'chanels is not a setting'],
@@ -373,7 +378,7 @@ describe('POST /v1/reload', () => {
     });
     expect(await reload()).toMatchObject({ status: 200, text: '{"changes":["auth.api_key"]}' });
     expect((await call(server.url, '/v1/overview', { headers: SERVICE })).status).toBe(401);
-    for (const text of ['another-service-key', KEYS[0]])
+    for (const text of ['another-service-key-of-32-characters', KEYS[0]])
       expect(server.lines.join('\n')).not.toContain(text);
   });
 });

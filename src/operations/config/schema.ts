@@ -218,7 +218,7 @@ const proxy = z.string().superRefine((entry, context) => {
 
 const credential = z
   .string()
-  .regex(/^[\x21-\x7e]{16,}$/, 'must have at least 16 characters, printable ASCII without spaces')
+  .regex(/^[\x21-\x7e]{32,}$/, 'must have at least 32 characters, printable ASCII without spaces')
   .optional();
 
 const serverSection = section({

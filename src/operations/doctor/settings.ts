@@ -66,7 +66,7 @@ export function checkCredentials(
   if (isLoopback(server.host))
     return [ok('credentials', 'none yet: the first start creates a service key and prints it')];
   const advice =
-    'set DAWATCH_API_KEY (at least 16 characters), or, if the ledger exists, create a token with `dawatch token create`';
+    'set DAWATCH_API_KEY (at least 32 characters), or, if the ledger exists, create a token with `dawatch token create`';
   return [
     problem('credentials', `none, so the server refuses to listen on ${server.host}`, advice),
   ];

@@ -100,7 +100,7 @@ async function evilServer(status = 200): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-const ADMIN = { DAWATCH_ADMIN_TOKEN: 'an-admin-token-for-tests' };
+const ADMIN = { DAWATCH_ADMIN_TOKEN: 'an-admin-token-for-tests-0123456789' };
 const COMMANDS = [
   'list',
   'status a',

@@ -20,7 +20,7 @@ import { createLedger } from '../ledger/ledger-file.ts';
 import { call, type HttpResponse } from './http-calls.ts';
 import { openApp } from './running-app.ts';
 
-export const ADMIN_TOKEN = 'an-admin-token-for-tests';
+export const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
 /** The bearer that the sandbox accepts as an administrator's. */
 export const UPSTREAM_BEARER = 'sandbox-admin-token';
 export const SECOND = { name: 'User 2', email: 'user2@example.com' };

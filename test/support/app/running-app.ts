@@ -12,7 +12,7 @@ import { learnedPacing, type PolicyFactory } from '../../../src/pacing/index.ts'
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
 import { createLedger } from '../ledger/ledger-file.ts';
 
-export const API_KEY = 'a-service-key-for-tests';
+export const API_KEY = 'a-service-key-for-tests-0123456789';
 /** A closed port. */
 const CLOSED_PORT_URL = 'http://127.0.0.1:1';
 

@@ -8,8 +8,8 @@ import { onTestFailed, onTestFinished } from 'vitest';
 import { ConnectionError, DawatchClient } from '../../../src/client/index.ts';
 import { COMPILED, compile, MAIN, NODE_FLAGS } from './child-process.ts';
 
-export const CRASH_API_KEY = 'crash-test-key-0123456789';
-export const CRASH_ADMIN_TOKEN = 'crash-test-admin-0123456789';
+export const CRASH_API_KEY = 'crash-test-key-0123456789-0123456789';
+export const CRASH_ADMIN_TOKEN = 'crash-test-admin-0123456789-0123456789';
 
 export type KillableServer = Awaited<ReturnType<typeof prepareServer>>;
 

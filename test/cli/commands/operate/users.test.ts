@@ -82,12 +82,15 @@ describe('the token', () => {
       sent.push([headers.authorization, headers['x-api-key']]);
       response.end(url?.startsWith('/v1/audit') ? '{"entries":[],"next_cursor":null}' : '[]');
     });
-    const both = { DAWATCH_TOKEN: 'the-first', DAWATCH_ADMIN_TOKEN: 'the-second-one-of-them' };
+    const both = {
+      DAWATCH_TOKEN: 'the-first',
+      DAWATCH_ADMIN_TOKEN: 'the-second-one-of-them-0123456789',
+    };
     await cli(['users', 'list', '--limit', '1', '--server', url], { env: both });
     await cli(['audit', '--server', url], { env: both });
     expect(sent).toEqual([
       ['Bearer the-first', undefined],
-      ['Bearer the-second-one-of-them', undefined],
+      ['Bearer the-second-one-of-them-0123456789', undefined],
     ]);
     const { code, stderr } = await cli(GET, { env: { DAWATCH_URL: lookups().url, ...both } });
     expect([code, stderr]).toEqual([

@@ -57,7 +57,7 @@ it('prints a new key once, only on stderr, accepts it after a restart, and exits
 
 it('writes neither the configured key nor the key of the upstream anywhere', async () => {
   const keys = {
-    DAWATCH_API_KEY: 'the-key-of-the-clients',
+    DAWATCH_API_KEY: 'the-key-of-the-clients-0123456789',
     DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream',
   };
   const { url, output, stop } = await serve({

@@ -112,7 +112,7 @@ it.each<[string, string, string | null, string]>([
   [
     'the address has no scheme',
     'localhost:8080',
-    'a-service-key-for-tests',
+    'a-service-key-for-tests-0123456789',
     '"localhost:8080" is not an http:// or',
   ],
 ])('exits with 2 and the remedy if %s', async (_, url, key, message) => {
