@@ -182,8 +182,9 @@ export function openapiOptions(version: string, webhooks: object): FastifyDynami
 }
 
 /**
- * Gives each response its description, which the libraries omit for a schema with an id. Wraps the reference of a parameter whose schema has an id,
- * because the libraries remove its description and default, until `completeOperation`.
+ * Gives each response its description, which the libraries omit for a schema with an id. Wraps the
+ * reference of a parameter whose schema has an id, because the libraries remove its description and
+ * default, until `completeOperation`.
  */
 function transformRoute(transform: SwaggerTransform): SwaggerTransform {
   return ({ schema, ...route }) => {

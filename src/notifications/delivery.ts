@@ -11,8 +11,8 @@ export const DELIVERY_STATES = ['waiting', 'delivered', 'dead', 'discarded'] as 
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /**
- * Why a delivery is dead. not_configured: its channel is not in the settings. undeliverable: its event is damaged, or cannot be converted to the format
- * of the channel.
+ * Why a delivery is dead. not_configured: its channel is not in the settings. undeliverable: its
+ * event is damaged, or cannot be converted to the format of the channel.
  */
 export const DEAD_REASONS = [
   'attempts_used_up',

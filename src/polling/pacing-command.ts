@@ -4,7 +4,7 @@ import { plural, toJson } from '../cli/output.ts';
 import type { PollingCost, UpstreamPacing } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 
-/** Returns the interpolated time at which the probability is reached; null if the curve ends before. */
+/** Returns the interpolated time of the probability; null if the curve ends before it. */
 function quantileMs(curve: UpstreamPacing['curve'], probability: number): number | null {
   const index = curve.findIndex((point) => point.probability >= probability);
   const after = curve[index];

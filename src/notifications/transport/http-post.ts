@@ -122,7 +122,7 @@ const MASK = '[redacted]';
 const MAX_HEADER_BYTES = 16_384;
 /** Exceeds the receivers that are called in turns. */
 const MAX_REDACTORS = 1_000;
-/** Many receivers silently close idle connections after 5 s. A request that they lose is retried. */
+/** Many receivers silently close idle connections after 5 s. A request lost so is retried. */
 const KEEP_ALIVE_MS = 4_000;
 
 /** Sends requests to untrusted hosts: no response can block this process or fill its memory. */
