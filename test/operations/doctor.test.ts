@@ -329,6 +329,15 @@ describe('the ledger', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
+  it('that is still empty is no damaged one', async () => {
+    const empty = join(tempFolder(), 'dawatch.db');
+    writeFileSync(empty, '', { mode: 0o600 });
+    expect(await ledgerFindings(empty, true)).toMatchObject([
+      { name: 'ledger', status: 'ok', message: expect.stringMatching(/first start initializes/) },
+      { name: 'ledger.rights', status: 'ok' },
+    ]);
+  });
+
   it('that other users may read, or whose folder they may change, is a risk', async () => {
     const file = closedLedger();
     chmodSync(file, 0o644);

@@ -39,7 +39,8 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   const found = await Promise.all(checksOf(options, path, seen).map(runCheck));
   const findings = found.flat();
   // Last, because it blocks the event loop, and the other checks have time limits.
-  if (full && seen.kind !== 'missing') findings.push(checkIntegrity(path));
+  // A file of another version or program may have other tables.
+  if (full && (seen.kind === 'current' || isDamaged(seen))) findings.push(checkIntegrity(path));
   // An upstream may quote the key that it refuses.
   const redact = redactorOf(secretsOf(loaded.settings));
   return findings.map((finding) => ({
@@ -47,6 +48,10 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
     message: redact(finding.message),
     action: finding.action && redact(finding.action),
   }));
+}
+
+function isDamaged(seen: LedgerInspection): boolean {
+  return seen.kind === 'refused' && seen.problem === 'corrupt';
 }
 
 function checksOf(
