@@ -38,9 +38,12 @@ export class Space {
     const spare = () =>
       pragma('freelist_count') - Math.max(MIN_FREE_PAGES, pragma('page_count') / 10);
     return guarded(file, () => {
-      if (spare() <= 0) return false;
+      const before = spare();
+      if (before <= 0) return false;
       connection.pragma(`incremental_vacuum(${pages})`);
-      return spare() > 0;
+      const left = spare();
+      // A file that another program has rewritten may not be able to shrink.
+      return left > 0 && left < before;
     });
   }
 }

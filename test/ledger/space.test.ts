@@ -47,6 +47,20 @@ describe('the file', () => {
     expect(errors).toEqual([]);
   });
 
+  it('of a ledger that another program rewrote may stay large, and maintenance goes on', async () => {
+    const first = openLedger();
+    first.close();
+    const db = rawConnection(first.file);
+    db.exec('PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM');
+    db.close();
+    const ledger = openLedger({ file: first.file });
+    fill(ledger, 400);
+    finalizeAll(ledger, 400);
+    const { clock, pruned } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    await clock.advance(4 * 60_000);
+    expect(pruned).toMatchObject([{ submissions: 399 }]);
+  });
+
   it('keeps a few free pages for future writes', () => {
     const ledger = openLedger();
     fill(ledger, 5);
