@@ -73,6 +73,7 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
       await expectShown(ids);
       await expect.poll(query).toContain(part);
     }
+    expect(await form().getByLabel('Metadata', { exact: true }).inputValue()).toBe('');
     await main().getByText('1 submission', { exact: true }).waitFor();
     const before = await query();
     await page.reload();
@@ -96,6 +97,15 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     await goTo(page, `submissions?${wrong}`);
     await main().getByRole('alert').getByText(message).waitFor();
     expect(await main().getByRole('table').count()).toBe(0);
+  });
+
+  it('explains a condition on metadata without a value', async () => {
+    await goTo(page, 'submissions');
+    await enter('Metadata', 'berlin');
+    await main().getByRole('alert').getByText('must be written as metadata.order=4711').waitFor();
+    await enter('Metadata', 'shop=berlin');
+    await expectShown(['a2', 'a1']);
+    expect(await query()).toBe('metadata.shop=berlin');
   });
 
   it('suggests commands that are safe to copy, whatever the address contains', async () => {

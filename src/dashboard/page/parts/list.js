@@ -20,7 +20,7 @@ import { Table } from './table.js';
  * The filters in an address. Several values of one name are combined. @param {URLSearchParams}
  * query
  */
-function filtersIn(query) {
+export function filtersIn(query) {
   const names = [...new Set(query.keys())].filter((name) => name !== 'cursor');
   const pairs = names.map((name) => [name, query.getAll(name).filter(Boolean).join(',')]);
   /** @type {Record<string, string>} */
@@ -97,8 +97,8 @@ function Pager({ cursor, next, to, nextLabel = 'Next page' }) {
 /**
  * A filter of a list: a choice of `values`, several of `many`, a time, or a text with suggestions.
  * @typedef {{ name: string, label: string, values?: readonly string[], none?: string, many?: readonly string[], isTime?: boolean, suggest?: readonly string[], apply?: (value: string) => void, [attribute: string]: unknown }} FilterField
- *   `none`: the choice without a value; `apply`: replaces the change of the address; others:
- *   attributes of a text
+ *   `none`: the choice without a value; `apply`: replaces the change of the address, after which the
+ *   text is empty; others: attributes of a text
  */
 
 /**
@@ -119,7 +119,7 @@ export function Filters({ list: { given, hrefOf, loaded }, label, fields }) {
     <div class="filter" role="search" aria-label=${label}>
       ${fields.map(({ name, ...field }) => {
         const Filter = field.values ? Choice : field.many ? Choices : field.isTime ? Time : Text;
-        return html`<${Filter} key=${name} apply=${apply(name)} ...${field} value=${given[name] ?? ''} />`;
+        return html`<${Filter} key=${name} apply=${apply(name)} isEmptied=${Boolean(field.apply)} ...${field} value=${given[name] ?? ''} />`;
       })}
       ${fields.some(({ isTime }) => isTime) && html`<span class="muted">Time zone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}</span>`}
       <button type="button" onClick=${loaded.reload}>Refresh</button>
@@ -131,13 +131,18 @@ export function Filters({ list: { given, hrefOf, loaded }, label, fields }) {
 /** @typedef {{ label: string, value: string, apply: (value: string) => void }} FilterProps */
 
 /**
- * @param {FilterProps & { type?: string, suggest?: readonly string[], [attribute: string]: unknown }} props
+ * @param {FilterProps & { isEmptied?: boolean, type?: string, suggest?: readonly string[], [attribute: string]: unknown }} props
+ *   `isEmptied`: after it was applied
  */
-function Text({ label, value, apply, type = 'text', suggest, ...attributes }) {
+function Text({ label, value, apply, isEmptied, type = 'text', suggest, ...attributes }) {
   const [typed, setTyped] = useState(value);
   // Applies synchronously, so that the next key is not lost.
   useLayoutEffect(() => setTyped(value), [value]);
-  const done = () => typed.trim() !== value && apply(typed.trim());
+  const done = () => {
+    if (typed.trim() === value) return;
+    apply(typed.trim());
+    if (isEmptied) setTyped('');
+  };
   const suggestions = suggest && `suggest-${label.toLowerCase().replaceAll(' ', '-')}`;
   return html`<label>
     <span>${label}</span>

@@ -4,7 +4,7 @@ import { mayChangeSubmissions, useDashboard, useLive, useLoad } from '../data/co
 import { submissionOf } from '../data/feed.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Filters, List, useList } from '../parts/list.js';
+import { Filters, filtersIn, List, useList } from '../parts/list.js';
 import { Action, Empty, Time } from '../parts/parts.js';
 import { hrefTo, parseRoute } from '../router.js';
 import { BulkActions, SelectMatches } from './bulk-actions.js';
@@ -73,11 +73,11 @@ export function SubmissionsPage({ query }) {
  */
 function fieldsOf(given, hrefOf) {
   const metadata = Object.keys(given).filter((name) => name.startsWith(METADATA));
+  // A text of another form stays in the address, where the server explains it.
   const addMetadata = (/** @type {string} */ typed) => {
-    const [, name, value] = /^([^=]+)=(.*)$/.exec(typed) ?? [];
-    const { query } = parseRoute(location.hash);
-    query.delete('cursor');
-    if (name) location.hash = hrefOf({ ...Object.fromEntries(query), [METADATA + name]: value });
+    const [, name, value] = /^([^=]+)=(.+)$/.exec(typed) ?? [];
+    const { metadata: _, ...others } = filtersIn(parseRoute(location.hash).query);
+    location.hash = hrefOf({ ...others, [name ? METADATA + name : 'metadata']: value ?? typed });
   };
   return [
     { name: 'search', label: 'Text in ids and metadata', type: 'search' },
