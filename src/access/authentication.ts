@@ -80,8 +80,6 @@ function failureOf(identity: Identity, statusCode: number): AuthenticationFailur
 }
 
 const WINDOW_MS = 60_000;
-/** Limit of buckets; the least recently used one is evicted. */
-const MAX_BUCKETS = 10_000;
 
 /**
  * Reports and logs every failed authentication before the response is sent, and returns a hook that
@@ -105,8 +103,8 @@ export async function addLimits(
     limits;
   const networkKey = ({ clientAddress }: FastifyRequest) => networkOf(clientAddress);
   // The plugin's own hooks would run after those that refuse a credential, and not at all without a
-  // route.
-  await app.register(rateLimit, { global: false, timeWindow: WINDOW_MS, cache: MAX_BUCKETS });
+  // route. It keeps the 5,000 most recently used buckets of each limit.
+  await app.register(rateLimit, { global: false, timeWindow: WINDOW_MS });
   const failures = app.createRateLimit({ max: maxFailures, keyGenerator: networkKey });
   const requests = app.createRateLimit({
     max: maxRequests,

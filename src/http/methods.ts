@@ -66,11 +66,10 @@ function decoded(path: string): string {
 const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
   'access-control-allow-headers':
-    'authorization, content-type, if-none-match, last-event-id, x-api-key, x-request-id',
+    'authorization, content-type, last-event-id, x-api-key, x-request-id',
   'access-control-max-age': '600',
 } as const;
-const EXPOSED =
-  'etag, ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, x-request-id';
+const EXPOSED = 'ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, x-request-id';
 
 /**
  * Returns a hook that allows pages of the given origins to read responses. Without origins, no CORS
