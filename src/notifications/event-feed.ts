@@ -62,8 +62,17 @@ export type FeedLog = {
   onAppended(listener: () => void): () => void;
 };
 
-/** The events after a position, which are empty if it has all. `missingThrough`: see EventLog. */
-type Page = { after: number; missingThrough: number; events: FeedEvent[] };
+/**
+ * The events after a position. `isLast`: there were no more. `missingThrough`: see EventLog.
+ * `frames`: those of all events, for the readers that want all.
+ */
+type Page = {
+  after: number;
+  missingThrough: number;
+  events: FeedEvent[];
+  isLast: boolean;
+  frames?: Buffer;
+};
 
 /** What a request reads. */
 export type Reading = {
@@ -79,13 +88,15 @@ type FeedReaderDeps = { pageAfter: (seq: number) => Page; onFailed: (error: unkn
 
 /**
  * One reader of the live feed; the stream is the body of its response. It reads pages as fast as
- * its client accepts them, until a page is empty; `wake` makes it read again. Its memory is limited
- * to about one page.
+ * its client accepts them, until the last one; `wake` makes it read again. Its memory is limited to
+ * about two pages.
  */
 export class FeedReader extends Readable {
   readonly #reading: Reading;
   readonly #deps: FeedReaderDeps;
   #position: number;
+  /** Whether there may be events that it has not read. */
+  #isBehind = true;
   #isScheduled = false;
   #isEnded = false;
   #hasRead = true;
@@ -110,18 +121,8 @@ export class FeedReader extends Readable {
 
   /** Reads new events. A reader whose client reads too slowly continues by itself. */
   wake(): void {
-    if (this.#isScheduled || this.readableLength >= this.readableHighWaterMark) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      if (this.destroyed || this.#isEnded) return;
-      try {
-        this.#readPage();
-      } catch (error) {
-        this.end();
-        this.#deps.onFailed(error);
-      }
-    });
+    this.#isBehind = true;
+    if (!this.#isScheduled) this.#read();
   }
 
   /**
@@ -151,21 +152,50 @@ export class FeedReader extends Readable {
 
   override _read(): void {
     this.#hasRead = true;
-    this.wake();
+    if (this.#isBehind) this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#read();
+    });
+  }
+
+  #read(): void {
+    if (this.destroyed || this.#isEnded) return;
+    if (this.readableLength >= this.readableHighWaterMark) return;
+    try {
+      this.#readPage();
+    } catch (error) {
+      this.end();
+      this.#deps.onFailed(error);
+    }
   }
 
   #readPage(): void {
-    const { missingThrough, events } = this.#deps.pageAfter(this.#position);
+    const page = this.#deps.pageAfter(this.#position);
+    const { missingThrough, events } = page;
     this.#reportGap(missingThrough);
+    this.#isBehind = !page.isLast;
     const newest = events.at(-1);
     // A client that resumes from here does not need the same gap again.
-    if (!newest) this.#position = Math.max(this.#position, this.#reportedGap);
+    this.#position = newest?.seq ?? Math.max(this.#position, this.#reportedGap);
+    this.#send(page);
+    if (this.#isBehind) this.#schedule();
+  }
+
+  #send(page: Page): void {
+    const { events } = page;
+    const { filter } = this.#reading;
+    const wanted = events.filter((event) => 'damage' in event || filter(event));
+    if (wanted.length === 0) return;
+    if (wanted.length < events.length) this.push(Buffer.concat(wanted.map(frameOf)));
     else {
-      const { filter } = this.#reading;
-      const wanted = events.filter((event) => 'damage' in event || filter(event));
-      this.#position = newest.seq;
-      if (wanted.length > 0) this.push(Buffer.concat(wanted.map(frameOf)));
-      this.wake();
+      page.frames ??= Buffer.concat(events.map(frameOf));
+      this.push(page.frames);
     }
   }
 
@@ -247,12 +277,14 @@ export class EventFeed {
 
   #pageAfter(seq: number): Page {
     const { events } = this.#deps;
-    if (this.#page?.after !== seq)
-      this.#page = {
-        after: seq,
-        missingThrough: events.missingThrough(),
-        events: events.after(seq, PAGE),
-      };
+    if (this.#page?.after === seq) return this.#page;
+    const read = events.after(seq, PAGE);
+    this.#page = {
+      after: seq,
+      missingThrough: events.missingThrough(),
+      events: read,
+      isLast: (read.at(-1)?.seq ?? Infinity) >= events.newestSeq(),
+    };
     return this.#page;
   }
 

@@ -95,7 +95,7 @@ function Pager({ cursor, next, to, nextLabel = 'Next page' }) {
 }
 
 /**
- * A filter of a list: a choice of `values`, several of `many`, a time, or a text with suggestions.
+ * A filter of a list: a choice of `values`, several of `many`, a time, or a text.
  * @typedef {{ name: string, label: string, values?: readonly string[], none?: string, many?: readonly string[], isTime?: boolean, suggest?: readonly string[], apply?: (value: string) => void, [attribute: string]: unknown }} FilterField
  *   `none`: the choice without a value; `apply`: replaces the change of the address, after which
  *   the text is empty; others: attributes of a text
