@@ -79,6 +79,14 @@ function failureOf(identity: Identity, statusCode: number): AuthenticationFailur
   }
 }
 
+/**
+ * Whether a forwarded bearer may be a wrong one. A response that does not show whether it is right
+ * counts, too: each such request is an entry of the audit, and costs the upstream a request.
+ */
+function hasFailed(identity: Identity | undefined, statusCode: number): boolean {
+  return identity?.kind === 'forwarded' && ![200, 400, 404, 429].includes(statusCode);
+}
+
 const WINDOW_MS = 60_000;
 
 /**
@@ -116,11 +124,12 @@ export async function addLimits(
 
   app.addHook('onSend', (request, { statusCode }, _payload, done) => {
     const reason = request.identity && failureOf(request.identity, statusCode);
-    if (reason === undefined) return done();
-    onRefused(reason, request.clientAddress);
-    logFailure(request, reason);
+    if (reason !== undefined) {
+      onRefused(reason, request.clientAddress);
+      logFailure(request, reason);
+    }
     // Before the response is sent, so that a client cannot send its next bearer uncounted.
-    if (reason === 'refused') failures(request).then(() => done(), done);
+    if (hasFailed(request.identity, statusCode)) failures(request).then(() => done(), done);
     else done();
   });
 
@@ -131,8 +140,8 @@ export async function addLimits(
       // Whether a forwarded bearer fails is counted when the upstream has responded.
       const failed = (await failures(request, { increment: kind === 'unknown' })) as Bucket;
       const isOver = kind === 'unknown' ? failed.isExceeded : failed.remaining === 0;
-      if (isOver)
-        return { limit: 'too many wrong credentials came from this address', bucket: failed };
+      const what = kind === 'unknown' ? 'wrong credentials' : 'lookups that failed';
+      if (isOver) return { limit: `too many ${what} came from this address`, bucket: failed };
     }
     if (maxRequests === 0) return undefined;
     const bucket = (await requests(request)) as Bucket;

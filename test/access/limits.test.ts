@@ -189,15 +189,22 @@ describe('where the upstream judges the bearers', () => {
       ['200-valid', 200],
       ['401-a', 401],
       ['404-b', 404],
-      ['500-c', 502],
       ['403-d', 403],
       ['200-valid', 429],
       ['401-e', 429],
     ] as const)
       expect(await statusOf(bearer)).toBe(status);
-    expect(upstream.requests).toHaveLength(5);
+    expect(upstream.requests).toHaveLength(4);
     vi.setSystemTime(Date.now() + 61_000);
     expect(await statusOf('200-valid')).toBe(200);
+  });
+
+  it.each([429, 500])('one whose bearers get %i cannot fill the audit either', async (status) => {
+    const { lookups, statusOf } = await forwarding();
+    const statuses: number[] = [];
+    for (let n = 0; n < 5; n++) statuses.push(await statusOf(`${status}-${n}`));
+    expect(statuses).toEqual([502, 502, 429, 429, 429]);
+    expect(lookups.audit()).toHaveLength(2);
   });
 
   it('a key of dawatch counts as a refused one', async () => {
