@@ -25,8 +25,10 @@ export type Staging = ReturnType<typeof openStaging>;
  */
 export function openStaging(target: string) {
   const prefix = `${target}.partial-`;
-  for (const name of readdirSync(dirname(target)))
-    if (name.startsWith(basename(prefix))) removeLeftover(join(dirname(target), name), target);
+  for (const name of readdirSync(dirname(target))) {
+    const path = join(dirname(target), name);
+    if (name.startsWith(basename(prefix)) && isOwn(path)) removeLeftover(path, target);
+  }
   const folder = mkdtempSync(prefix);
   const file = join(folder, 'file');
   const lock = lockFile(file);
@@ -64,6 +66,11 @@ export function refuseTaken(target: string): void {
 
 function taken(target: string): LedgerError {
   return new LedgerError('read_only', `${target} already exists and was left unchanged`);
+}
+
+/** Whether this user has created it: the folder of a backup may be open to others. */
+function isOwn(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.uid === process.geteuid?.();
 }
 
 /**

@@ -1,4 +1,14 @@
-import { chmodSync, existsSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { backupLedger } from '../../src/ledger/backup.ts';
@@ -97,3 +107,17 @@ it('a killed backup leaves a private folder, which the next backup to the same f
   await backupLedger(file, target);
   expect(readdirSync(folder).sort()).toEqual(['copy.db', 'other.db']);
 });
+
+it.runIf(process.geteuid?.() === 0)(
+  'a backup neither opens nor removes what another user created beside it',
+  async () => {
+    const file = closedLedger();
+    const target = join(tempFolder(), 'copy.db');
+    const planted = `${target}.partial-abcdef`;
+    mkdirSync(planted);
+    writeFileSync(join(planted, 'file.lock'), 'not a lock');
+    chownSync(planted, 65_534, 65_534);
+    await backupLedger(file, target);
+    expect(readdirSync(dirname(target)).sort()).toEqual(['copy.db', 'copy.db.partial-abcdef']);
+  },
+);
