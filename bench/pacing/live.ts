@@ -104,7 +104,7 @@ async function run({ upstream, perS }: LiveScenario): Promise<Measured> {
       sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
     lagsMs.push(observation.at - Math.max(finalAt, submission.trackedAt));
   };
-  const apiKey = 'a-key-for-this-run-only';
+  const apiKey = 'a-key-for-this-run-only-0123456789';
   const env = {
     DAWATCH_UPSTREAM_URL: sandbox.url,
     DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',

@@ -16,8 +16,8 @@ const WEBHOOK_SECRET = `whsec_${Buffer.from('canary-of-the-webhook-signature').t
 const CANARY = {
   upstreamKey: 'canary-upstream-key-5d1f',
   upstreamBearer: 'canary-upstream-bearer-77ab',
-  serviceKey: 'canary-service-key-19c4',
-  adminToken: 'canary-admin-token-83e0',
+  serviceKey: 'canary-service-key-19c4-0123456789',
+  adminToken: 'canary-admin-token-83e0-0123456789',
   redisPassword: 'canary-redis-password-2b6d',
   redisSecret: 'canary-redis-secret-that-signs-6e21',
   smtpPassword: 'canary-smtp-password-f00d',

@@ -10,7 +10,7 @@ import { BUDGET, UPSTREAM_URL } from './upstream.ts';
 export const DAY_MS = 86_400_000;
 export const HOUR_MS = 3_600_000;
 export const MINUTE_MS = 60_000;
-export const TOKEN = 'the-admin-token-of-simulations';
+export const TOKEN = 'the-admin-token-of-simulations-0123456789';
 export const DATABASE = 'ledger.db';
 export const DEADLINE_MS = 6 * HOUR_MS;
 const GRACE_MS = HOUR_MS;
