@@ -88,8 +88,7 @@ it('reads a new event once for all readers, and nothing without readers', async 
       for (const { text } of readers)
         expect(text()).toContain(`id: ${seq}\nevent: upstream.up\ndata: {"id":"evt_${seq}"`);
     });
-    // One read for the event, and one that finds nothing after it.
-    expect(log.reads - before).toBeLessThanOrEqual(2);
+    expect(log.reads - before).toBe(1);
   }
   feed.close();
 });
@@ -106,6 +105,8 @@ it('sends an event at once, and those soon after it in one write', async () => {
   const before = reader.chunks();
   for (let count = 0; count < 5; count++) log.add();
   clock.fire(0);
+  // Longer than a reader takes that would read again by itself.
+  await new Promise((resolve) => setTimeout(resolve, 10));
   expect(reader.text()).not.toContain('"evt_2"');
   clock.fire(25);
   await until(() => expect(reader.text()).toContain('"evt_6"'));
