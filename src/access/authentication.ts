@@ -186,7 +186,7 @@ function setRateLimitHeaders(reply: FastifyReply, { max, remaining, ttlInSeconds
 function logFailure(request: FastifyRequest, reason: AuthenticationFailure): void {
   const { id, method, clientAddress: address, routeOptions } = request;
   const fields = { request_id: id, reason, address, method, route: routeOptions.url };
-  // Without a child log for each request, because most of these lines are deduplicated.
+  // Without a child log for each request, because most of these lines are suppressed in a flood.
   const log = logOf({ log: request.log });
   // Browsers and scanners cause these constantly, and no credential was tried.
   if (reason === 'absent') log.debug(fields, 'auth.failed');

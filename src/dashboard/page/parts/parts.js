@@ -54,7 +54,7 @@ export function Loadable({ loaded, children }) {
 /**
  * A relative time that stays current. Hovering shows the absolute time with its zone, and a tap
  * shows it in place. The tab key skips it, because a list has a hundred times: keyboard users
- * switch all times to absolute ones with a shortcut.
+ * switch all times to absolute ones with a button.
  * @param {{ at: string | null }} props
  */
 export function Time({ at }) {
