@@ -168,7 +168,7 @@ describe('the limits of a server behind a proxy', () => {
     expect([await guessFrom(attacker), await guessFrom(`1.1.1.1, ${attacker}`)]).toEqual([
       401, 401,
     ]);
-    expect([await guessFrom(attacker)]).toEqual([429]);
+    expect(await guessFrom(attacker)).toBe(429);
     expect(await guessFrom('192.0.2.1')).toBe(401);
   });
 
