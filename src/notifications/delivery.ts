@@ -179,8 +179,7 @@ export function deliveryCondition(filter: DeliveryFilter): {
   } = filter;
   const parameters = {
     ...{ destination, eventId, since, until },
-    submissionId: submissionId ?? null,
-    canonicalId: submissionId === undefined ? null : canonicalId(submissionId),
+    submissionId: submissionId === undefined ? null : canonicalId(submissionId),
     states: states ? JSON.stringify(states) : null,
     eventTypes: eventTypes ? JSON.stringify(eventTypes) : null,
   };
@@ -199,7 +198,7 @@ export function matches(destination: string): string {
 const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
 const EVENTS_OF_SUBMISSION = `SELECT seq FROM outbox WHERE submission IN
-  (SELECT id FROM submissions WHERE submission_id IN (@submissionId, @canonicalId))`;
+  (SELECT id FROM submissions WHERE submission_id = @submissionId)`;
 
 /** The type of the event is looked up last, because that is the most expensive condition. */
 const matchOf = (destination: string | null) => `

@@ -44,10 +44,10 @@ function filterOf(query: {
   if (Object.values(query).every((condition) => condition === undefined)) return () => true;
   const { types = ['*'], submissionId, metadata = null } = query;
   const matches = createMatcher({ types, metadata });
-  const ids = submissionId === undefined ? undefined : [submissionId, canonicalId(submissionId)];
+  const id = submissionId && canonicalId(submissionId);
   return (event) => {
     const submission = 'submission' in event ? event.submission : undefined;
-    if (ids && !(submission && ids.includes(submission.submissionId))) return false;
+    if (id !== undefined && submission?.submissionId !== id) return false;
     return matches({ type: event.type, metadata: submission?.metadata ?? null });
   };
 }

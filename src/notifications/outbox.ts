@@ -30,7 +30,7 @@ export type ChannelRoute = {
 };
 
 type EventRoute = {
-  /** CALLBACKS stands for the address of the submission, see `callbackOf`. */
+  /** CALLBACKS stands for the address of the submission. */
   destination: string;
   enabled: boolean;
   gatherMs: number;
@@ -38,8 +38,6 @@ type EventRoute = {
   gathersUntil: number;
   matches: (event: { type: string; metadata: Record<string, unknown> | null }) => boolean;
 };
-
-type CallbackAddress = { submissionId: string | null; callbackUrl: string | null };
 
 /** The destination of the webhook of all callbacks. */
 const CALLBACKS = webhookDestination(CALLBACKS_ID);
@@ -61,7 +59,7 @@ export class EventRoutes {
     });
   }
 
-  /** Replaces the channels. Deliveries that wait for a removed channel are kept. */
+  /** Replaces the channels. Deliveries that wait for a removed channel become dead letters. */
   setChannels(channels: readonly ChannelRoute[]): void {
     this.#channels = channels.map(({ name, subscriptions, gatherMs }) => {
       const matchers = subscriptions.map(createMatcher);
@@ -110,11 +108,6 @@ export class EventRoutes {
     );
   }
 
-  /** Returns the destination of an event's callback; undefined if it has none. */
-  callbackOf({ callbackUrl }: Partial<CallbackAddress>): string | undefined {
-    return callbackUrl ? callbackDestination(callbackUrl) : undefined;
-  }
-
   #currentWebhooks(): EventRoute[] {
     this.#webhooks ??= this.#readWebhooks();
     return this.#webhooks;
@@ -157,7 +150,8 @@ type AddedEvent = {
   type: string;
   at: number;
   metadata?: string | null;
-} & Partial<CallbackAddress>;
+  callbackUrl?: string | null;
+};
 
 /**
  * Writes events, each with its deliveries, in the transaction of the change that they report. Every
@@ -185,9 +179,9 @@ export class Outbox {
 
   /** Must be called after the change was added to the history. */
   addSubmissionEvent(type: SubmissionEventType, row: SubmissionRow, at: number): void {
-    const { id: submission, version, upstream, submissionId, metadata, callbackUrl } = row;
+    const { id: submission, version, upstream, metadata, callbackUrl } = row;
     const seq = this.#add({ type, at, upstream, submission, version });
-    this.#addDeliveries({ seq, type, at, submissionId, metadata, callbackUrl });
+    this.#addDeliveries({ seq, type, at, metadata, callbackUrl });
   }
 
   addUpstreamEvent(type: UpstreamEventType, upstream: string, at: number): void {
@@ -247,10 +241,10 @@ export class Outbox {
 
   /** Adds one delivery for each route that the event matches; a dead letter if it is disabled. */
   #addDeliveries(event: AddedEvent): void {
-    const { at } = event;
+    const { at, callbackUrl } = event;
+    const callback = callbackUrl ? callbackDestination(callbackUrl) : undefined;
     for (const route of this.#routes.matching(event)) {
-      const isCallback = route.destination === CALLBACKS;
-      const destination = isCallback ? this.#routes.callbackOf(event) : route.destination;
+      const destination = route.destination === CALLBACKS ? callback : route.destination;
       if (destination === undefined) continue;
       if (!route.enabled) this.#addDeadLetter(event, destination);
       else {

@@ -71,10 +71,6 @@ export class LedgerStats {
     };
   }
 
-  submissionsByStatus(): Record<Status, number> {
-    return this.#counts.get();
-  }
-
   /** Returns the open submissions that were tracked first, oldest first. */
   oldestOpen(limit: number): OpenSubmission[] {
     const oldestOf = (status: string) =>

@@ -17,12 +17,6 @@ import {
 
 export const EVENTS_QUEUE = 'dawatch-events';
 
-export type QueueOptions = {
-  redis: RedisSettings;
-  /** Name of the queue. */
-  queue?: string;
-};
-
 /**
  * Above this number of waiting jobs the queue has no consumers, and Redis keeps the jobs in memory.
  */
@@ -41,13 +35,10 @@ const RETENTION = {
  * Adds events to a BullMQ queue: the job name is the event type, the data is its body, the job id
  * is the event id.
  */
-export function createQueueChannel({
-  redis: settings,
-  queue: name = EVENTS_QUEUE,
-}: QueueOptions): Channel {
+export function createQueueChannel(settings: RedisSettings): Channel {
   const redis = openRedis(settings);
   // With the version check, a queue whose Redis disconnects during the check never works again.
-  const queue = new Queue<EventBody>(name, {
+  const queue = new Queue<EventBody>(EVENTS_QUEUE, {
     connection: redis,
     prefix: settings.prefix,
     skipVersionCheck: true,
@@ -63,7 +54,7 @@ export function createQueueChannel({
   async function add(batch: readonly Outgoing[]): Promise<SendResult> {
     await waitUntilReady(redis, CONNECT_TIMEOUT_MS);
     if ((await queue.getWaitingCount()) >= MAX_WAITING)
-      return failed(`the queue ${name} has ${MAX_WAITING} waiting jobs and no consumer`, {
+      return failed(`the queue ${EVENTS_QUEUE} has ${MAX_WAITING} waiting jobs and no consumer`, {
         retryAfterMs: null,
       });
     await queue.addBulk(

@@ -4,10 +4,9 @@ import { explainIssue } from '../lib/explain-issue.ts';
 import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Log } from '../operations/logging/logger.ts';
-import type { TrackEffect, TrackResult } from '../submissions/ports.ts';
-import type { Submission } from '../submissions/submission.ts';
+import type { TrackEffect } from '../submissions/ports.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
-import { acceptedText, countEffects } from '../submissions/tracker.ts';
+import { acceptedText, countEffects, type TrackRequestResult } from '../submissions/tracker.ts';
 import { openLoopConnection, type RedisSettings } from './redis.ts';
 
 /**
@@ -18,11 +17,6 @@ export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
 
 type Accepted = Record<TrackEffect, number>;
 
-type IntakeResult =
-  | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
-  | { kind: 'conflict'; submission: Submission; stored?: number }
-  | { kind: 'invalid'; field: string; reason: string };
-
 type Refused = { jobId: string | undefined; reason: string };
 /** A job is retried because the ledger could not be written. */
 type Postponed = { jobId: string | undefined; delayMs: number; error: unknown };
@@ -30,7 +24,7 @@ type Postponed = { jobId: string | undefined; delayMs: number; error: unknown };
 type IntakeDeps = {
   redis: RedisSettings;
   /** Commits before it resolves. Rejects if the ledger cannot be written now. */
-  track: (body: TrackBody) => Promise<IntakeResult>;
+  track: (body: TrackBody) => Promise<TrackRequestResult>;
   /** Resolves when everything committed is on the disk. */
   whenDurable: () => Promise<void> | undefined;
   onRefused: (refused: Refused) => void;
@@ -99,7 +93,7 @@ export class Intake {
   async #process(job: Job<unknown, Accepted>, token: string | undefined): Promise<Accepted> {
     const body = trackBodySchema.safeParse(job.data, { error: explainIssue });
     if (!body.success) throw this.#refusal(job, explain(body.error));
-    let result: IntakeResult;
+    let result: TrackRequestResult;
     try {
       result = await this.#deps.track(body.data);
       await this.#deps.whenDurable();

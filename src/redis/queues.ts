@@ -46,7 +46,7 @@ export function openQueues({
   const signer = new MessageSigner(redis.secret);
   const link = new RedisLink({ redis, signer, clock, onEvent: logRedis(log) });
   const usable = new Map(upstreams.named);
-  const of = (name: string, measure: (upstream: UsableUpstream) => number) => {
+  const measureOf = (name: string, measure: (upstream: UsableUpstream) => number) => {
     const upstream = usable.get(name);
     if (!upstream) throw new Error(`no upstream is named ${name}`);
     return measure(upstream);
@@ -59,8 +59,8 @@ export function openQueues({
     signer,
     local,
     clock,
-    leaseMsOf: (name) => of(name, leaseMsOf),
-    timeoutMsOf: (name) => of(name, timeoutMsOf),
+    leaseMsOf: (name) => measureOf(name, leaseMsOf),
+    timeoutMsOf: (name) => measureOf(name, timeoutMsOf),
     onEvent: (event) => {
       if (event.kind === 'rejected') counters.resultsRejected(event.reason);
       logged(event);
@@ -90,7 +90,7 @@ export function openQueues({
       signal: closing.signal,
     }),
     queueChannel: {
-      channel: createQueueChannel({ redis, queue: EVENTS_QUEUE }),
+      channel: createQueueChannel(redis),
       address: `${redis.prefix}:${EVENTS_QUEUE}`,
     },
     redisHealth: (): RedisHealth => link.health,

@@ -399,12 +399,12 @@ export class Reports {
       const rollUp = rollUpOf(change, countedPolls);
       for (const key of keysOf(change, credential, this.settings.metadataKey)) {
         const name = JSON.stringify(key);
-        const known = sums.get(name);
-        if (known) addRollUp(known.sums, rollUp);
+        const row = sums.get(name);
+        if (row) addRollUp(row.sums, rollUp);
         else {
-          const own = emptyRollUp();
-          addRollUp(own, rollUp);
-          sums.set(name, { key, sums: own });
+          const total = emptyRollUp();
+          addRollUp(total, rollUp);
+          sums.set(name, { key, sums: total });
         }
       }
     }

@@ -49,10 +49,7 @@ export function toSubmission({ id: _id, endedAt: _endedAt, ...row }: SubmissionR
   };
 }
 
-/**
- * The history of a submission, by its row, oldest change first. `+?`: see FIND in
- * submission-queries.ts.
- */
+/** The history of a submission, by its row, oldest change first. `+?`: see FIND. */
 const HISTORY = `
   SELECT seq, version, at, status, previous_status AS previousStatus, upstream_state AS upstreamState, error,
          response AS envelope, changes
@@ -83,15 +80,9 @@ export class SubmissionQueries {
     this.#db = database;
   }
 
-  /**
-   * Returns the row of an id in the given spelling, else in its canonical form: a ledger that was
-   * created before schema 8 may hold one UUID in several spellings, each with its own history.
-   */
+  /** Returns the row of an id; a UUID may be in upper case. */
   findRow(submissionId: string): SubmissionRow | undefined {
-    const row = this.#db.row<SubmissionRow>(FIND, submissionId);
-    if (row) return row;
-    const canonical = canonicalId(submissionId);
-    return canonical === submissionId ? undefined : this.#db.row<SubmissionRow>(FIND, canonical);
+    return this.#db.row<SubmissionRow>(FIND, canonicalId(submissionId));
   }
 
   /**

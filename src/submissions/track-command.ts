@@ -8,6 +8,7 @@ import { ApiError } from '../client/errors.ts';
 import type { DawatchClient, Tracked, TrackItem, TrackOptions } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { type GivenSubmission, readSubmissions } from './cli-submissions.ts';
+import type { TrackEffect } from './ports.ts';
 import { awaitFinal } from './wait-command.ts';
 
 /** Submissions of one request: even with the largest metadata they are within its limits. */
@@ -16,9 +17,8 @@ const MAX_BATCH = 1_000;
 const BUSY: readonly number[] = [429, 503];
 const MAX_BUSY_MS = 120_000;
 
-type Count = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
 /** The sums over all requests. */
-type Total = Record<Count, number>;
+type Total = Record<TrackEffect, number>;
 
 /** Tracks the submissions in requests of limited size and returns the sums of their counts. */
 async function trackInBatches(
@@ -55,10 +55,10 @@ async function trackInBatches(
   return total;
 }
 
-/** Adds the counts of one response, in which counts may be missing if the server is older. */
+/** Adds the counts of one response. */
 function add(tracked: Tracked, total: Total): void {
   for (const name of ['accepted', 'already_tracked', 'already_final', 'retracked'] as const)
-    total[name] += Number(tracked[name] ?? 0);
+    total[name] += tracked[name];
 }
 
 /**

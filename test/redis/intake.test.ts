@@ -113,7 +113,11 @@ describe.skipIf(isRedisMissing())('the intake', () => {
       'upstream: no upstream is named "x"',
     ],
     [
-      { kind: 'conflict', submission: { submissionId: 'a', upstream: 'other' } as never },
+      {
+        kind: 'conflict',
+        field: 'submission_ids/0',
+        submission: { submissionId: 'a', upstream: 'other' } as never,
+      },
       'a is already tracked at the upstream other; nothing was accepted',
     ],
   ])('fails a job that the ledger refuses with the reason', async (result, reason) => {

@@ -58,7 +58,7 @@ it('the maintenance judges what has ended before it deletes it', async () => {
   expect(ledger.reports.objectiveStatus(clock.now())).toMatchObject([
     { budget: { good: 3, bad: 1 } },
   ]);
-  expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 0, tracking: 1 });
+  expect(ledger.stats.counts(0).submissions).toMatchObject({ finalized: 0, tracking: 1 });
   expect(errors).toEqual([]);
 });
 

@@ -71,11 +71,8 @@ export type SettingsSource = {
   onApplied: (loaded: LoadedConfig) => void;
 };
 
-/**
- * `apply` must not throw. `discard` stops everything that was started for settings that are not
- * applied.
- */
-type PreparedSettings = { apply: () => void; discard?: () => Promise<void> };
+/** `apply` must not throw. */
+type PreparedSettings = { apply: () => void };
 
 type ReloadDeps = {
   process: ReloadingProcess;
@@ -145,18 +142,12 @@ export class SettingsReload {
         { ...fieldsOf(actor), reason: escapeText(result.reason, MAX_TEXT_CHARS) },
         'settings.reload_refused',
       );
-      if (!('refused' in prepared)) await prepared.discard?.();
       if (!this.#isClosed) record?.(actor, result);
       return result;
     }
-    const { loaded, changes, apply, discard } = prepared;
+    const { loaded, changes, apply } = prepared;
     const result = { kind: 'reloaded', changes } as const;
-    try {
-      if (changes.length > 0) record?.(actor, result);
-    } catch (error) {
-      await discard?.();
-      throw error;
-    }
+    if (changes.length > 0) record?.(actor, result);
     const write = () =>
       log.info({ ...fieldsOf(actor), changes: changes.join(', ') || 'none' }, 'settings.reloaded');
     // Written at the level before the change or at the one after it.

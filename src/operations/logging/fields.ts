@@ -62,7 +62,7 @@ export const LOG_FIELDS = {
   upstreams: 'names of the upstreams in the settings',
   url: 'address on which the server listens',
   variable: 'name of the environment variable',
-  version: 'version of dawatch, of a worker or of Redis',
+  version: 'version of dawatch or of a worker',
   waiting_bytes: 'bytes buffered for the client',
   waiting_ids: 'number of ids waiting for the ledger',
   worker: 'name of the worker',
