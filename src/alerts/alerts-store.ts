@@ -346,7 +346,7 @@ const RECENT_AND_STILL = (status: 'failing' | 'failed') => `
  */
 const UPSTREAMS = `
   SELECT u.name, u.state, u.out_since AS outSince,
-         iif(u.state = 'closed', 0,
+         iif(u.state = 'up', 0,
              (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1)) AS watched,
          (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1 AND s.stuck = 1
             AND s.status IN ('tracking', 'pending', 'failing')) AS stuck,

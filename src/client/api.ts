@@ -1300,9 +1300,9 @@ export type UpstreamPacing = {
 };
 
 /**
- * closed: it responds
+ * up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key
  */
-export type UpstreamState = 'closed' | 'down' | 'unauthorized';
+export type UpstreamState = 'up' | 'down' | 'probing' | 'unauthorized';
 
 /** The upstream's own response, unchanged */
 export type UpstreamSubmission = {

@@ -17,7 +17,7 @@ const UPSTREAMS = `
   -- when polls may have been sent. objective_through: row id of the newest submission that objective_slices contain.
   CREATE TABLE upstreams (
     name TEXT PRIMARY KEY,
-    state TEXT NOT NULL DEFAULT 'closed',
+    state TEXT NOT NULL DEFAULT 'up',
     out_since INTEGER,
     outage_ms INTEGER NOT NULL DEFAULT 0,
     polling_until INTEGER,

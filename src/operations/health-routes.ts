@@ -79,7 +79,7 @@ const readinessSchema = z
   .describe('Whether submissions can be accepted, and the state of each component')
   .meta({
     id: 'Readiness',
-    examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }],
+    examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'up' } } }],
   });
 
 const OPERATIONS = operations('operations', {
@@ -123,8 +123,7 @@ function readinessOf(
   { ledgerWritable, upstreams, redis }: Readiness,
   { isDetailed }: { isDetailed: boolean },
 ): z.output<typeof readinessSchema> {
-  const allUp =
-    upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'disconnected';
+  const allUp = upstreams.every(({ state }) => state === 'up') && redis?.state !== 'disconnected';
   return {
     status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
     ledger: ledgerWritable ? 'ok' : 'not_writable',

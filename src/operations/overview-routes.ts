@@ -143,7 +143,7 @@ const overviewSchema = z
         upstreams: [
           {
             name: 'default',
-            state: 'closed',
+            state: 'up',
             tracked: 151,
             in_flight: 2,
             budget: { limit: 100, window_ms: 10_000, used: 12 },

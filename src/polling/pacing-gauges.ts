@@ -9,7 +9,7 @@ type Reading = (pacing: PacingBody) => number | null | undefined;
 const PACING: Record<string, readonly [help: string, of: Reading]> = {
   upstream_up: [
     '1: the upstream responds; 0: it is down or refuses the key',
-    ({ state }) => Number(state === 'closed'),
+    ({ state }) => Number(state === 'up'),
   ],
   tracked_submissions: ['Submissions being polled', ({ tracked }) => tracked],
   slots_known: [

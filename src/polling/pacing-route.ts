@@ -5,12 +5,15 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { PollingCost } from '../pacing/index.ts';
+import { UPSTREAM_STATES } from '../submissions/upstream.ts';
 import type { UpstreamPacing, Watcher } from './watcher.ts';
 
 /** The state of an upstream, in every response. */
 export const upstreamStateSchema = z
-  .enum(['closed', 'down', 'unauthorized'])
-  .describe('closed: it responds')
+  .enum(UPSTREAM_STATES)
+  .describe(
+    'up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key',
+  )
   .meta({ id: 'UpstreamState' });
 
 const cost = z
@@ -136,7 +139,7 @@ const pacingSchema = z
         upstreams: [
           {
             upstream: 'default',
-            state: 'closed',
+            state: 'up',
             tracked: 150,
             lag_price: 1,
             mode: 'slots',

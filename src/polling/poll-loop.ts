@@ -425,7 +425,7 @@ export class PollLoop {
       const state = scheduler.observe(observation, watched, now);
       if (state === null) continue;
       this.#journal.breakerChanged(state, now);
-      if (state === BreakerState.closed) this.#limits.begin(now);
+      if (state === BreakerState.up) this.#limits.begin(now);
     }
     // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after
     // any finality.

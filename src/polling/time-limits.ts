@@ -94,7 +94,7 @@ export class OutageClock {
 }
 
 const EVENT_OF = {
-  [BreakerState.closed]: UpstreamEventType.up,
+  [BreakerState.up]: UpstreamEventType.up,
   [BreakerState.down]: UpstreamEventType.down,
   [BreakerState.unauthorized]: UpstreamEventType.unauthorized,
 } as const satisfies Record<BreakerState, UpstreamEventType>;
@@ -151,7 +151,7 @@ export class OutageJournal {
   /** Adds a change of the circuit breaker, to be written by `write`. */
   breakerChanged(state: BreakerState, now: number): void {
     const { scheduler, upstream } = this.#deps;
-    if (state === BreakerState.closed) this.#clock.outageEnds(now);
+    if (state === BreakerState.up) this.#clock.outageEnds(now);
     else this.#clock.outageBegins(scheduler.limits.breaker.openedAt);
     const record = { state, outSince: this.#clock.outSince, outageMs: this.#clock.record.outageMs };
     this.#unwritten.push({ upstream, at: now, event: EVENT_OF[state], record });

@@ -166,14 +166,14 @@ export type BreakerSettings = {
 };
 
 /**
- * The circuit breaker of an upstream. Closed: all polls are sent. Open: one probe at a time is
+ * The circuit breaker of an upstream. Closed (`up`): all polls are sent. Open: one probe at a time is
  * sent, at growing intervals (for refused credentials always the longest one). The first good
  * response closes the circuit breaker.
  */
 export class CircuitBreaker {
   readonly #settings: BreakerSettings;
   readonly #random: () => number;
-  #state: BreakerState = BreakerState.closed;
+  #state: BreakerState = BreakerState.up;
   #openedAt = 0;
   #failures = 0;
   #goodResponses = 0;
@@ -190,7 +190,7 @@ export class CircuitBreaker {
   }
 
   get isOpen(): boolean {
-    return this.#state !== BreakerState.closed;
+    return this.#state !== BreakerState.up;
   }
 
   /** When it opened, epoch milliseconds; only valid while it is open. */
@@ -236,7 +236,7 @@ export class CircuitBreaker {
         this.#failures = 0;
         this.#goodResponses++;
         if (!this.isOpen) return null;
-        this.#state = BreakerState.closed;
+        this.#state = BreakerState.up;
         this.#probes = 0;
         this.#probeAt = Number.POSITIVE_INFINITY;
         return this.#state;

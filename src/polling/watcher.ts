@@ -13,7 +13,7 @@ import type {
 } from '../submissions/ports.ts';
 import { isFinal, type Submission, type TrackRequest } from '../submissions/submission.ts';
 import { extendedDeadline } from '../submissions/transition.ts';
-import type { BreakerState } from '../submissions/upstream.ts';
+import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
@@ -31,7 +31,7 @@ export type WatcherSettings = {
 
 export type UpstreamHealth = {
   upstream: string;
-  state: BreakerState;
+  state: UpstreamState;
   tracked: number;
   inFlight: number;
 };
@@ -323,5 +323,7 @@ export class Watcher {
 }
 
 function healthOf(upstream: string, { limits, size, inFlight }: Scheduler): UpstreamHealth {
-  return { upstream, state: limits.breaker.state, tracked: size, inFlight };
+  const { state } = limits.breaker;
+  const isProbing = state === BreakerState.down && inFlight > 0;
+  return { upstream, state: isProbing ? 'probing' : state, tracked: size, inFlight };
 }

@@ -63,6 +63,11 @@ const REFUSED_SIGNATURE = {
     'the job is not signed with redis.secret: another client of Redis added it, or the secrets differ',
 } as const satisfies Record<SignatureProblem, string>;
 
+/**
+ * A mismatch is reported when it has lasted this long: a server that has stopped leaves its fencing
+ * token in Redis, and the next one, with another secret, may just be starting.
+ */
+const MISMATCH_LASTS_MS = 5_000;
 const LOCK_MS = 30_000;
 const RETRY_MS = 1_000;
 const UNREGISTER_WITHIN_MS = 1_000;
@@ -90,7 +95,8 @@ export class PollWorker {
   readonly #jobs = new Set<Promise<unknown>>();
   /** Expiry times of started jobs by id: a signed job that is added again is refused. */
   readonly #started = new Map<string, number>();
-  #secretProblem: SignatureProblem | undefined;
+  /** `since`: when it was found, epoch ms. */
+  #secretProblem: { kind: SignatureProblem; since: number; isReported: boolean } | undefined;
   #isStarted = false;
   #inFlight = 0;
   #isDraining = false;
@@ -177,16 +183,21 @@ export class PollWorker {
    */
   #verifySecret(token: string | undefined): void {
     if (this.#isDraining || (token === undefined && this.#secretProblem !== undefined)) return;
-    const { signer, onEvent } = this.#deps;
-    const problem = token === undefined ? undefined : problemOfToken(token, signer);
+    const { signer, onEvent, clock } = this.#deps;
+    const kind = token === undefined ? undefined : problemOfToken(token, signer);
     const before = this.#secretProblem;
-    this.#secretProblem = problem;
-    if (problem !== undefined) {
-      if (problem !== before) onEvent({ kind: 'secret_mismatch', problem });
+    if (kind !== undefined) {
+      const problem =
+        before?.kind === kind ? before : { kind, since: clock.now(), isReported: false };
+      this.#secretProblem = problem;
       if (before === undefined && this.#isStarted) void this.#worker.pause(true);
+      if (problem.isReported || clock.now() - problem.since < MISMATCH_LASTS_MS) return;
+      problem.isReported = true;
+      onEvent({ kind: 'secret_mismatch', problem: kind });
       return;
     }
-    if (before !== undefined) onEvent({ kind: 'secret_matched' });
+    this.#secretProblem = undefined;
+    if (before?.isReported) onEvent({ kind: 'secret_matched' });
     if (!this.#isStarted) this.#worker.run().catch(() => undefined);
     else if (before !== undefined) void this.#worker.resume();
     this.#isStarted = true;

@@ -30,14 +30,22 @@ export type UpstreamChange = {
   record: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>;
 };
 
+/** The circuit breaker of an upstream: `up` is closed, every other state is open. */
 export const BreakerState = {
-  closed: 'closed',
+  up: 'up',
   /** The upstream fails: only probes are sent. */
   down: 'down',
   /** The upstream refuses our credentials: only slow probes are sent. */
   unauthorized: 'unauthorized',
 } as const;
 export type BreakerState = (typeof BreakerState)[keyof typeof BreakerState];
+
+/**
+ * The states of an upstream in every response, metric and page. `probing`: it is down, and a
+ * request that tests it is in flight.
+ */
+export const UPSTREAM_STATES = ['up', 'down', 'probing', 'unauthorized'] as const;
+export type UpstreamState = (typeof UPSTREAM_STATES)[number];
 
 /** Whether the upstream returned the submission, in any state. */
 export function isSeen(observation: Observation): boolean {

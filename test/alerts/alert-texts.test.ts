@@ -22,7 +22,7 @@ const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<Ale
   upstreams: [
     {
       name: 'default',
-      state: 'closed',
+      state: 'up',
       outSince: null,
       watched: 0,
       stuck: 0,

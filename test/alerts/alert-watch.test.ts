@@ -23,7 +23,7 @@ const QUIET: AlertFacts = {
 };
 const upstream = {
   name: 'default',
-  state: 'closed' as const,
+  state: 'up' as const,
   outSince: null,
   watched: 9,
   stuck: 0,
@@ -153,7 +153,7 @@ describe('reported alerts', () => {
       trackRequests(1_000).map((request) => ({ ...request, ...farFrom(clock.now()) })),
       clock.now(),
     );
-    const turn = (event: 'upstream.down' | 'upstream.up', state: 'down' | 'closed') =>
+    const turn = (event: 'upstream.down' | 'upstream.up', state: 'down' | 'up') =>
       ledger.recordUpstream({
         upstream: 'default',
         at: clock.now(),
@@ -165,7 +165,7 @@ describe('reported alerts', () => {
     expect(messages()).toEqual(['alert.raised']);
     await clock.advance(9 * 3_600_000);
     expect(messages()).toEqual(['alert.raised', 'alert.reminder', 'alert.reminder']);
-    turn('upstream.up', 'closed');
+    turn('upstream.up', 'up');
     await clock.advance(60_000);
     expect(messages().slice(3)).toEqual(['alert.resolved']);
     const alerts = ledger.events.after(0, 100).filter((event) => 'alert' in event);

@@ -287,7 +287,7 @@ describe('the facts', () => {
     expect(facts(ledger, 0).upstreams).toEqual([
       {
         name: 'default',
-        state: 'closed',
+        state: 'up',
         outSince: null,
         watched: 0,
         stuck: 2,
@@ -296,7 +296,7 @@ describe('the facts', () => {
       },
       {
         name: 'other',
-        state: 'closed',
+        state: 'up',
         outSince: null,
         watched: 0,
         stuck: 0,

@@ -33,7 +33,7 @@ beforeAll(async () => {
 
 afterEach(async () => {
   app.sandbox.injectFault({ kind: 'none' });
-  await untilState('closed');
+  await untilState('up');
 });
 
 it('is alive', async () => {
@@ -45,7 +45,7 @@ it('is ready while its upstreams respond', async () => {
   expect(await readiness()).toMatchObject({
     status: 'ok',
     ledger: 'ok',
-    upstreams: { default: { state: 'closed', tracked: 1, in_flight: expect.any(Number) } },
+    upstreams: { default: { state: 'up', tracked: 1, in_flight: expect.any(Number) } },
   });
 });
 
@@ -58,7 +58,7 @@ it.each<[string, Record<string, string | string[]>]>([
   expect(await readiness(headers)).toEqual({
     status: 'ok',
     ledger: 'ok',
-    upstreams: { default: { state: 'closed' }, other: { state: 'closed' } },
+    upstreams: { default: { state: 'up' }, other: { state: 'up' } },
   });
 });
 
@@ -76,7 +76,7 @@ it.each([
       202,
     );
     app.sandbox.injectFault({ kind: 'none' });
-    await untilState('closed');
+    await untilState('up');
     expect((await readiness()).status).toBe('ok');
   },
 );

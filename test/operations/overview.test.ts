@@ -45,7 +45,7 @@ it('starts with counts of 0, sixty minutes, and null for unknown values', async 
     },
     upstreams: ['default', 'other'].map((name) => ({
       name,
-      ...{ state: 'closed', tracked: 0, in_flight: 0 },
+      ...{ state: 'up', tracked: 0, in_flight: 0 },
       budget: { limit: 5_000, window_ms: 1_000, used: 0 },
     })),
     oldest_open: [],

@@ -119,6 +119,6 @@ it('serves the other metrics if the ledger cannot be read', async () => {
   const { status, text } = await scrape(broken.url);
   expect(status).toBe(200);
   expect(familiesOf(text).get('dawatch_deliveries_waiting')?.samples).toEqual([]);
-  expect(reading(text, 'dawatch_upstream_state', { upstream: 'default', state: 'closed' })).toBe(1);
+  expect(reading(text, 'dawatch_upstream_state', { upstream: 'default', state: 'up' })).toBe(1);
   expect(reading(text, 'process_resident_memory_bytes')).toBeGreaterThan(0);
 });

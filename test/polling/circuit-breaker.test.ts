@@ -54,7 +54,7 @@ describe('an open circuit breaker', () => {
   it('closes at the first good response, reports it once, and starts the next outage with short intervals', () => {
     const breaker = opened();
     for (let i = 0; i < 4; i++) breaker.probing(breaker.probeAt);
-    expect(breaker.observe('up', 50_000)).toBe('closed');
+    expect(breaker.observe('up', 50_000)).toBe('up');
     expect(breaker).toMatchObject({ isOpen: false, probeAt: Number.POSITIVE_INFINITY });
     expect(breaker.observe('up', 50_001)).toBeNull();
     expect([1, 2, 3].map((i) => breaker.observe('down', 60_000 + i))).toEqual([null, null, 'down']);

@@ -28,7 +28,7 @@ it('shows the learned distribution, polls and cost of each upstream', async () =
   const [first] = upstreams;
   expect(first).toEqual({
     upstream: 'default',
-    state: 'closed',
+    state: 'up',
     tracked: 0,
     lag_price: 1,
     mode: 'slots',

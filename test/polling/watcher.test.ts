@@ -128,6 +128,20 @@ test('an outage opens the circuit breaker, is reported once, and moves every dea
   expect(world.get('id-0').status).toBe('expired');
 });
 
+test('an upstream that is down is probing while a request that tests it is in flight', async () => {
+  let response: UpstreamResponse | Promise<never> = databaseDown;
+  const world = openWatcher({ respond: () => response });
+  const states = () => world.monitor.health().upstreams.map(({ state }) => state);
+  expect(states()).toEqual(['up']);
+  world.track(['a', 'b']);
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(states()).toEqual(['down']);
+  response = new Promise(() => undefined);
+  // The longest time between two probes.
+  await world.clock.advance(31_000);
+  expect(states()).toEqual(['probing']);
+});
+
 test('an outage continues after a restart', async () => {
   let response: UpstreamResponse = databaseDown;
   const world = openWatcher({ respond: () => response });

@@ -138,6 +138,19 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     expect(server.events.filter(({ kind }) => kind === 'rejected')).toEqual([]);
   });
 
+  it('a worker that starts before its server does not report the secret of the server before it', async () => {
+    const redis = await redisForTest();
+    const previous = openEngine(redis, { secret: OTHER });
+    await previous.isUp();
+    await previous.close();
+    const worker = openWorker(redis, { secret: SECRET });
+    await vi.waitFor(() => expect(worker.events).toEqual([{ kind: 'connected' }]), 5_000);
+    const server = openEngine(redis, { local: neverPoll, secret: SECRET });
+    await server.sees(1);
+    expect(await poll(server.engine, ['a'])).toHaveLength(1);
+    expect(worker.events).toEqual([{ kind: 'connected' }]);
+  });
+
   it('a worker stops when its server changes the secret, and continues when the server restores it', async () => {
     const redis = await redisForTest();
     const first = openEngine(redis, { local: neverPoll, secret: SECRET });

@@ -35,6 +35,6 @@ test('an upstream that restarted without its rows is up again with the first sub
 
   const id = second.model.submit('data', Date.now());
   await track([id]);
-  await vi.waitUntil(async () => (await stateOf()) === 'closed', UNTIL);
+  await vi.waitUntil(async () => (await stateOf()) === 'up', UNTIL);
   expect(await statusOf(id)).not.toBe('tracking');
 });

@@ -18,7 +18,13 @@ const CONFIG = 'config/prometheus/prometheus.yml';
 const DASHBOARD = 'config/grafana/dawatch.json';
 
 type Rule = { alert: string; expr: string; annotations: { summary: string; description: string } };
-type Panel = { id: number; title: string; type: string; targets?: { expr: string }[] };
+type Panel = {
+  id: number;
+  title: string;
+  type: string;
+  gridPos: { x: number; y: number; w: number; h: number };
+  targets?: { expr: string }[];
+};
 const rules = (
   parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }[] }
 ).groups.flatMap((group) => group.rules);
@@ -81,6 +87,18 @@ it('panels have unique ids, and all except rows have a query', () => {
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   for (const { type, title, targets } of panels)
     if (type !== 'row') expect(targets?.length, title).toBeGreaterThan(0);
+});
+
+it('no panels overlap, and all are within the 24 columns of the grid', () => {
+  const cells = new Map<string, string>();
+  for (const { title, gridPos } of panels) {
+    expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24);
+    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++)
+      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
+        expect(cells.get(`${x} ${y}`), `below ${title}`).toBeUndefined();
+        cells.set(`${x} ${y}`, title);
+      }
+  }
 });
 
 it('every alert has a summary and a remedy', () => {

@@ -46,7 +46,7 @@ describe('after a restart', () => {
     const ledger = openLedger();
     const noPause = { pausedSince: null, pausedUntil: null };
     const fresh = {
-      state: 'closed',
+      state: 'up',
       outSince: null,
       outageMs: 0,
       ...noPause,
@@ -95,7 +95,7 @@ describe('after a restart', () => {
     ledger.recordUpstream({
       ...change,
       event: 'upstream.up',
-      record: { state: 'closed', outSince: null, outageMs: 140 },
+      record: { state: 'up', outSince: null, outageMs: 140 },
     });
     expect(outageMsBefore('d', 400)).toBe(140);
     ledger.recordPause('default', { outageMs: 140, pausedSince: 400, pausedUntil: 600 });

@@ -215,7 +215,7 @@ function changeUpstream(ledger: Ledger, at: number): void {
     upstream: 'default',
     at,
     event: 'upstream.up',
-    record: { state: 'closed', outSince: null, outageMs: 0 },
+    record: { state: 'up', outSince: null, outageMs: 0 },
   });
 }
 

@@ -8,7 +8,7 @@ import {
   type ObjectiveStatus,
 } from '../../submissions/objective.ts';
 import { STATUSES } from '../../submissions/submission.ts';
-import { BreakerState } from '../../submissions/upstream.ts';
+import { UPSTREAM_STATES } from '../../submissions/upstream.ts';
 import type { Readiness } from '../health-routes.ts';
 import type { LedgerCounts } from '../ledger-stats.ts';
 import { createCounters } from './counters.ts';
@@ -147,7 +147,7 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
   const submissions = create('submissions', 'Submissions in the ledger, by status', 'status');
   const state = create(
     'upstream_state',
-    '1 for the current state of the upstream. closed: it responds; down: it does not; unauthorized: it refuses the key',
+    '1 for the current state of the upstream. up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key',
     'upstream',
     'state',
   );
@@ -163,7 +163,7 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
     if (counts)
       for (const status of STATUSES) submissions.set({ status }, counts.submissions[status]);
     for (const { upstream, state: current } of health.upstreams)
-      for (const name of Object.values(BreakerState))
+      for (const name of UPSTREAM_STATES)
         state.set({ upstream, state: name }, Number(name === current));
     for (const { gauge, of } of others) {
       const value = of(values);

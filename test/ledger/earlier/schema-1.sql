@@ -10,7 +10,7 @@ INSERT INTO meta VALUES('primary','{"generation":1.0,"installation":"0f938dc8032
 INSERT INTO meta VALUES('written_at','1795784958472');
 CREATE TABLE upstreams (
     name TEXT PRIMARY KEY,
-    state TEXT NOT NULL DEFAULT 'closed',
+    state TEXT NOT NULL DEFAULT 'up',
     out_since INTEGER,
     outage_ms INTEGER NOT NULL DEFAULT 0,
     polling_until INTEGER,
@@ -18,7 +18,7 @@ CREATE TABLE upstreams (
     paused_until INTEGER,
     objective_through INTEGER NOT NULL DEFAULT 0
   ) STRICT, WITHOUT ROWID;
-INSERT INTO upstreams VALUES('default','closed',NULL,0,1795784964329,NULL,NULL,0);
+INSERT INTO upstreams VALUES('default','up',NULL,0,1795784964329,NULL,NULL,0);
 CREATE TABLE submissions (
     id INTEGER PRIMARY KEY,
     submission_id TEXT NOT NULL UNIQUE,

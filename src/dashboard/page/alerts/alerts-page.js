@@ -90,7 +90,7 @@ const COLUMNS = [
 
 /** @param {{ alert: Alert }} props */
 function State({ alert: { firing, resolved_at, acknowledged, muted_until } }) {
-  return html`<${Badge} state=${firing ? 'failed' : 'closed'} label=${firing ? 'firing' : 'resolved'} />
+  return html`<${Badge} state=${firing ? 'failed' : 'up'} label=${firing ? 'firing' : 'resolved'} />
     ${resolved_at !== null && html` <${Time} at=${resolved_at} />`}
     ${acknowledged && html`<br /><span class="muted">acknowledged by ${acknowledged.by} <${Time} at=${acknowledged.at} /></span>`}
     ${muted_until !== null && html`<br /><span class="muted">mute ends <${Time} at=${muted_until} /></span>`}`;

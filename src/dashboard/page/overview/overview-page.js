@@ -195,7 +195,7 @@ function DeliveryStats({ deliveries }) {
 }
 
 /** @type {Record<string, string>} */
-const STATES = { closed: 'up', down: 'down', unauthorized: 'key refused' };
+const STATES = { unauthorized: 'key refused' };
 
 /** @type {readonly import('../parts/table.js').Column<Overview['upstreams'][number]>[]} */
 const UPSTREAM_COLUMNS = [

@@ -46,7 +46,7 @@ function Upstream({ upstream, now }) {
   const { upstream: name, state, mode, slot, senders, observed, lag_price: price, next } = upstream;
   const id = `pacing-${name}`;
   return html`<section aria-labelledby=${id}>
-    <h2 id=${id}>${name} ${state !== 'closed' && html`<${Badge} state=${state} />`}</h2>
+    <h2 id=${id}>${name} ${state !== 'up' && html`<${Badge} state=${state} />`}</h2>
     <div class="columns">
       <${CurvePlot} upstream=${upstream} now=${now} />
       <div>
