@@ -1,10 +1,11 @@
 // node receive-webhooks.mjs: receives webhooks on port 3000 and rejects those without a valid signature.
 import { createServer } from 'node:http';
 import { buffer } from 'node:stream/consumers';
+import { isSubmissionEvent } from '@dawatch/client';
 import { verifyWebhook, WebhookVerificationError } from '@dawatch/client/webhook';
 
 // During a rotation both secrets are accepted: DAWATCH_WEBHOOK_SECRET="whsec_new whsec_old".
-const secret = process.env.DAWATCH_WEBHOOK_SECRET.split(' ');
+const secret = (process.env.DAWATCH_WEBHOOK_SECRET ?? '').split(' ');
 const seen = new Set();
 
 const server = createServer(async (request, response) => {
@@ -16,7 +17,7 @@ const server = createServer(async (request, response) => {
     });
     // Delivery is at least once: an id that was received before is a repeat.
     if (!seen.has(event.id))
-      console.log(event.type, event.data.submission?.submission_id ?? event.data.upstream);
+      console.log(event.type, isSubmissionEvent(event) ? event.data.submission.submission_id : '');
     seen.add(event.id);
     response.writeHead(204).end();
   } catch (error) {
@@ -25,5 +26,5 @@ const server = createServer(async (request, response) => {
   }
 });
 server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () =>
-  console.log('listening', server.address().port),
+  console.log('listening', server.address()),
 );

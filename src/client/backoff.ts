@@ -41,7 +41,7 @@ export function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
 /** Duration of one long poll, below the usual proxy timeout of 60 s. */
 const LONG_POLL_S = 20;
 /** Tolerated outage of the server while waiting, for example during a restart. */
-const MAX_OUTAGE_MS = 60_000;
+export const MAX_OUTAGE_MS = 60_000;
 
 /**
  * Repeats `wait`, a long poll, until the submission is final or the time is over. Returns its

@@ -18,7 +18,13 @@ import type {
 } from './api.ts';
 import { waitUntilFinal } from './backoff.ts';
 import { bodyOf, ConnectionError, notDawatchError, toApiError } from './errors.ts';
-import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
+import {
+  type EventOptions,
+  type EventTypePattern,
+  type FeedEvent,
+  type OpenStream,
+  readEvents,
+} from './events.ts';
 import {
   type AuditQuery,
   type FoundSubmissions,
@@ -39,6 +45,7 @@ import {
   WebhookRequests,
 } from './resources.ts';
 import { bytesOf, linesOf } from './sse.ts';
+import { FINAL_TYPES, untilFinal } from './until-final.ts';
 
 /** Options of all submissions of a request. */
 export type TrackOptions = Omit<TrackRequest, 'submission_id' | 'submission_ids' | 'submissions'>;
@@ -49,9 +56,9 @@ export type DawatchClientOptions = {
   /**
    * Credential for submissions and events, with the role service or admin, or operator for reading.
    */
-  apiKey?: string;
+  apiKey?: string | undefined;
   /** Bearer token for users, webhooks and deliveries. Default: `apiKey`. */
-  token?: string;
+  token?: string | undefined;
 };
 
 /** Timeouts: of a request without a long poll, and of one that reads the whole ledger or audit. */
@@ -96,8 +103,8 @@ export class DawatchClient {
     this.alerts = new AlertRequests(send);
     this.channels = new ChannelRequests(send);
     this.credentials = new CredentialRequests(send);
-    this.#search = new SearchRequests((method, path, body) =>
-      this.#request(method, path, { body }),
+    this.#search = new SearchRequests((method, path, body, signal) =>
+      this.#request(method, path, { body, signal }),
     );
   }
 
@@ -179,18 +186,41 @@ export class DawatchClient {
   }
 
   /**
+   * Yields each of the submissions, which may be thousands, when it is final, at once if it is
+   * final already, and ends after the last one. Tolerates outages of the server up to a minute.
+   * Throws an ApiError with status 404 if an id is not tracked, and the signal's reason if the
+   * signal aborts.
+   */
+  untilFinal(
+    submissionIds: Iterable<string>,
+    { signal }: { signal?: AbortSignal | undefined } = {},
+  ): AsyncGenerator<Submission, void, undefined> {
+    return untilFinal(submissionIds, {
+      openStream: this.#streamOf({ types: FINAL_TYPES }),
+      lookup: (ids, stop) => this.#search.lookup(ids, stop),
+      signal,
+    });
+  }
+
+  /**
    * Yields every event of the live feed once and in order, from `after` or from now on. Reconnects
    * after connection losses and restarts of the server. Ends when the signal aborts. Throws
-   * ApiError for permanent errors: a refused key or filter.
+   * ApiError for permanent errors: a refused key or filter. `types` narrow the type of the events.
    */
-  events(options: EventOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
-    const { types, submissionId: submission_id, metadata } = options;
+  events<const Pattern extends EventTypePattern = string>(
+    options: EventOptions<Pattern> = {},
+  ): AsyncGenerator<FeedEvent<Pattern>, void, undefined> {
+    return readEvents(this.#streamOf(options), options) as AsyncGenerator<FeedEvent<Pattern>>;
+  }
+
+  /** Returns a function that opens the live feed of these events. */
+  #streamOf({ types, submissionId: submission_id, metadata }: EventOptions): OpenStream {
     const filter = queryOf({
       type: types?.join(','),
       submission_id,
       metadata: metadata && JSON.stringify(metadata),
     });
-    return readEvents(async (after, signal) => {
+    return async (after, signal) => {
       const resumed = after === undefined ? {} : { 'last-event-id': after };
       const headers = { ...this.#headers, accept: 'text/event-stream', ...resumed };
       const response = await this.#fetch('GET', `/v1/events${filter}`, { headers, signal });
@@ -198,7 +228,7 @@ export class DawatchClient {
       if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
         throw notDawatchError(response, this.#url);
       return response;
-    }, options);
+    };
   }
 
   /**

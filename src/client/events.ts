@@ -1,4 +1,4 @@
-import type { Event } from './api.ts';
+import type { Event, SubmissionEvent } from './api.ts';
 import { pause, retryDelayMs } from './backoff.ts';
 import { ConnectionError, isTransient } from './errors.ts';
 import type { MetadataFilter } from './request.ts';
@@ -13,17 +13,55 @@ export type DawatchEvent = Event;
 /** Sent only by the live feed: events after `after` up to `through` may be missing. */
 export type FeedGap = { id: string; type: 'feed.gap'; data: { after: number; through: number } };
 
-/** An event with its sequence number. Pass the number as `after` to resume after the event. */
-export type FeedEvent = DawatchEvent & { seq: number };
+type EventType = DawatchEvent['type'];
 
-export type EventOptions = {
+/** An exact type, or a wildcard like "submission.*". A newer server may have further ones. */
+export type EventTypePattern =
+  | EventType
+  | '*'
+  | (EventType extends infer Type
+      ? Type extends `${infer Group}.${string}`
+        ? `${Group}.*`
+        : never
+      : never)
+  | (string & {});
+
+/** The types that a pattern selects. */
+type Selected<Pattern extends string> = Pattern extends '*'
+  ? EventType
+  : Pattern extends `${infer Group}.*`
+    ? Extract<EventType, `${Group}.${string}`>
+    : Extract<EventType, Pattern>;
+
+type WithType<Kind, Type> = Kind extends { type: infer Known }
+  ? [Known & Type] extends [never]
+    ? never
+    : Kind & { type: Known & Type }
+  : never;
+
+/**
+ * An event with its sequence number. Pass the number as `after` to resume after the event.
+ * `Pattern`: the requested types, such as 'submission.*', which narrow `type` and `data`.
+ */
+export type FeedEvent<Pattern extends string = string> = (string extends Pattern
+  ? DawatchEvent
+  : WithType<DawatchEvent, Selected<Pattern>>) & { seq: number };
+
+/** Returns whether an event is about a submission, so that it has `data.submission`. */
+export function isSubmissionEvent<Any extends DawatchEvent>(
+  event: Any,
+): event is Extract<Any, SubmissionEvent> {
+  return 'submission' in event.data;
+}
+
+export type EventOptions<Pattern extends string = string> = {
   /**
    * Start after the event with this sequence number; 0: with the first event. Default: only new
    * events.
    */
   after?: number;
   /** Only these types: exact ones, or wildcards like "submission.*". */
-  types?: readonly string[];
+  types?: readonly Pattern[];
   /** Only events about this submission. */
   submissionId?: string;
   /** Only events about submissions whose metadata has all these entries. */
@@ -53,9 +91,12 @@ export type OpenStream = (after: string | undefined, signal: AbortSignal) => Pro
  */
 export async function* readEvents(
   open: OpenStream,
-  options: EventOptions,
+  options: EventOptions & {
+    /** Called for each part of the stream, also for heartbeats, and first when it has begun. */
+    onResponse?: () => void;
+  },
 ): AsyncGenerator<FeedEvent, void, undefined> {
-  const { signal, onRetry, onGap } = options;
+  const { signal, onRetry, onGap, onResponse } = options;
   let position = options.after === undefined ? undefined : String(options.after);
   let failures = 0;
   while (!signal?.aborted) {
@@ -65,6 +106,7 @@ export async function* readEvents(
       const response = await open(position, connection.signal);
       failures = 0;
       for await (const { id, data } of parseSse(connection.bytesOf(response))) {
+        onResponse?.();
         const event = data === undefined ? undefined : (JSON.parse(data) as DawatchEvent | FeedGap);
         if (event?.type === 'feed.gap') onGap?.(event.data);
         else if (event) yield { ...event, seq: Number(id) };

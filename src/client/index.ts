@@ -63,7 +63,14 @@ export {
   type TrackOptions,
 } from './client.ts';
 export { ApiError, ConnectionError } from './errors.ts';
-export type { DawatchEvent, EventOptions, FeedEvent, FeedGap } from './events.ts';
+export {
+  type DawatchEvent,
+  type EventOptions,
+  type EventTypePattern,
+  type FeedEvent,
+  type FeedGap,
+  isSubmissionEvent,
+} from './events.ts';
 export type {
   AuditQuery,
   DeliveryQuery,

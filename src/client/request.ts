@@ -106,11 +106,12 @@ export class SearchRequests {
     return total;
   }
 
-  async lookup(submissionIds: readonly string[]): Promise<FoundSubmissions> {
+  async lookup(submissionIds: readonly string[], signal?: AbortSignal): Promise<FoundSubmissions> {
     const found: FoundSubmissions = { submissions: [], not_found: [] };
     for (let remaining = submissionIds; remaining.length > 0; ) {
       const body = { submission_ids: remaining };
-      const part = await this.#send<SubmissionsOfLookup>('POST', '/v1/submissions/lookup', body);
+      const path = '/v1/submissions/lookup';
+      const part = await this.#send<SubmissionsOfLookup>('POST', path, body, signal);
       found.submissions.push(...part.submissions);
       found.not_found.push(...part.not_found);
       remaining = part.remaining;

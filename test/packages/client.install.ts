@@ -1,10 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { bytesBelow } from '../../bench/support/folder-size.ts';
+import { DawatchClient } from '../../src/client/index.ts';
 import { toEventJson } from '../../src/notifications/event-body.ts';
 import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
 import { removedAfterTests } from './support/folders.ts';
@@ -62,8 +64,27 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
     expect(stderr).toBe('');
     const lines = stdout.trim().split('\n');
-    for (const line of lines) expect(line).toMatch(/^\d+ submission\.finalized \S{36} \d+$/);
-    expect(lines.map((line) => line.split(' ')[2]).toSorted()).toEqual(ids.toSorted());
+    for (const line of lines) expect(line).toMatch(/^finalized \S{36} \d+$/);
+    expect(lines.map((line) => line.split(' ')[1]).toSorted()).toEqual(ids.toSorted());
+  });
+
+  it('follows the events after its position, as in the example', async () => {
+    const id = app.submit();
+    const client = new DawatchClient({ url: app.url, apiKey: API_KEY });
+    await client.track([id]);
+    const { value: event } = await client.events({ after: 0, submissionId: id }).next();
+    const position = join(installed.folder, 'position.txt');
+    writeFileSync(position, String(Number(event?.seq) - 1));
+    const child = start('follow-events.mjs', [], {
+      DAWATCH_URL: app.url,
+      DAWATCH_API_KEY: API_KEY,
+    });
+    const [lines] = await once(child.stdout, 'data');
+    expect(String(lines)).toMatch(`${event?.seq} submission.finalized ${id} `);
+    const exited = once(child, 'exit');
+    child.kill();
+    expect([await text(child.stderr), (await exited)[0]]).toEqual(['', 0]);
+    expect(Number(readFileSync(position, 'utf8'))).toBeGreaterThanOrEqual(Number(event?.seq));
   });
 
   it('throws an error with the problem, as in the example', async () => {
@@ -82,9 +103,9 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
       PORT: '0',
       DAWATCH_WEBHOOK_SECRET: `whsec_${'a'.repeat(44)} ${secret}`,
     });
-    const port = /\d+/.exec(
+    const port = /port: (\d+)/.exec(
       String(await new Promise((resolve) => child.stdout.once('data', resolve))),
-    )?.[0];
+    )?.[1];
     const payload = toEventJson({
       seq: 1,
       id: 'evt_1',
@@ -125,18 +146,37 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
 
 describe('the types of the installed client', () => {
   const code = (importType: string) => `
-    import { DawatchClient, type Submission } from '@dawatch/client';
+    import { DawatchClient, type EventOptions, isSubmissionEvent, type Submission } from '@dawatch/client';
     import { verifyWebhook } from '@dawatch/client/webhook';
-    const client = new DawatchClient({ url: '', apiKey: '' });
+    const client = new DawatchClient({ url: '', apiKey: process.env.UNSET });
     export const final: Promise<Submission> = client.waitUntilFinal('a', { timeoutMs: 1 });
-    export const sent: string = verifyWebhook({ payload: '', headers: {}, secret: '' }).type;
-    export async function read() {
+    const webhook = verifyWebhook({ payload: '', headers: {}, secret: '' });
+    export const sent: string = isSubmissionEvent(webhook) ? webhook.data.submission.status : webhook.type;
+
+    export async function read(options: EventOptions) {
       for await (const event of client.events({ after: 1 }))
         if (event.type === 'submission.finalized') {
           console.log(event.data.submission.status, '${importType}');
           // @ts-expect-error
           console.log(event.data.upstream);
         }
+      for await (const event of client.events(options))
+        if (isSubmissionEvent(event)) console.log(event.seq, event.data.submission.status);
+        // @ts-expect-error
+        else console.log(event.data.submission);
+      for await (const { data } of client.events({ types: ['submission.*'] }))
+        console.log(data.previous_status, data.submission.status);
+      for await (const { type, data } of client.events({ types: ['submission.failed', 'alert.raised'] })) {
+        const failed: 'submission.failed' | 'alert.raised' = type;
+        console.log(failed, type === 'alert.raised' ? data.alert.rule : data.submission.status);
+      }
+      for await (const event of client.events({ types: ['upstream.*', 'alert.*'] })) {
+        if ('upstream' in event.data) console.log(event.data.upstream);
+        // @ts-expect-error
+        console.log(event.type === 'submission.failed');
+      }
+      for await (const submission of client.untilFinal(new Set(['a']), { signal: AbortSignal.abort() }))
+        console.log(submission.status satisfies Submission['status']);
     }
   `;
   it.each([
