@@ -1,41 +1,52 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { Redis } from 'ioredis';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { storeExample } from '../support/documents.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const DOCS = join(import.meta.dirname, '../../docs');
+/** In this repository, so that its packages are found. */
+const FOLDERS = join(import.meta.dirname, '../../node_modules/.cache');
 
-it.each(['enqueue.mjs', 'consume.mjs', 'enqueue.py'])(
-  'docs/queues.md contains %s unchanged',
-  (name) => {
-    const code = readFileSync(join(DOCS, 'examples', name), 'utf8')
-      .split('\n')
-      .slice(1)
-      .join('\n');
-    expect(readFileSync(join(DOCS, 'queues.md'), 'utf8')).toContain(`\n${code}\`\`\``);
-  },
-);
-
-async function enqueue(url: string, ids: string[], server = '') {
-  const child = spawn(process.execPath, [join(DOCS, 'examples/enqueue.mjs'), ...ids], {
-    env: { DAWATCH_REDIS_URL: url, DAWATCH_URL: server, DAWATCH_API_KEY: API_KEY },
+function start(name: string, redisUrl: string, args: string[] = []) {
+  mkdirSync(FOLDERS, { recursive: true });
+  const folder = mkdtempSync(join(FOLDERS, 'queues-'));
+  const example = storeExample('docs/queues.md', name, folder);
+  const child = spawn(process.execPath, [example, ...args], {
+    env: { DAWATCH_REDIS_URL: redisUrl },
   });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const [stdout, stderr, code] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    exited,
-  ]);
-  return { stdout, stderr, code };
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true });
+  });
+  const printed = { stdout: '', stderr: '' };
+  child.stdout.on('data', (chunk) => (printed.stdout += chunk));
+  child.stderr.on('data', (chunk) => (printed.stderr += chunk));
+  const ended = once(child, 'close').then(([code]) => ({
+    code: code as number | null,
+    ...printed,
+  }));
+  return { child, printed, ended };
 }
 
-describe.skipIf(isRedisMissing())('with Redis, the example producer', () => {
+/** Resolves when the consumer waits for jobs. */
+async function whenItWaits(url: string): Promise<void> {
+  const redis = new Redis(url);
+  await vi.waitFor(
+    async () => expect(await redis.client('LIST')).toContain('cmd=bzpopmin'),
+    10_000,
+  );
+  redis.disconnect();
+}
+
+const linesOf = (output: string) => output.split('\n').filter((line) => line !== '');
+
+describe.skipIf(isRedisMissing())('with Redis, the example of', () => {
   async function openWorld() {
     const redis = await redisForTest();
     const sandbox = await startSandbox({ options: { speed: 200 } });
@@ -43,27 +54,62 @@ describe.skipIf(isRedisMissing())('with Redis, the example producer', () => {
     const database = join(tempFolder(), 'ledger.db');
     const app = await openApp({ database, upstreamUrl: sandbox.url, redisUrl: redis.url });
     onTestFinished(() => app.close());
-    return { redis, url: app.url, submit: () => sandbox.model.submit('data', Date.now()) };
+    return { redis, submit: () => sandbox.model.submit('data', Date.now()) };
   }
 
-  it('tracks submissions and waits until all are final', async () => {
-    const { redis, url, submit } = await openWorld();
-    const ids = [submit(), submit(), submit()];
-    const { stdout, stderr, code } = await enqueue(redis.url, ids, url);
-    expect(stderr).toBe('');
+  it('a producer tracks submissions, and that of a consumer prints their events until SIGTERM', async () => {
+    const { redis, submit } = await openWorld();
+    const consumer = start('consume.mjs', redis.url);
+    const id = submit();
+    const { stdout, stderr, code } = await start('enqueue.mjs', redis.url, [id]).ended;
+    expect([stderr, code]).toEqual(['', 0]);
     expect(stdout).toContain(
-      'tracked { accepted: 3, already_tracked: 0, already_final: 0, retracked: 0 }',
+      'tracked { accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 }',
     );
-    for (const id of ids) expect(stdout).toMatch(new RegExp(`finalized ${id} \\d+`));
-    expect(code).toBe(0);
+    const line = `submission.finalized ${id}`;
+    await vi.waitFor(() => expect(consumer.printed.stdout).toContain(line), 10_000);
+    consumer.child.kill();
+    expect(await consumer.ended).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('prints the reason of a failed job', async () => {
+  it('a producer ends with the reason of a failed job', async () => {
     const { redis } = await openWorld();
-    const { stderr, code } = await enqueue(redis.url, ['not an id']);
+    const { stderr, code } = await start('enqueue.mjs', redis.url, ['not an id']).ended;
     expect(stderr).toContain(
       'refused: the job data must be a request body of POST /v1/submissions',
     );
     expect(code).toBe(1);
+  });
+
+  it('a consumer ends when Redis goes away, with one line', async () => {
+    const redis = await redisForTest();
+    const { ended } = start('consume.mjs', redis.url);
+    await whenItWaits(redis.url);
+    await redis.kill();
+    const { code, stderr } = await ended;
+    expect(code).toBe(1);
+    expect(linesOf(stderr)).toHaveLength(1);
+  });
+
+  it('a consumer ends on SIGTERM while Redis does not respond', async () => {
+    const redis = await redisForTest();
+    const { child, ended } = start('consume.mjs', redis.url);
+    await whenItWaits(redis.url);
+    redis.pause();
+    child.kill();
+    expect(await ended).toMatchObject({ code: 0, stderr: '' });
+  });
+});
+
+describe('without Redis, the example of', () => {
+  const UNREACHABLE = 'redis://127.0.0.1:1';
+
+  it.each([
+    ['a producer', 'enqueue.mjs'],
+    ['a consumer', 'consume.mjs'],
+  ])('%s ends, with one line', async (_name, file) => {
+    const { code, stderr } = await start(file, UNREACHABLE, ['an-id']).ended;
+    expect(code).toBe(1);
+    expect(linesOf(stderr)).toEqual([expect.stringContaining('ECONNREFUSED')]);
   });
 });
