@@ -157,7 +157,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         setRetryAfter(reply, bucket.ttl);
         return sendProblem(reply, {
           status: 429,
-          detail: 'too many sign-ins were begun from this address',
+          detail: `too many sign-ins were begun from this address; try again in ${bucket.ttlInSeconds} s`,
         });
       }
       const state = makeCookieValue();

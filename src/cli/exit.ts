@@ -73,11 +73,6 @@ export function explain(error: unknown, command: string): { message: string; exi
 function explainApi(error: ApiError, command: string): string {
   const message = escapeText(error.message, MAX_MESSAGE_CHARS);
   if (error.status === 401 || error.status === 403) return advised(message, KEY_ADVICE);
-  if (error.status === 429)
-    return advised(
-      message,
-      'retry in a minute; the settings limits.… of the server define the rate',
-    );
   return advised(message, error.status === 404 ? NOT_FOUND_ADVICE[command] : undefined);
 }
 

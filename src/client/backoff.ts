@@ -1,11 +1,24 @@
 import type { Submission, SubmissionStatus } from './api.ts';
-import { isTransient } from './errors.ts';
+import { ConnectionError, isTransient } from './errors.ts';
 
 const OPEN: readonly SubmissionStatus[] = ['tracking', 'pending', 'failing'];
 
 /** Returns whether a status is final. */
 export function isFinal(status: SubmissionStatus): boolean {
   return !OPEN.includes(status);
+}
+
+/** Returns one line on why an open submission is not final, and when it is polled next. */
+export function openReason(submission: Submission): string {
+  const { submission_id, status, upstream_state, error, not_found_since } = submission;
+  const state = upstream_state === null ? '' : `, upstream state ${upstream_state}`;
+  const why = error === null ? '' : `, error: ${error}`;
+  const notFound = not_found_since === null ? '' : `, not found since ${not_found_since}`;
+  const last = submission.last_polled_at;
+  const polled = last === null ? 'not polled yet' : `last poll ${last}`;
+  const next = submission.next_poll_at;
+  const planned = next === null ? 'no poll is planned' : `next poll ${next}`;
+  return `${submission_id}: ${status}${state}${why}${notFound}; ${polled}, ${planned}`;
 }
 
 /**
@@ -53,6 +66,7 @@ export async function waitUntilFinal(
 ): Promise<Submission> {
   const endsAt = performance.now() + timeoutMs;
   let respondedAt = performance.now();
+  let last: Submission | undefined;
   for (let failures = 0; ; ) {
     const sentAt = performance.now();
     const leftMs = Math.max(0, endsAt - sentAt);
@@ -60,16 +74,23 @@ export async function waitUntilFinal(
     try {
       const submission = await wait(waitS);
       if (isFinal(submission.status) || leftMs === 0) return submission;
+      last = submission;
       respondedAt = performance.now();
       // A response before the end of the long poll is treated as a failure, so that the next
       // request is delayed.
       failures = respondedAt - sentAt < waitS * 500 ? 1 : 0;
     } catch (error) {
-      if (signal?.aborted || !isTransient(error) || performance.now() - respondedAt > MAX_OUTAGE_MS)
-        throw error;
-      if (leftMs === 0) throw error;
+      if (signal?.aborted || !isTransient(error)) throw error;
+      if (leftMs === 0 || performance.now() - respondedAt > MAX_OUTAGE_MS)
+        throw last ? whileWaiting(error, openReason(last)) : error;
       failures += 1;
     }
     if (failures > 0) await pause(Math.min(retryDelayMs(failures, Math.random), leftMs), signal);
   }
+}
+
+/** Returns the error of an outage with what was waited for; an ApiError as it is. */
+export function whileWaiting<T extends Error>(error: T, open: string): T | ConnectionError {
+  if (!(error instanceof ConnectionError)) return error;
+  return new ConnectionError(`${error.message}; still open: ${open}`, { cause: error.cause });
 }

@@ -1,5 +1,5 @@
 import type { FoundSubmissions, Submission } from './api.ts';
-import { isFinal, MAX_OUTAGE_MS, pause, retryDelayMs } from './backoff.ts';
+import { isFinal, MAX_OUTAGE_MS, pause, retryDelayMs, whileWaiting } from './backoff.ts';
 import { ApiError, isTransient } from './errors.ts';
 import { type OpenStream, readEvents } from './events.ts';
 
@@ -40,7 +40,8 @@ export async function* untilFinal(
   { openStream, lookup, signal }: Server,
 ): AsyncGenerator<Submission, void, undefined> {
   const open = new Set(Array.from(ids, (id) => (UUID.test(id) ? id.toLowerCase() : id)));
-  if (open.size === 0) return;
+  const total = open.size;
+  if (total === 0) return;
   /** Those to look up. */
   const due = new Set<string>();
   const stop = new AbortController();
@@ -63,7 +64,8 @@ export async function* untilFinal(
     if (!isTransient(error)) throw error;
     const isResponse = error instanceof ApiError && error.status === 429;
     if (isResponse) respondedAt = performance.now();
-    if (performance.now() - respondedAt > MAX_OUTAGE_MS) throw error;
+    if (performance.now() - respondedAt > MAX_OUTAGE_MS)
+      throw whileWaiting(error, `${open.size} of ${total} submissions`);
   };
 
   const follow = async () => {

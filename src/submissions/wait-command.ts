@@ -3,10 +3,11 @@ import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
 import { ExitCode } from '../cli/exit.ts';
 import { parseDuration } from '../cli/input.ts';
 import { coloured, createProgress, plural, toJson } from '../cli/output.ts';
-import { ApiError, ConnectionError, type DawatchClient, type Submission } from '../client/index.ts';
+import { isFinal, openReason } from '../client/backoff.ts';
+import type { DawatchClient, Submission } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { readIds } from './cli-submissions.ts';
-import { isFinal, STATUSES, Status } from './submission.ts';
+import { Status } from './submission.ts';
 
 export function addWait(program: Command): void {
   withServer(program.command('wait'))
@@ -36,89 +37,74 @@ export function addWait(program: Command): void {
     );
 }
 
-/**
- * Maximum number of concurrent requests. Up to this many ids are waited for with long polls, more
- * with short requests.
- */
-const CONCURRENCY = 64;
-const LONG_POLL_S = 20;
-const ROUND_PAUSE_MS = 1_000;
-/** How long a server that responded before may be unavailable, for example during a restart. */
-const MAX_OUTAGE_MS = 60_000;
+/** Timers are no longer than this. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /**
  * Waits until every submission is final and prints each one when it ends: as a line, with a line
- * of progress on a terminal, or as one JSON object per line. Tolerates outages of the server up to
- * MAX_OUTAGE_MS. Returns the exit code.
+ * of progress on a terminal, or as one JSON object per line. Says what is open when the time is
+ * over. Returns the exit code.
  */
 export async function awaitFinal(
   client: DawatchClient,
   ids: readonly string[],
-  options: { timeoutMs: number | undefined; json: boolean },
+  { timeoutMs = MAX_TIMEOUT_MS, json }: { timeoutMs: number | undefined; json: boolean },
 ): Promise<number> {
-  const endsAt =
-    options.timeoutMs === undefined
-      ? Number.POSITIVE_INFINITY
-      : performance.now() + options.timeoutMs;
-  const leftS = () => Math.max(0, Math.ceil((endsAt - performance.now()) / 1_000));
-  const progress = createProgress(
-    ids.length,
-    'final',
-    options.json ? process.stderr : process.stdout,
-  );
-  let open = [...ids];
-  let endedCount = 0;
+  const signal = AbortSignal.timeout(Math.min(timeoutMs, MAX_TIMEOUT_MS));
+  const progress = createProgress(ids.length, 'final', json ? process.stderr : process.stdout);
+  const open = new Set(ids);
   let allFinalized = true;
   const ended = (submission: Submission) => {
     allFinalized &&= submission.status === Status.finalized;
-    progress.advance(++endedCount);
-    if (options.json) process.stdout.write(`${toJson(submission)}\n`);
+    open.delete(submission.submission_id);
+    progress.advance(ids.length - open.size);
+    if (json) process.stdout.write(`${toJson(submission)}\n`);
     else progress.line(describe(submission));
   };
-  const tolerant = createOutageTolerance();
+  let stillOpen: Submission[] = [];
   try {
-    for (;;) {
-      const waitS = open.length <= CONCURRENCY ? Math.min(LONG_POLL_S, leftS()) : 0;
-      const stillOpen: string[] = [];
-      await inParallel(open, async (id) => {
-        const submission = await tolerant(client.wait(id, waitS));
-        if (submission && isFinalText(submission.status)) ended(submission);
-        else stillOpen.push(id);
-      });
-      open = stillOpen;
-      if (open.length === 0) return allFinalized ? ExitCode.ok : ExitCode.notFinalized;
-      if (leftS() === 0) return ExitCode.timeout;
-      if (waitS === 0 || tolerant.isUnavailable())
-        await new Promise((resolve) => setTimeout(resolve, ROUND_PAUSE_MS));
-    }
+    for await (const submission of client.untilFinal(ids, { signal })) ended(submission);
+  } catch (error) {
+    if (error !== signal.reason) throw error;
+    const found = await findAll(client, [...open]);
+    for (const submission of found) if (isFinal(submission.status)) ended(submission);
+    stillOpen = found.filter(({ status }) => !isFinal(status));
   } finally {
     progress.stop();
   }
+  if (stillOpen.length === 0) return allFinalized ? ExitCode.ok : ExitCode.notFinalized;
+  process.stderr.write(`dawatch: ${openText(stillOpen, await downUpstreams(client))}`);
+  return ExitCode.timeout;
 }
 
-function createOutageTolerance() {
-  let respondedAt = performance.now();
-  let isUnavailable = false;
-  /**
-   * Returns the result of the call, or undefined during a tolerated outage. Rejects if the outage
-   * lasts too long.
-   */
-  const tolerant = async <T>(call: Promise<T>): Promise<T | undefined> => {
-    try {
-      const result = await call;
-      respondedAt = performance.now();
-      isUnavailable = false;
-      return result;
-    } catch (error) {
-      const status = error instanceof ApiError ? error.status : undefined;
-      isUnavailable = error instanceof ConnectionError || status === 503 || status === 429;
-      // A rate-limited server is available and accepts requests again within a minute.
-      if (status === 429) respondedAt = performance.now();
-      if (!isUnavailable || performance.now() - respondedAt > MAX_OUTAGE_MS) throw error;
-      return undefined;
-    }
-  };
-  return Object.assign(tolerant, { isUnavailable: () => isUnavailable });
+const MAX_LOOKUP = 1_000;
+
+async function findAll(client: DawatchClient, ids: readonly string[]): Promise<Submission[]> {
+  const found: Submission[] = [];
+  for (let from = 0; from < ids.length; from += MAX_LOOKUP)
+    found.push(...(await client.lookup(ids.slice(from, from + MAX_LOOKUP))).submissions);
+  return found;
+}
+
+/** Returns the names and states of the upstreams that are not up. */
+async function downUpstreams(client: DawatchClient): Promise<Map<string, string>> {
+  const { upstreams } = await client.pacing();
+  return new Map(
+    upstreams.filter(({ state }) => state !== 'up').map(({ upstream, state }) => [upstream, state]),
+  );
+}
+
+const MAX_NAMED = 10;
+
+function openText(open: readonly Submission[], down: Map<string, string>): string {
+  const named = open.slice(0, MAX_NAMED);
+  const lines = named.map((submission) => {
+    const state = down.get(submission.upstream);
+    const why = state === undefined ? '' : `; upstream ${submission.upstream} is ${state}`;
+    return `  ${escapeText(`${openReason(submission)}${why}`)}\n`;
+  });
+  if (open.length > named.length) lines.push(`  and ${open.length - named.length} more\n`);
+  return `the timeout has expired; still open: ${plural(open.length, 'submission')}\n${lines.join('')}`;
 }
 
 function describe(submission: Submission): string {
@@ -133,20 +119,4 @@ function describe(submission: Submission): string {
 
 export function requests(count: number): string {
   return escapeText(plural(count, 'request'));
-}
-
-function isFinalText(status: string): boolean {
-  const known = STATUSES.find((name) => name === status);
-  return known !== undefined && isFinal(known);
-}
-
-async function inParallel(
-  ids: readonly string[],
-  work: (id: string) => Promise<void>,
-): Promise<void> {
-  const queue = ids.values();
-  const worker = async () => {
-    for (const id of queue) await work(id);
-  };
-  await Promise.all(Array.from({ length: Math.min(CONCURRENCY, ids.length) }, worker));
 }

@@ -21,7 +21,6 @@ it.each<[string, unknown, string, number, RegExp]>([
   ['a refused key', api(401), 'status', 5, /token create --role service/],
   ['an insufficient role', api(403), 'track', 5, /token create --role service/],
   ['an unknown submission', api(404), 'status', 2, /`dawatch track`/],
-  ['too many requests', api(429), 'status', 2, /retry in a minute/],
   [
     'no server',
     new ConnectionError('no response from there'),
@@ -60,6 +59,7 @@ it.each<[string, Error, string]>([
 });
 
 it('adds no advice to a message that contains it', () => {
+  expect(explain(api(429), 'status')).toEqual({ exitCode: 2, message: 'Refused: so' });
   expect(explain(api(400), 'status').message).toBe('Refused: so');
   expect(explain(Object.assign(new Error('odd'), { code: 'EODD' }), 'serve').message).toBe('odd');
 });

@@ -56,6 +56,25 @@ describe('rejects', () => {
     );
   });
 
+  it('after an outage, with the last known state of the submission', async () => {
+    const submission = {
+      submission_id: 'a',
+      status: 'failing',
+      upstream_state: 'Error',
+      error: 'no gas',
+      not_found_since: null,
+      last_polled_at: '2026-01-02T03:04:05Z',
+      next_poll_at: '2026-01-02T03:04:09Z',
+    };
+    const server = await serve((_, response) => {
+      if (server.requests.length > 1) response.destroy();
+      else response.setHeader('content-type', 'application/json').end(JSON.stringify(submission));
+    });
+    await expect(client(server.url).waitUntilFinal('a', { timeoutMs: 10 })).rejects.toThrow(
+      `no response from ${server.url}; still open: a: failing, upstream state Error, error: no gas; last poll 2026-01-02T03:04:05Z, next poll 2026-01-02T03:04:09Z`,
+    );
+  });
+
   it('without a response until the timeout', async () => {
     const waiting = client('http://127.0.0.1:1').waitUntilFinal('a', { timeoutMs: 10 });
     await expect(waiting).rejects.toMatchObject({ name: 'ConnectionError' });

@@ -95,11 +95,22 @@ it('cancel stops submissions, and wait exits with 3', async () => {
   expect(JSON.parse(waited.stdout)).toMatchObject({ submission_id: 'stop/1', status: 'cancelled' });
 });
 
-it('wait exits with 4 when the timeout expires first', async () => {
-  await post(app.url, { submission_id: 'open-for-ever', upstream: 'other' });
-  const { code, stdout } = await run('wait open-for-ever --timeout 0s');
-  expect([code, stdout]).toEqual([4, '']);
-});
+it.each(['wait', 'track --upstream other --wait'])(
+  '%s exits with 4 when the timeout expires, and says what is open, why, and when it is polled next',
+  async (command) => {
+    const ids = Array.from({ length: 12 }, (_, index) => `open-for-ever-${index}`);
+    await post(app.url, { submission_ids: ids, upstream: 'other' });
+    const { code, stdout, stderr } = await run(`${command} ${ids.join(' ')} --timeout 0s`);
+    expect([code, stdout]).toEqual([4, '']);
+    const lines = stderr.replace(/^accepted.*\n/, '').split('\n');
+    expect(lines).toHaveLength(13);
+    expect(lines[0]).toBe('dawatch: the timeout has expired; still open: 12 submissions');
+    expect(lines[1]).toMatch(
+      /^ {2}open-for-ever-0: tracking; not polled yet, next poll \S+Z(; upstream other is \w+)?$/,
+    );
+    expect(lines[11]).toBe('  and 2 more');
+  },
+);
 
 it('wait reads ids from stdin, and exits with 0 once they are finalized', async () => {
   const id = await finalized();

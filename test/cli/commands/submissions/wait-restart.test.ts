@@ -27,24 +27,32 @@ it('continues to wait while the server restarts', async () => {
 });
 
 it('continues to wait after it was rate limited', async () => {
-  let refusals = 0;
+  const refusals = ['GET', 'POST'];
+  const submission = {
+    submission_id: 'a',
+    status: 'finalized',
+    data: { block_number: 7 },
+    polls: 1,
+  };
   const { url } = await serve((request, response) => {
-    const isTracking = request.method === 'POST';
-    const isRefused = !isTracking && refusals++ === 0;
-    response.writeHead(isRefused ? 429 : 200, { 'content-type': 'application/json' });
-    const submission = {
-      submission_id: 'a',
-      status: 'finalized',
-      data: { block_number: 7 },
-      polls: 1,
-    };
+    const isFeed = request.method === 'GET';
+    const isTracking = request.url === '/v1/submissions';
+    if (!isTracking && refusals.includes(request.method ?? '')) {
+      refusals.splice(refusals.indexOf(request.method ?? ''), 1);
+      response.writeHead(429, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ title: 'Too many requests' }));
+      return;
+    }
+    if (isFeed) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(': dawatch\nid: 1\n\n');
+      return;
+    }
     const tracked = { accepted: 1, already_tracked: 0, submissions: [submission] };
-    response.end(
-      JSON.stringify(
-        isRefused ? { title: 'Too many requests' } : isTracking ? tracked : submission,
-      ),
-    );
+    const found = { submissions: [submission], not_found: [], remaining: [] };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(isTracking ? tracked : found));
   });
   const { code, stdout } = await cli(['track', 'a', '--wait'], { env: { DAWATCH_URL: url } });
-  expect([code, stdout, refusals]).toEqual([0, 'finalized  a  block 7  1 request\n', 2]);
+  expect([code, stdout, refusals]).toEqual([0, 'finalized  a  block 7  1 request\n', []]);
 });
