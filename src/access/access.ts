@@ -1,5 +1,11 @@
 import { hash } from 'node:crypto';
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onRequestHookHandler,
+  preHandlerHookHandler,
+} from 'fastify';
 import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
 import type { Actor } from '../lib/actor.ts';
@@ -247,14 +253,25 @@ export function mayContinue(request: FastifyRequest, authenticator: Authenticato
 }
 
 /**
- * Returns a hook that refuses a request if its credential became invalid while its body was
- * received.
+ * Checks the credential of every accepted request once more, immediately before its handler: it may
+ * have become invalid while the body was received, or while the request waited for its turn.
+ * Applies to routes registered later, and must follow every other hook that lets requests wait.
  */
-export function requireCurrentCaller(authenticator: Authenticator) {
-  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    if (request.body === undefined || mayContinue(request, authenticator)) done();
-    else sendEnded(reply);
+export function recheckBeforeHandlers(app: FastifyInstance, authenticator: Authenticator): void {
+  const recheck: preHandlerHookHandler = (request, reply, done) => {
+    const { caller, identity, body, routeOptions } = request;
+    const { isExpensive, isLong } = routeOptions.config ?? {};
+    // Other requests have not waited since the first check.
+    const hasWaited = body !== undefined || isExpensive || isLong;
+    if (!hasWaited || !caller || !identity) return done();
+    const current = authenticator.currentCaller(identity);
+    if (!current || !mayCall(request, current)) return sendEnded(reply);
+    request.caller = current;
+    done();
   };
+  app.addHook('onRoute', (route) => {
+    route.preHandler = [route.preHandler ?? [], recheck].flat();
+  });
 }
 
 /** The interval at which the live feed checks its readers. */

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import {
@@ -15,7 +16,7 @@ import {
 } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { iso } from '../lib/timestamps.ts';
-import { actorOf } from './access.ts';
+import { type Authenticator, actorOf, mayContinue, sendEnded } from './access.ts';
 import { AUDIT_ACTIONS, AUDIT_RESULTS, type AuditAction } from './audit-actions.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
 import type { AuditTrail } from './audit-store.ts';
@@ -236,11 +237,17 @@ const OPERATIONS = operations('users', {
 
 export function registerAudit(
   app: TypedServer,
-  { ledger: { audit }, clock }: { ledger: { audit: AuditTrail }; clock: { now(): number } },
+  deps: {
+    ledger: { audit: AuditTrail };
+    clock: { now(): number };
+    authenticator: Authenticator;
+  },
 ): void {
+  const { audit } = deps.ledger;
+  const { clock, authenticator } = deps;
   app.get(
     '/v1/audit',
-    { config: { isExpensive: true }, schema: OPERATIONS.listAudit },
+    { config: { isExpensive: true, isLong: isExport }, schema: OPERATIONS.listAudit },
     async (request, reply) => {
       const { limit = '100', cursor, format, action: actions, ...filter } = request.query;
       if (format === undefined) {
@@ -266,9 +273,13 @@ export function registerAudit(
       if (request.method === 'HEAD') return reply.type(NDJSON).send(Readable.from([]) as never);
       audit.append(actorOf(request), clock.now(), { action: 'audit.export' });
       // Later entries may not be on the disk when they are read.
-      return reply
-        .type(NDJSON)
-        .send(Readable.from(linesOf(audit, audit.head()?.seq ?? 0)) as never);
+      const pages = pagesOf(audit, audit.head()?.seq);
+      const lines = linesOf(pages, () => {
+        if (mayContinue(request, authenticator)) return true;
+        reply.raw.destroy();
+        return false;
+      });
+      return reply.type(NDJSON).send(Readable.from(lines) as never);
     },
   );
 
@@ -276,18 +287,23 @@ export function registerAudit(
   app.addHook('preClose', async () => {
     isStopping = true;
   });
-  const config = { isExpensive: true, staysOpen: true };
+  const config = { isLong: true, staysOpen: true };
   app.get(
     '/v1/audit/verify',
     { config, schema: OPERATIONS.verifyAudit },
     async (request, reply) => {
       const isOver = () => isStopping || reply.raw.destroyed;
       const check = await checkChain(entriesOf(audit, isOver), request.query.expect_head);
+      if (!mayContinue(request, authenticator)) return sendEnded(reply);
       if (!isOver()) return reply.send(toVerificationBody(check));
       const detail = 'the server is stopping: the audit was not checked to its end';
       return sendProblem(reply.header('retry-after', 5), { status: 503, detail });
     },
   );
+}
+
+function isExport({ query }: FastifyRequest): boolean {
+  return (query as { format?: string }).format !== undefined;
 }
 
 const READ_AT_ONCE = 500;
@@ -306,9 +322,14 @@ async function* pagesOf(
   }
 }
 
-async function* linesOf(audit: AuditTrail, last: number): AsyncGenerator<string, void> {
-  for await (const page of pagesOf(audit, last))
+async function* linesOf(
+  pages: AsyncIterable<StoredEntry[]>,
+  mayRead: () => boolean,
+): AsyncGenerator<string, void> {
+  for await (const page of pages) {
+    if (!mayRead()) return;
     yield page.map((entry) => `${JSON.stringify(toEntryBody(entry))}\n`).join('');
+  }
 }
 
 async function* entriesOf(

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, preHandlerHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, preHandlerHookHandler } from 'fastify';
 import { logOf } from './request-log.ts';
 
 declare module 'fastify' {
@@ -10,6 +10,8 @@ declare module 'fastify' {
     isDurable?: boolean;
     /** A route whose response takes milliseconds to build. */
     isExpensive?: boolean;
+    /** A route, or those of its requests, that work for long between other requests. */
+    isLong?: boolean | ((request: FastifyRequest) => boolean);
   }
 }
 
@@ -36,30 +38,81 @@ export function awaitDurability(
   });
 }
 
-/**
- * Serves requests of expensive routes one at a time, with iterations of the event loop between
- * them. Without it, a flood of lists exceeds the memory and delays that SECURITY.md promises.
- * Applies to routes registered later.
- */
-export function serializeExpensiveRoutes(app: FastifyInstance): void {
-  const waiting: (() => void)[] = [];
-  let isBusy = false;
-  const next = () => {
-    const serve = waiting.shift();
-    isBusy = serve !== undefined;
-    if (!serve) return;
+/** Requests that are served one at a time, with iterations of the event loop between them. */
+class Lane {
+  readonly #waiting: (() => void)[] = [];
+  #isBusy = false;
+
+  /** Calls `serve` when the requests before have left. */
+  enter(serve: () => void): void {
+    this.#waiting.push(serve);
+    if (!this.#isBusy) this.#next();
+  }
+
+  leave(): void {
     // Reading a request takes one iteration, and responding to it another.
-    setImmediate(() => setImmediate(next));
-    serve();
+    setImmediate(() => setImmediate(() => this.#next()));
+  }
+
+  #next(): void {
+    const serve = this.#waiting.shift();
+    this.#isBusy = serve !== undefined;
+    serve?.();
+  }
+}
+
+/** A client that reads slowly delays the next request of a long route by at most this time. */
+const MAX_READ_MS = 10_000;
+
+/**
+ * Serves requests of expensive routes one at a time, from the beginning to the end of the handler.
+ * Without it, a flood of lists exceeds the memory and delays that SECURITY.md promises. A long route
+ * has a lane of its own, so that the lists do not wait for it; its next request waits until the
+ * response is sent, too. Applies to routes registered later.
+ */
+export function serializeExpensiveRoutes(app: FastifyInstance, maxReadMs = MAX_READ_MS): void {
+  const lists = new Lane();
+  const lanes = new Map<string, Lane>();
+  const served = new WeakMap<FastifyRequest, Lane>();
+
+  const leaveAfterResponse = (lane: Lane, { raw }: FastifyReply) => {
+    const leave = () => {
+      clearTimeout(timer);
+      raw.off('close', leave);
+      lane.leave();
+    };
+    const timer = setTimeout(leave, raw.destroyed ? 0 : maxReadMs).unref();
+    raw.once('close', leave);
   };
-  const wait: preHandlerHookHandler = (_request, reply, done) => {
-    waiting.push(() => {
-      if (!reply.raw.destroyed) done();
-    });
-    if (!isBusy) next();
-  };
+
   app.addHook('onRoute', (route) => {
-    if (route.config?.isExpensive) route.preHandler = [route.preHandler ?? [], wait].flat();
+    const { isExpensive, isLong = false } = route.config ?? {};
+    if (!isExpensive && !isLong) return;
+    const alone = lanes.get(route.url) ?? new Lane();
+    lanes.set(route.url, alone);
+    const wait: preHandlerHookHandler = (request, reply, done) => {
+      const isAlone = typeof isLong === 'function' ? isLong(request) : isLong;
+      const lane = isAlone ? alone : lists;
+      lane.enter(() => {
+        if (reply.sent || reply.raw.destroyed) return lane.leave();
+        served.set(request, lane);
+        done();
+        // A later hook has refused it.
+        if (served.delete(request)) lane.leave();
+      });
+    };
+    route.preHandler = [route.preHandler ?? [], wait].flat();
+    const { handler } = route;
+    route.handler = async function (request, reply) {
+      const lane = served.get(request);
+      served.delete(request);
+      try {
+        return await handler.call(this, request, reply);
+      } finally {
+        if (lane === alone) leaveAfterResponse(lane, reply);
+        else lane?.leave();
+      }
+    };
   });
 }
 

@@ -127,7 +127,7 @@ export function registerReports(
   },
 ): void {
   const { metadataKey } = reports.settings;
-  const config = { isExpensive: true, scopes: ['submissions:read'] } as const;
+  const config = { isLong: true, scopes: ['submissions:read'] } as const;
   app.get('/v1/reports', { config, schema: OPERATIONS.getReport }, async (request, reply) => {
     const now = clock.now();
     const parsed = toReportQuery(request.query, now);

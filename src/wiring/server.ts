@@ -12,7 +12,7 @@ import {
   authorize,
   type Credentials,
   preferBearer,
-  requireCurrentCaller,
+  recheckBeforeHandlers,
 } from '../access/access.ts';
 import { registerAudit } from '../access/audit-routes.ts';
 import {
@@ -213,6 +213,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   };
   for (const [name] of REQUEST_HOOKS) app.addHook('onRequest', hooks[name]);
   serializeExpensiveRoutes(app);
+  recheckBeforeHandlers(app, authenticator);
   limitUnreadResponses(app);
   awaitDurability(app, ledger);
 
@@ -249,8 +250,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
   await app.register(async (guarded) => {
     preferBearer(guarded);
-    guarded.addHook('preHandler', requireCurrentCaller(authenticator));
-    registerAudit(guarded, deps);
+    registerAudit(guarded, { ...deps, authenticator });
     registerCredentials(guarded, deps);
     registerWebhooks(guarded, deps);
     registerDeliveries(guarded, deps);

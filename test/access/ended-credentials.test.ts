@@ -1,15 +1,18 @@
-import { request } from 'node:http';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { MATRIX } from '../support/app/access-matrix.ts';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { API_KEY, configOf, openApp, useApp } from '../support/app/running-app.ts';
 import { callWith, signInWith } from '../support/app/sessions.ts';
-import { storeToken } from '../support/ledger/audit.ts';
+import { storeToken, withStore } from '../support/ledger/audit.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
+import { openWithProvider } from '../support/servers/oidc-provider.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
+const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
 const CHECK_MS = 15_000;
 const UNTIL = { timeout: 15_000, interval: 5 };
 
@@ -27,6 +30,8 @@ const WAYS = [
   ['a session that signs out', true],
 ] as const;
 
+const OF_A_PAGE = { 'x-requested-with': 'dawatch', 'sec-fetch-site': 'same-origin' };
+
 async function openCredential(
   { url, database }: Awaited<ReturnType<typeof open>>,
   isSession: boolean,
@@ -37,59 +42,150 @@ async function openCredential(
   const { cookie } = await signInWith(url, token);
   const end = async () => void (await callWith(url, cookie, '/v1/session', { method: 'DELETE' }));
   return {
-    headers: { cookie, 'x-requested-with': 'dawatch', 'sec-fetch-site': 'same-origin' },
+    headers: { cookie, ...OF_A_PAGE },
     end,
   };
 }
 
-/** Sends the headers and the first bytes of a body. The returned function sends the rest. */
-async function begin(url: string, path: string, body: object, headers: Record<string, string>) {
-  const sent = JSON.stringify(body);
-  const { hostname, port } = new URL(url);
-  const outgoing = request({
-    hostname,
-    port,
-    path,
-    method: 'POST',
-    agent: false,
-    headers: {
-      ...headers,
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(sent),
-      expect: '100-continue',
-    },
+/** Takes the role admin, as a sign-in with other claims does, which keeps the sessions. */
+function degrade(database: string) {
+  const db = rawConnection(database);
+  db.prepare("UPDATE credentials SET role = 'operator' WHERE role = 'admin'").run();
+  db.close();
+}
+
+/** Sends the headers and the first byte of a body. The returned function sends the rest. */
+async function begin(
+  url: string,
+  [method, path]: readonly [string, string],
+  headers: Record<string, string>,
+  sent: string,
+) {
+  const { hostname, port, host } = new URL(url);
+  const socket = connect(Number(port), hostname).setEncoding('latin1');
+  const own = { 'content-type': 'application/json', 'content-length': sent.length, ...headers };
+  const lines = Object.entries({ host, connection: 'close', expect: '100-continue', ...own });
+  socket.write(`${method} ${path} HTTP/1.1\r\n`);
+  socket.write(`${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`);
+  const response = { text: '' };
+  socket.on('data', (text) => {
+    response.text += text;
   });
-  const received = new Promise<{ status: number | undefined; text: string }>((resolve) => {
-    outgoing.on('response', async (response) =>
-      resolve({ status: response.statusCode, text: await text(response) }),
-    );
-  });
-  outgoing.flushHeaders();
-  await new Promise((resolve) => outgoing.once('continue', resolve));
-  outgoing.write(sent.slice(0, 2));
-  // The server serves it later than the headers.
+  // The server has read the headers, and waits for the body.
+  await vi.waitFor(() => expect(response.text).toMatch(/^HTTP\/1.1 100 /), UNTIL);
+  socket.write(sent.slice(0, 1));
   await call(url, '/livez');
   return async () => {
-    outgoing.end(sent.slice(2));
-    return await received;
+    const closed = once(socket, 'close');
+    socket.write(sent.slice(1));
+    await closed;
+    const final = response.text.slice(response.text.lastIndexOf('HTTP/1.1'));
+    const [head = '', body = ''] = final.split('\r\n\r\n');
+    return { status: Number(head.split(' ')[1]), body: JSON.parse(body) };
   };
 }
 
-describe.each(WAYS)('a request with %s while its body arrives', (_, isSession) => {
-  it.each<[string, object]>([
-    ['/v1/webhooks', { url: 'https://example.com/' }],
-    ['/v1/credentials', { name: 'late', role: 'admin' }],
-    ['/v1/mutes', { until: new Date(Date.now() + 3_600_000).toISOString() }],
-  ])('changes nothing: POST %s', async (path, body) => {
-    const world = await open();
-    const { headers, end } = await openCredential(world, isSession);
-    const finish = await begin(world.url, path, body, headers as unknown as Record<string, string>);
+const ENDED = 'the credential has expired or was revoked';
+
+const idIn = (path: string) => (path.startsWith('/v1/webhooks') ? 'callbacks' : '1');
+
+/** Every documented request that changes something, and those that only read a body. */
+const CHANGES = Object.entries(MATRIX).flatMap(([endpoint, { access, body = {} }]) => {
+  const [method = '', path = ''] = endpoint.split(' ');
+  return method === 'GET' || access === 'open'
+    ? []
+    : [[method, path.replace(/\{\w+\}/, idIn(path)), JSON.stringify(body)] as const];
+});
+
+describe('a request whose credential ends while its body arrives changes nothing', () => {
+  const upstream = { submit: { enabled: true, max_bytes: 1_000 } };
+  const app = useApp({ adminToken: ADMIN_TOKEN, upstream });
+
+  it.each(CHANGES)('%s %s', async (method, path, sent) => {
+    const { token, revoke } = storeToken(app.database, 'admin');
+    const headers = { authorization: `Bearer ${token}` };
+    const finish = await begin(app.url, [method, path], headers, sent);
+    revoke();
+    const { status, body } = await finish();
+    expect([status, body.detail]).toEqual([401, ENDED]);
+  });
+
+  const WRITE = ['POST', '/v1/submissions'] as const;
+  const TRACK = '{"submission_id": "late"}';
+  type Open = [server: { url: string }, headers: Record<string, string>, end: () => unknown];
+  type Ending = [name: string, open: () => Promise<Open>];
+
+  it.each<Ending>([
+    [
+      'a session that signs out',
+      async () => {
+        const world = await open({ adminToken: ADMIN_TOKEN });
+        const { cookie } = await signInWith(world.url, ADMIN_TOKEN);
+        const signOut = () => callWith(world.url, cookie, '/v1/session', { method: 'DELETE' });
+        return [world, { cookie, ...OF_A_PAGE }, signOut];
+      },
+    ],
+    [
+      'a token that was rotated without an overlap',
+      async () => {
+        const world = await open({ adminToken: ADMIN_TOKEN });
+        const { id, token } = storeToken(world.database, 'service');
+        const rotate = () =>
+          call(world.url, `/v1/credentials/${id}/rotate`, {
+            method: 'POST',
+            body: { overlap_s: 0 },
+            headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+          });
+        return [world, { authorization: `Bearer ${token}` }, rotate];
+      },
+    ],
+    ...(['apiKey', 'adminToken'] as const).map(
+      (changed): Ending => [
+        `a configured credential that a reload replaces: ${changed}`,
+        async () => {
+          const database = join(tempFolder(), 'ledger.db');
+          const keys = { database, apiKey: API_KEY, adminToken: ADMIN_TOKEN };
+          const next = configOf({ ...keys, [changed]: 'another-secret-for-tests-0123456789' });
+          const settings = {
+            load: () => ({ config: next, settings: [], file: undefined }),
+            onApplied: () => undefined,
+          };
+          const world = await open({ ...keys, settings });
+          const reload = async () => {
+            const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` };
+            const { text } = await call(world.url, '/v1/reload', {
+              method: 'POST',
+              headers: bearer,
+            });
+            expect(JSON.parse(text).changes).toHaveLength(1);
+          };
+          return [world, { 'x-api-key': keys[changed] }, reload];
+        },
+      ],
+    ),
+    ...(
+      [
+        ['is revoked', (file: string) => withStore(file, (store) => store.revoke(1, 1))],
+        ['loses the role', degrade],
+      ] as const
+    ).map(
+      ([what, end]): Ending => [
+        `the session of a person who ${what}`,
+        async () => {
+          const database = join(tempFolder(), 'ledger.db');
+          const server = await openWithProvider({ database });
+          server.provider.person = { sub: 'ada', groups: ['admins'] };
+          const { cookie = '' } = await server.signIn();
+          return [server, { cookie, ...OF_A_PAGE }, () => end(database)];
+        },
+      ],
+    ),
+  ])('with %s', async (_, openCredentialOf) => {
+    const [{ url }, headers, end] = await openCredentialOf();
+    const finish = await begin(url, WRITE, headers, TRACK);
     await end();
-    const { status, text: refusal } = await finish();
-    expect([status, JSON.parse(refusal).detail]).toEqual([
-      401,
-      'the credential has expired or was revoked',
-    ]);
+    const { status, body } = await finish();
+    expect([status, body.detail]).toEqual([401, ENDED]);
   });
 });
 
@@ -127,13 +223,6 @@ describe.each(WAYS)('a request that waits for a submission with %s', (_, isSessi
 });
 
 describe('a person who loses the role admin', () => {
-  /** As a sign-in with other claims does, which keeps the sessions. */
-  const degrade = (database: string) => {
-    const db = rawConnection(database);
-    db.prepare("UPDATE credentials SET role = 'operator' WHERE role = 'admin'").run();
-    db.close();
-  };
-
   it('may keep waiting, as an operator may read', async () => {
     const world = await open();
     const { headers } = await openCredential(world, true);

@@ -22,25 +22,51 @@ import { deadAddress } from '../support/servers/upstream-server.ts';
 const LISTING = '/admin/get_all_users?limit=2';
 const HASH = expect.stringMatching(/^[0-9a-f]{64}$/);
 
-it('an export ends with its own entry, because later ones may not be on the disk', async () => {
+const ADMIN = { ...rightsOfRole('admin'), id: null, name: 'an admin' };
+
+/** The routes of the audit, for an admin whose credential ends when `currentCaller` says so. */
+function openAudit(currentCaller: () => typeof ADMIN | undefined = () => ADMIN) {
   const ledger = openLedger({ deferredSync: { onFailed: () => undefined } });
   const app = fastify();
   onTestFinished(() => app.close());
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
   app.decorateRequest('clientAddress', '');
+  const identity = { kind: 'known', hash: Buffer.alloc(32), caller: ADMIN } as const;
   app.addHook('onRequest', async (request) => {
-    request.caller = { ...rightsOfRole('admin'), id: null, name: 'an admin' };
+    Object.assign(request, { caller: ADMIN, identity });
   });
+  const authenticator = { identify: () => identity, currentCaller };
   const actor = { name: 'another admin', credentialId: null, address: null };
-  app.addHook('onSend', async () => ledger.audit.append(actor, 1, { action: 'webhooks.test' }));
-  registerAudit(app, { ledger, clock: { now: () => 1 } });
+  const append = () => ledger.audit.append(actor, 1, { action: 'webhooks.test' });
+  return {
+    app,
+    append,
+    register: () => registerAudit(app, { ledger, clock: { now: () => 1 }, authenticator }),
+  };
+}
+
+it('an export ends with its own entry, because later ones may not be on the disk', async () => {
+  const { app, append, register } = openAudit();
+  app.addHook('onSend', async () => append());
+  register();
   const { body } = await app.inject({ url: '/v1/audit?format=ndjson' });
   const actions = body
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line).action);
   expect(actions).toEqual(['audit.export']);
+});
+
+it('an export, and a verification, end when the credential does', async () => {
+  let pages = 1;
+  const { app, append, register } = openAudit(() => (pages-- > 0 ? ADMIN : undefined));
+  for (let times = 0; times < 600; times += 1) append();
+  register();
+  const url = await app.listen({ port: 0, host: '127.0.0.1' });
+  const cut = fetch(`${url}/v1/audit?format=ndjson`).then((response) => response.text());
+  await expect(cut).rejects.toThrow('terminated');
+  expect(problemOf(await call(url, '/v1/audit/verify')).status).toBe(401);
 });
 
 describe('every lookup leaves a row', () => {

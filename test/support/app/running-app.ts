@@ -107,7 +107,7 @@ export function openApp(setting: AppSetting): Promise<App> {
 }
 
 /** The settings of an app. */
-function configOf(setting: AppSetting): Config {
+export function configOf(setting: AppSetting): Config {
   const {
     database,
     upstreamUrl = CLOSED_PORT_URL,
@@ -163,12 +163,14 @@ export function useApp({
   ...setting
 }: Partial<AppSetting> & { fill?: (database: string) => void } = {}): {
   readonly url: string;
+  readonly database: string;
 } {
-  const running = { url: '' };
+  const running = { url: '', database: '' };
   let end = async () => {};
   beforeAll(async () => {
     const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
     const database = join(folder, 'ledger.db');
+    running.database = database;
     fill?.(database);
     const app = await openApp({ database, ...setting });
     running.url = app.url;

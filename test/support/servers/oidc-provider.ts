@@ -2,8 +2,9 @@ import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Provider, { type JWK } from 'oidc-provider';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { Config } from '../../../src/operations/config/schema.ts';
+import { call } from '../app/http-calls.ts';
 import { openApp } from '../app/running-app.ts';
 import { deadAddress } from './upstream-server.ts';
 
@@ -158,10 +159,58 @@ export async function openWithProvider(
     openApp({ port: Number(new URL(url).port), publicUrl: url, ...setting, oidc, ...changed });
   let app = await open();
   onTestFinished(() => app.close());
+
+  const get = (path: string, cookie = '') =>
+    call(url, path, { headers: { 'x-api-key': [], cookie } });
+
+  /**
+   * Begins a sign-in and passes through the provider. Returns the path to which the provider
+   * redirects.
+   */
+  async function begin(to = '', cookie = '', more = '') {
+    const start = await get(`/v1/session/oidc?to=${encodeURIComponent(to)}${more}`, cookie);
+    expect(start.status, start.text).toBe(302);
+    const browser = start.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+    const jar = new Map<string, string>();
+    let location = start.headers.location ?? '';
+    while (!location.startsWith(`${url}/`)) {
+      const sent = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
+      const response = await fetch(location, { redirect: 'manual', headers: { cookie: sent } });
+      for (const text of response.headers.getSetCookie()) {
+        const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(text) ?? [];
+        jar.set(name, value);
+      }
+      location = new URL(
+        response.headers.get('location') ?? expect.fail(await response.text()),
+        location,
+      ).href;
+    }
+    return { callback: location.slice(url.length), browser };
+  }
+  const finish = async (callback: string, cookie: string) => {
+    const { status, headers, text } = await get(callback, cookie);
+    expect(status, text).toBe(302);
+    const session = headers['set-cookie']?.find((one) => /dawatch-session/.test(one));
+    const failed = /#\/sign-in\?failed=(\w+)$/.exec(headers.location ?? '')?.[1];
+    expect(session === undefined).toBe(failed !== undefined);
+    return {
+      failed,
+      location: headers.location,
+      cookie: session?.split(';')[0],
+      attributes: session?.split('; ').slice(1),
+    };
+  };
   return {
     url,
     provider,
     oidc,
+    get,
+    begin,
+    finish,
+    async signIn(to = '') {
+      const { callback, browser } = await begin(to);
+      return await finish(callback, browser);
+    },
     async restart(changed: Partial<AppSetting> = {}) {
       await app.close();
       app = await open(changed);

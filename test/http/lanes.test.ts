@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Readable } from 'node:stream';
+import { fastify } from 'fastify';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { serializeExpensiveRoutes } from '../../src/http/responses.ts';
+
+const UNTIL = { timeout: 15_000, interval: 5 };
+
+/** A server whose handlers begin, and then wait until `finish`. */
+async function open(maxReadMs?: number) {
+  const app = fastify();
+  onTestFinished(() => app.close());
+  serializeExpensiveRoutes(app, maxReadMs);
+  const running: { path: string; finish: () => void }[] = [];
+  const begun: string[] = [];
+  const routes = {
+    '/list': { isExpensive: true },
+    '/other-list': { isExpensive: true },
+    '/report': { isLong: true },
+    '/audit': { isExpensive: true, isLong: ({ url }: { url: string }) => url.includes('export') },
+  };
+  for (const [path, config] of Object.entries(routes))
+    app.get(path, { config }, async ({ url }) => {
+      begun.push(url);
+      if (url.endsWith('fails')) throw new Error('a failure');
+      await new Promise<void>((finish) => running.push({ path: url, finish }));
+      return url.endsWith('stream') ? Readable.from(['x'.repeat(20_000_000)]) : 'done';
+    });
+  const url = await app.listen({ port: 0, host: '127.0.0.1' });
+  const get = (path: string) => fetch(`${url}${path}`).then((response) => response.text());
+  /** Sends a request whose response is not read. */
+  const send = async (path: string) => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'connect');
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    return socket.pause();
+  };
+  return {
+    get,
+    send,
+    begun,
+    reached: (...paths: string[]) => vi.waitFor(() => expect(begun).toEqual(paths), UNTIL),
+    finish: () => running.shift()?.finish(),
+    /** Whether everything that was received so far has been served. */
+    settled: () => get('/livez'),
+  };
+}
+
+it('the next handler of an expensive route begins when the one before has ended, also by a failure', async () => {
+  const { get, begun, reached, finish, settled } = await open();
+  const responses = [get('/list')];
+  await reached('/list');
+  responses.push(get('/other-list?fails'), get('/other-list'));
+  await settled();
+  expect(begun).toEqual(['/list']);
+  finish();
+  await vi.waitFor(
+    () => expect(begun.toSorted()).toEqual(['/list', '/other-list', '/other-list?fails']),
+    UNTIL,
+  );
+  finish();
+  expect((await Promise.all(responses)).filter((text) => text === 'done')).toHaveLength(2);
+});
+
+it('a long route is served one at a time, and neither lists nor other long routes wait for it', async () => {
+  const { get, begun, reached, finish, settled } = await open();
+  const responses = [get('/report')];
+  await reached('/report');
+  responses.push(get('/report'));
+  await settled();
+  responses.push(get('/audit?export'));
+  await reached('/report', '/audit?export');
+  responses.push(get('/audit'));
+  await reached('/report', '/audit?export', '/audit');
+  for (let times = 0; times < 3; times += 1) finish();
+  await vi.waitFor(() => expect(begun).toHaveLength(4), UNTIL);
+  finish();
+  expect(await Promise.all(responses)).toEqual(['done', 'done', 'done', 'done']);
+});
+
+it('the next request of a long route waits until the response before it is sent, or its client reads too slowly', async () => {
+  const slow = await open(60_000);
+  const socket = await slow.send('/report?stream');
+  await slow.reached('/report?stream');
+  slow.finish();
+  const next = slow.get('/report');
+  await slow.settled();
+  expect(slow.begun).toEqual(['/report?stream']);
+  socket.destroy();
+  await slow.reached('/report?stream', '/report');
+  slow.finish();
+  expect(await next).toBe('done');
+
+  const bounded = await open(1);
+  await bounded.send('/report?stream');
+  await bounded.reached('/report?stream');
+  bounded.finish();
+  const other = bounded.get('/report');
+  await bounded.reached('/report?stream', '/report');
+  bounded.finish();
+  expect(await other).toBe('done');
+});
+
+it('a request whose client disconnects while it waits is not served', async () => {
+  const { get, send, begun, reached, finish, settled } = await open();
+  const first = get('/report');
+  await reached('/report');
+  const socket = await send('/report?gone');
+  await settled();
+  socket.destroy();
+  await settled();
+  finish();
+  expect(await first).toBe('done');
+  const last = get('/report?last');
+  await vi.waitFor(() => expect(begun).toContain('/report?last'), UNTIL);
+  finish();
+  expect(await last).toBe('done');
+  expect(begun).toEqual(['/report', '/report?last']);
+});
