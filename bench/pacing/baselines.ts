@@ -41,6 +41,7 @@ const NOTHING_LEARNED: PacingDescription = {
 /** The members of PacingPolicy that a rule without learning does not need. */
 export const LEARNS_NOTHING: Omit<PacingPolicy, 'register' | 'learn'> = {
   confirm: (_item, now) => now,
+  lagOf: () => null,
   gain: () => 0,
   unregister: () => {},
   snapshot: () => null,

@@ -4,11 +4,11 @@
 
 import { lowerBound } from './lower-bound.ts';
 import { POLICY_NAMES } from './measure.ts';
-import { type Bars, SCENARIOS, type Scenario } from './scenarios.ts';
+import { SCENARIOS, type Scenario } from './scenarios.ts';
 import type { Summary } from './summary.ts';
 import { startThreads } from './threads.ts';
 
-type Worst = { requests: number; meanS: number; p99S: number; cost: number; throttled: number };
+type Worst = Summary & { cost: number };
 
 const COLUMNS: { name: string; key: keyof Worst; format: (value: number) => string }[] = [
   { name: 'requests', key: 'requests', format: (value) => value.toFixed(2) },
@@ -16,6 +16,8 @@ const COLUMNS: { name: string; key: keyof Worst; format: (value: number) => stri
   { name: 'p99 lag', key: 'p99S', format: (value) => `${value.toFixed(1)} s` },
   { name: 'sum', key: 'cost', format: (value) => value.toFixed(2) },
   { name: '429s', key: 'throttled', format: String },
+  { name: 'estimated mean', key: 'estimatedMeanS', format: (value) => `${value.toFixed(2)} s` },
+  { name: 'p99', key: 'estimatedP99S', format: (value) => `${value.toFixed(1)} s` },
 ];
 const CELL = 17;
 
@@ -74,10 +76,12 @@ function worstOf(summaries: readonly Summary[]): Worst {
     p99S: maxOf(({ p99S }) => p99S),
     cost: maxOf(({ requests, meanS }) => requests + meanS),
     throttled: maxOf(({ throttled }) => throttled),
+    estimatedMeanS: maxOf(({ estimatedMeanS }) => estimatedMeanS),
+    estimatedP99S: maxOf(({ estimatedP99S }) => estimatedP99S),
   };
 }
 
-function cells(worst: Worst, bars: Bars): string[] {
+function cells(worst: Worst, bars: Partial<Worst>): string[] {
   return COLUMNS.map(({ key, format }) => {
     const [value, bar] = [worst[key], bars[key]];
     if (bar === undefined) return format(value);

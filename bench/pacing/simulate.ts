@@ -21,6 +21,8 @@ type SimulatedSubmission = {
   /** The later of `trackedAt` and the first moment at which a lookup returns Finalized. */
   finalAt: number;
   detectedAt: number;
+  /** The detection lag as dawatch estimates it, ms; null: it has no estimate. */
+  estimatedLagMs: number | null;
 };
 
 export type Run = {
@@ -76,6 +78,7 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
       polledAt: [],
       finalAt: 0,
       detectedAt: Number.POSITIVE_INFINITY,
+      estimatedLagMs: null,
     });
     scheduler.add({ submissionId, trackedAt: now, seen: false }, now);
     open++;
@@ -106,6 +109,8 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
       submission.detectedAt === Number.POSITIVE_INFINITY
     ) {
       submission.detectedAt = now - START_MS;
+      const { blockNumber } = verdict;
+      submission.estimatedLagMs = scheduler.lagOf({ submissionId, blockNumber, at: now }, now);
       const finalAt = (world.finalizedAt(submissionId, now) ?? now) - START_MS;
       submission.finalAt = Math.max(submission.trackedAt, finalAt);
       open--;

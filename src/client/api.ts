@@ -614,7 +614,7 @@ export type Overview = {
   last_hour: {
     finalized: number;
     time_to_finality_s: Spread | null;
-    /** Upper bound of the time from finality to its detection: since a poll found the submission, or another one of its block, open. Known for submissions found final since the server started */
+    /** Estimated time from finality to its detection, of submissions found final since the server started. null while nothing is learned: without a known slot, the first ten submissions have no estimate */
     detection_lag_s: Spread | null;
     /** Mean number of requests per submission found final */
     polls_per_submission: number | null;
@@ -869,7 +869,7 @@ export type ReportRow = {
   requests: number;
   /** From tracking until found final; null if none was */
   time_to_finality_s: ReportPercentiles | null;
-  /** Upper bound of the time from finality to its detection: since a poll found the submission, or another one of its block, open */
+  /** Estimated time from finality to its detection; submissions found final before anything was learned have no estimate */
   detection_lag_s: ReportPercentiles | null;
   /** A decimal integer of any length */
   fees: string;
@@ -891,7 +891,7 @@ export type ReportSums = {
   requests: number;
   /** From tracking until found final; null if none was */
   time_to_finality_s: ReportPercentiles | null;
-  /** Upper bound of the time from finality to its detection: since a poll found the submission, or another one of its block, open */
+  /** Estimated time from finality to its detection; submissions found final before anything was learned have no estimate */
   detection_lag_s: ReportPercentiles | null;
   /** A decimal integer of any length */
   fees: string;

@@ -58,8 +58,7 @@ const overviewSchema = z
         detection_lag_s: spread
           .nullable()
           .describe(
-            'Upper bound of the time from finality to its detection: since a poll found the submission, or another one of ' +
-              'its block, open. Known for submissions found final since the server started',
+            'Estimated time from finality to its detection, of submissions found final since the server started. null while nothing is learned: without a known slot, the first ten submissions have no estimate',
           ),
         polls_per_submission: z
           .number()

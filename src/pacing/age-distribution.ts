@@ -99,6 +99,21 @@ export class AgeDistribution {
     return Math.min(scheduledMs, ageMs + intervalMs(schedule.cdf, cell, price));
   }
 
+  /** Returns the expected time (ms) since a submission became final at an age in (fromMs, untilMs]. */
+  lagMs(fromMs: number, untilMs: number): number {
+    const { weights } = this.#histogram;
+    let [total, lag] = [0, 0];
+    for (let cell = cellOf(fromMs); cell <= cellOf(untilMs - 1e-6); cell++) {
+      const [first, end] = [EDGES_MS[cell] as number, EDGES_MS[cell + 1] as number];
+      const [from, until] = [Math.max(fromMs, first), Math.min(untilMs, end)];
+      const share = end > first ? Math.max(0, until - from) / (end - first) : 1;
+      const weight = (weights[cell] as number) * share;
+      total += weight;
+      lag += weight * (untilMs - (from + until) / 2);
+    }
+    return total > 0 ? lag / total : (untilMs - fromMs) / 2;
+  }
+
   get medianMs(): number {
     return EDGES_MS[
       this.#histogram.cdf().findIndex((probability) => probability >= 0.5) + 1

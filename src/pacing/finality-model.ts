@@ -16,13 +16,14 @@ const MAX_BLOCKS = 512;
 const MAX_GROUP_MS = 60_000;
 
 /**
- * `foundAt`: when the first member was found final, epoch ms. `members`: number of members found
- * final so far.
+ * `foundAt`: when the first member was found final, epoch ms, and `lagMs`: for how long it had been
+ * final. `members`: number of members found final so far.
  */
 type Group = FinalityEvent & {
   after: number;
   by: number;
   readonly foundAt: number;
+  readonly lagMs: number;
   members: number;
 };
 
@@ -51,8 +52,8 @@ class FinalityGroups {
   }
 
   /** Adds a group with one member. */
-  begin(block: number | null, { after, by }: FinalityEvent): Group {
-    const group = { after, by, foundAt: by, members: 1 };
+  begin(block: number | null, { after, by, lagMs }: FinalityEvent & { lagMs: number }): Group {
+    const group = { after, by, foundAt: by, lagMs, members: 1 };
     this.#newest = group;
     if (block === null) return group;
     this.#blocks.set(block, group);
@@ -181,7 +182,8 @@ const LEAST_WEIGHT = 0.02;
 const TOGETHER = { slots: 1 / 3, ms: 2_000 };
 /** A submission that its first poll finds final within this time counts as final at tracking. */
 const ALREADY_FINAL_MS = 1_000;
-const LONGEST_LAG_MS = 60_000;
+/** Number of final submissions from which the distribution of age is evidence about a lag. */
+const LEAST_LEARNED = 10;
 /** Share of the unsent submissions that depend on the finality of those that were sent. */
 const UNSENT_SHARE = 0.25;
 
@@ -282,9 +284,29 @@ export class FinalityModel {
       this.queue.remove(item, now);
   }
 
+  /** See PacingPolicy. */
+  lagOf(item: Candidate, block: number | null, at: number): number | null {
+    const { queue, slots } = this;
+    const queuedAt = queue.queuedAt(item);
+    const after = Math.min(at, Math.max(item.openAt, queuedAt));
+    const group = this.#groupOf(block, { after, by: at });
+    const cohort = queue.line.cohortOf(item);
+    const from = Math.min(at, Math.max(after, group?.after ?? NEVER));
+    if (!slots || (!group && !cohort))
+      return group || this.ages.observed >= LEAST_LEARNED
+        ? this.ages.lagMs(from - queuedAt, at - queuedAt)
+        : null;
+    if (group && slots.slotAt(group.foundAt) < slots.slotAt(at))
+      return Math.min(at - after, at - group.foundAt + group.lagMs);
+    const waiting = {
+      start: cohort ?? slots.startOf(queuedAt),
+      openAt: Math.max(item.openAt, from),
+    };
+    return Math.min(at - after, slots.lagMs(waiting, at, group !== null));
+  }
+
   /**
-   * Learns from a submission that was found final at `at`. Returns `lagMs`: the estimated time
-   * since it became final; `isNews`: this shows that the event of the slot has happened; `isOther`:
+   * Learns from a submission that was found final at `at`. Returns `lagMs`: see `lagOf`; `isNews`: this shows that the event of the slot has happened; `isOther`:
    * the slot time or the number of senders has changed, so waiting submissions must be assigned to
    * cohorts again.
    */
@@ -292,23 +314,23 @@ export class FinalityModel {
     item: Candidate,
     block: number | null,
     at: number,
-  ): { lagMs: number; isNews: boolean; isOther: boolean } {
+  ): { lagMs: number | null; isNews: boolean; isOther: boolean } {
     const { queue, slots } = this;
+    const lagMs = this.lagOf(item, block, at);
     this.#newestFinal = Math.max(this.#newestFinal, item.order);
     const cohort = queue.line.cohortOf(item);
     const queuedAt = queue.queuedAt(item);
     const event = { after: Math.max(item.openAt, queuedAt), by: at };
-    const known = this.#groups.find(
-      block,
-      event,
-      slots ? slots.periodMs * TOGETHER.slots : TOGETHER.ms,
-    );
+    const known = this.#groupOf(block, event);
     if (known) this.#groups.addMember(known, event);
     const group =
       known ??
-      this.#groups.begin(block, { after: Math.max(event.after, cohort?.openAt ?? NEVER), by: at });
+      this.#groups.begin(block, {
+        after: Math.max(event.after, cohort?.openAt ?? NEVER),
+        by: at,
+        lagMs: lagMs ?? 0,
+      });
     if (block !== null && group.members === 2) [this.#sharedAt, this.#swept] = [at, 0];
-    const lagMs = known && slots ? at - known.foundAt : this.#lagMs(item, cohort, event.after, at);
     const isNews =
       slots !== null &&
       cohort !== null &&
@@ -387,10 +409,10 @@ export class FinalityModel {
     );
   }
 
-  #lagMs(item: Candidate, cohort: Cohort | null, after: number, at: number): number {
-    if (this.slots && cohort)
-      return this.slots.expected({ start: cohort, openAt: item.openAt }, at).lagMs;
-    return Math.min(at - after, LONGEST_LAG_MS) / 2;
+  #groupOf(block: number | null, event: FinalityEvent): Group | null {
+    const { slots } = this;
+    const togetherMs = slots ? slots.periodMs * TOGETHER.slots : TOGETHER.ms;
+    return this.#groups.find(block, event, togetherMs);
   }
 
   /**

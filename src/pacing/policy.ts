@@ -123,15 +123,17 @@ class MeasuredCost {
     this.#polls++;
   }
 
-  /** Counts a submission that was found final. `lagMs`: estimated time since it became final. */
-  final(lagMs: number): void {
+  /** Counts a submission that was found final. `lagMs`: see `lagOf`; null: it is not counted. */
+  final(lagMs: number | null): void {
+    const polls = this.#polls;
+    this.#polls = 0;
+    if (lagMs === null) return;
     const rate = Math.max(1 / MEASURED, 1 / ++this.#finals);
     const { requests, lagS } = this.#mean ?? { requests: 0, lagS: 0 };
     this.#mean = {
-      requests: requests + rate * (this.#polls - requests),
+      requests: requests + rate * (polls - requests),
       lagS: lagS + rate * (lagMs / 1_000 - lagS),
     };
-    this.#polls = 0;
   }
 }
 
@@ -213,6 +215,16 @@ class LearnedPacing implements PacingPolicy {
     return this.#dueAt(item, now);
   }
 
+  lagOf(
+    item: Candidate,
+    { blockNumber, at }: { blockNumber: number | null; at: number },
+    now: number,
+  ): number | null {
+    this.#current = item;
+    this.#advance(now);
+    return this.#model.lagOf(item, blockNumber, at);
+  }
+
   learn(item: Candidate, result: PollResult, now: number): number {
     this.#current = item;
     this.#advance(now);
@@ -274,7 +286,7 @@ class LearnedPacing implements PacingPolicy {
     const { slots } = this.#model;
     const cohort = this.#cohortOf(item);
     return slots && cohort
-      ? slots.expected({ start: cohort, openAt: item.openAt }, now).found
+      ? slots.foundBy({ start: cohort, openAt: item.openAt }, now)
       : UNKNOWN_GAIN;
   }
 

@@ -43,6 +43,15 @@ export type PacingPolicy = {
    */
   register(item: Candidate, known: { polledAt: number | null }, now: number): number;
   /**
+   * Returns the expected time (ms) for which a submission has been final that a poll found final at
+   * `at`; null while too few are known. Called before `learn`.
+   */
+  lagOf(
+    item: Candidate,
+    result: { blockNumber: number | null; at: number },
+    now: number,
+  ): number | null;
+  /**
    * Learns from the result of a poll. Returns the next poll time, which the scheduler ignores for a
    * final submission.
    */

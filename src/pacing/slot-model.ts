@@ -156,6 +156,8 @@ export type SlotModelState = EventDistributionState & { counts: number[] };
 const CHANGE_RATE = 1 / 5_000;
 /** A slot in which the probability of becoming final is lower is skipped. */
 const MIN_PROBABILITY = 0.002;
+/** A lower probability of being final is an error of rounding. */
+const LEAST_FOUND = 1e-6;
 /**
  * Assumed further lag, in slots, of a submission that became final in a slot and was not found in
  * it.
@@ -288,7 +290,7 @@ export class SlotModel {
     const since = this.#since(waiting, slot);
     const prospect = this.prospect(waiting, slot);
     if (this.#current.observations.length === 0)
-      this.#earlier = (1 + this.#earlier) / Math.max(0.05, this.expected(waiting, at).found);
+      this.#earlier = (1 + this.#earlier) / Math.max(0.05, this.foundBy(waiting, at));
     if (foundAt === at)
       this.#reviseLast(waiting, this.#current.cdf({ ...prospect, before: 0 }, -1)[cell] as number);
     this.#observe({ prospect, since, at: cell, isFinal: true });
@@ -353,15 +355,33 @@ export class SlotModel {
     return this.#eventCdf;
   }
 
-  /**
-   * Returns the probability that a poll at `now` finds the submission final, and the expected lag
-   * if so (ms).
-   */
-  expected(waiting: Waiting, now: number): { found: number; lagMs: number } {
+  /** Returns the probability that a poll at `now` finds the submission final. */
+  foundBy(waiting: Waiting, now: number): number {
     const { slot } = this.#current;
-    const cdf = this.cdf(waiting, slot).subarray(0, this.#cellOf(now, slot) + 1);
+    return this.cdf(waiting, slot)[this.#cellOf(now, slot)] ?? 0;
+  }
+
+  /**
+   * Returns the expected time (ms) since a submission became final that is final at `now`: the
+   * integral of the probability that it was final already. `isOfSlot`: it became final with the
+   * event of the current slot.
+   */
+  lagMs(waiting: Waiting, now: number, isOfSlot: boolean): number {
+    const { slot } = this.#current;
+    const prospect = isOfSlot ? { before: 0, within: 1 } : this.prospect(waiting, slot);
+    const since = this.#since(waiting, slot);
+    const cdf = this.#current.cdf(prospect, since).subarray(0, this.#cellOf(now, slot) + 1);
     const found = cdf.at(-1) ?? 0;
-    return { found, lagMs: found > 1e-6 ? ((sum(cdf) / found - 1) * this.periodMs) / CELLS : 0 };
+    if (found < LEAST_FOUND) return 0;
+    let slots = (sum(cdf) - found / 2) / CELLS;
+    const afterEvent = sum(this.eventCdf()) / CELLS;
+    let { before } = prospect;
+    for (let past = slot - 1; before > LEAST_FOUND && past >= waiting.start.slot; past--) {
+      const earlier = this.prospect(waiting, past).before;
+      slots += earlier + (before - earlier) * afterEvent;
+      before = earlier;
+    }
+    return (slots / found) * this.periodMs;
   }
 
   /**

@@ -62,9 +62,14 @@ export type Finality = {
    * import, because dawatch could not have found it earlier.
    */
   after: number;
+  /** Estimated time (ms) for which it had been final; null: not enough was known. */
+  lagMs: number | null;
   /** Number of requests for it. */
   polls: number;
 };
+
+/** A poll that found a submission final at `at`. */
+export type FoundFinal = { submissionId: string; blockNumber: number | null; at: number };
 
 /** A block became final between `after` and `by`. */
 type Bounds = { after: number; by: number };
@@ -75,22 +80,37 @@ type Bounds = { after: number; by: number };
  */
 const BLOCKS = 64;
 
-/** Returns the finalities among recorded observations. `openUntil`: see FinalityBounds. */
+/**
+ * `after`: the latest time at which the submission was certainly not final; -Infinity if it is not
+ * known. `lagMs`: see Finality.
+ */
+type Detection = { after: number; lagMs: number | null };
+
+/** Returns the finalities among recorded observations. `detections`: see DetectionLags. */
 export function finalitiesOf(
   recorded: readonly RecordedObservation[],
-  openUntil: ReadonlyMap<Observation, number>,
+  detections: ReadonlyMap<Observation, Detection>,
 ): Finality[] {
   return recorded.flatMap(({ observation, result, previousStatus, submission }) => {
     if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change)
       return [];
     const { upstream, trackedAt, polls } = submission;
-    const after = Math.max(trackedAt, openUntil.get(observation) ?? trackedAt);
-    return [{ upstream, at: observation.at, trackedAt, after, polls }];
+    const { after = trackedAt, lagMs = null } = detections.get(observation) ?? {};
+    return [
+      {
+        upstream,
+        at: observation.at,
+        trackedAt,
+        after: Math.max(trackedAt, after),
+        lagMs,
+        polls,
+      },
+    ];
   });
 }
 
-/** Bounds the moment at which submissions became final, for the statistics of the detection lag. */
-export class FinalityBounds {
+/** Estimates and bounds the time between the finality of submissions and its detection. */
+export class DetectionLags {
   readonly #blocks = new Map<number, Bounds>();
   /** Times of the imports that have not been polled yet, by submission id. */
   readonly #importedAt = new Map<string, number>();
@@ -101,14 +121,18 @@ export class FinalityBounds {
   }
 
   /**
-   * Returns, for each observation that found a submission final, the latest time at which the
-   * submission was certainly not final; -Infinity if it is not known. Must be called before
+   * Returns the detection of each observation that found a submission final. Must be called before
    * `scheduler.observe`, which removes final submissions.
    */
-  openUntil(
+  of(
     observations: readonly Observation[],
-    scheduler: { openAt(id: string): number; awaitsRecheck(id: string): boolean },
-  ): Map<Observation, number> {
+    scheduler: {
+      openAt(id: string): number;
+      awaitsRecheck(id: string): boolean;
+      lagOf(found: FoundFinal, now: number): number | null;
+    },
+    now: number,
+  ): Map<Observation, Detection> {
     const found = observations.flatMap((observation) => {
       const importedAt = this.#importedAt.get(observation.submissionId) ?? Number.NEGATIVE_INFINITY;
       this.#importedAt.delete(observation.submissionId);
@@ -117,13 +141,17 @@ export class FinalityBounds {
       const openAt = scheduler.openAt(observation.submissionId);
       const { blockNumber, at } = observation;
       if (blockNumber !== null) this.#learn(blockNumber, { after: openAt, by: at });
-      return [{ observation, openAt: Math.max(openAt, importedAt) }];
+      const lagMs = scheduler.lagOf(observation, now);
+      return [{ observation, openAt: Math.max(openAt, importedAt), lagMs }];
     });
     return new Map(
-      found.map(({ observation, openAt }) => {
+      found.map(({ observation, openAt, lagMs }) => {
         const { blockNumber, at } = observation;
         const block = blockNumber === null ? undefined : this.#blocks.get(blockNumber);
-        return [observation, Math.max(openAt, Math.min(block?.after ?? openAt, at))];
+        const after = Math.max(openAt, Math.min(block?.after ?? openAt, at));
+        const bounded =
+          lagMs === null ? null : Math.round(Math.max(0, Math.min(lagMs, at - after)));
+        return [observation, { after, lagMs: bounded }];
       }),
     );
   }

@@ -4,7 +4,7 @@ import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
 import { BreakerState } from '../submissions/upstream.ts';
-import { FinalityBounds, finalitiesOf, type WatcherListener } from './listeners.ts';
+import { DetectionLags, finalitiesOf, type WatcherListener } from './listeners.ts';
 import {
   OnDemandPolls,
   type OnDemandRefusal,
@@ -73,7 +73,7 @@ export class PollLoop {
   readonly #journal: OutageJournal;
   readonly #limits: TimeLimits;
   readonly #onDemand: OnDemandPolls;
-  readonly #finalityBounds = new FinalityBounds();
+  readonly #detectionLags = new DetectionLags();
   readonly #batches = new Set<Promise<void>>();
   #running = false;
   #stopped = false;
@@ -231,7 +231,7 @@ export class PollLoop {
    * the loop.
    */
   add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
-    if (item.trackedAt < now - IMPORTED_MS) this.#finalityBounds.begin(item.submissionId, now);
+    if (item.trackedAt < now - IMPORTED_MS) this.#detectionLags.begin(item.submissionId, now);
     if (!this.#running) return;
     if (!this.#cancelResume) this.#deps.scheduler.add(item, now);
     else if (isRetracked) this.#retracked.push(item);
@@ -396,12 +396,12 @@ export class PollLoop {
 
   #record(observations: readonly Observation[]): RecordedObservation[] {
     const { ledger, recheck, scheduler, listener } = this.#deps;
-    const openUntil = this.#finalityBounds.openUntil(observations, scheduler);
+    const detections = this.#detectionLags.of(observations, scheduler, this.now());
     let recorded: RecordedObservation[];
     // Only the commit is guarded: an error after it must not record the same observations again.
     try {
       const context = { ...this.#limits.context(this.now(), this.#retryAt), recheck };
-      recorded = ledger.record(observations, context, openUntil);
+      recorded = ledger.record(observations, context, detections);
     } catch (error) {
       // One transaction each, so that an observation that cannot be recorded does not affect the
       // others.
@@ -412,7 +412,7 @@ export class PollLoop {
     }
     this.#isLedgerFailing = false;
     this.#schedule(observations, recorded);
-    for (const finality of finalitiesOf(recorded, openUntil)) listener.finalized(finality);
+    for (const finality of finalitiesOf(recorded, detections)) listener.finalized(finality);
     return recorded;
   }
 

@@ -8,6 +8,7 @@ import {
 import type { Observation } from '../submissions/classify.ts';
 import type { Watched } from '../submissions/ports.ts';
 import { type BreakerState, isSeen } from '../submissions/upstream.ts';
+import type { FoundFinal } from './listeners.ts';
 import { Entry, type Paced, PollQueues, ProbeCandidates, type Rating } from './poll-queues.ts';
 import {
   type BudgetSettings,
@@ -112,6 +113,15 @@ export class Scheduler {
    */
   openAt(submissionId: string): number {
     return this.#entries.get(submissionId)?.openAt ?? NEVER;
+  }
+
+  /**
+   * Returns the expected time (ms) for which a scheduled submission had been final when a poll found
+   * it final; null if it is not known. Must be called before `observe`.
+   */
+  lagOf(found: FoundFinal, now: number): number | null {
+    const entry = this.#entries.get(found.submissionId);
+    return entry && !this.#unregistered.has(entry) ? this.#policy.lagOf(entry, found, now) : null;
   }
 
   /**

@@ -74,7 +74,7 @@ const sums = {
   detection_lag_s: percentiles
     .nullable()
     .describe(
-      'Upper bound of the time from finality to its detection: since a poll found the submission, or another one of its block, open',
+      'Estimated time from finality to its detection; submissions found final before anything was learned have no estimate',
     ),
   fees: amount,
   data_billed: amount,

@@ -78,7 +78,7 @@ export type RollUp = {
   requests: number;
   /** From tracking until found final, of finalized submissions. */
   timeToFinality: DurationHistogram;
-  /** Upper bound of the time from finality until its detection. */
+  /** Estimated time from finality until its detection. */
   lag: DurationHistogram;
   fees: bigint;
   dataBilled: bigint;

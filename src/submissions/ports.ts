@@ -77,7 +77,7 @@ export type FinalChange = {
   after: Submission;
   /** Epoch milliseconds. */
   at: number;
-  /** Upper bound of the time since it became final, in milliseconds; null: not known. */
+  /** Estimated time since it became final, in milliseconds; null: not known. */
   lagMs: number | null;
 };
 
@@ -123,13 +123,13 @@ export type WatcherLedger = {
   ): UpdateResult | undefined;
   /**
    * Ignores submissions that are not tracked. An observation that is older than the recorded one
-   * changes nothing. `openUntil`: for observations that found a submission final, the latest time
-   * at which it was certainly not final.
+   * changes nothing. `detections`: of observations that found a submission final; `lagMs` as in
+   * FinalChange.
    */
   record(
     observations: readonly Observation[],
     context: TransitionContext,
-    openUntil?: ReadonlyMap<Observation, number>,
+    detections?: ReadonlyMap<Observation, { lagMs: number | null }>,
   ): RecordedObservation[];
   /**
    * Lists the submissions to poll in the order of tracking, at most `limit` after the position

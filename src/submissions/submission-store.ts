@@ -224,17 +224,18 @@ export class SubmissionStore {
   }
 
   /**
-   * Records observations, except those of submissions that are not tracked. `openUntil`: the latest
-   * time at which a submission that was found final was certainly not final, where it is known.
+   * Records observations, except those of submissions that are not tracked. `detections`: see
+   * WatcherLedger.
    */
   record(
     observations: readonly Observation[],
     context: TransitionContext,
-    openUntil: ReadonlyMap<Observation, number>,
+    detections: ReadonlyMap<Observation, { lagMs: number | null }>,
   ): RecordedObservation[] {
     const finals: FinalChange[] = [];
     const recorded = observations.flatMap(
-      (one) => this.#record(one, context, { openUntil: openUntil.get(one), finals }) ?? [],
+      (one) =>
+        this.#record(one, context, { lagMs: detections.get(one)?.lagMs ?? null, finals }) ?? [],
     );
     this.#reportFinals(finals);
     return recorded;
@@ -244,7 +245,7 @@ export class SubmissionStore {
   #record(
     observation: Observation,
     context: TransitionContext,
-    { openUntil, finals }: { openUntil: number | undefined; finals: FinalChange[] },
+    { lagMs, finals }: { lagMs: number | null; finals: FinalChange[] },
   ): RecordedObservation | undefined {
     const { at } = observation;
     const row = this.#queries.findRow(observation.submissionId);
@@ -264,10 +265,6 @@ export class SubmissionStore {
       polledAt: isStale ? row.polledAt : at,
     });
     if (result.change && isFinal(submission.status)) {
-      const lagMs =
-        openUntil === undefined
-          ? null
-          : Math.max(0, Math.round(at - Math.max(row.trackedAt, openUntil)));
       finals.push({ id: row.id, before, after: submission, at, lagMs });
     }
     return { observation, result, previousStatus: row.status, submission };

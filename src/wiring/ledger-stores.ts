@@ -227,9 +227,9 @@ export class Ledger implements WatcherLedger {
   record(
     observations: readonly Observation[],
     context: TransitionContext,
-    openUntil: ReadonlyMap<Observation, number> = new Map(),
+    detections: ReadonlyMap<Observation, { lagMs: number | null }> = new Map(),
   ): RecordedObservation[] {
-    return this.database.transaction(() => this.#store.record(observations, context, openUntil));
+    return this.database.transaction(() => this.#store.record(observations, context, detections));
   }
 
   listWatched(upstream: string, page: { after: number; limit: number }) {

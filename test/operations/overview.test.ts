@@ -63,11 +63,14 @@ it('starts with counts of 0, sixty minutes, and null for unknown values', async 
 
 it('shows finalized submissions with time to finality, lag and cost', async () => {
   const { finalize, overview } = await openWorld();
-  await finalize(3);
+  await finalize(1);
+  // Nothing is learned that an estimate could be based on.
+  expect((await overview()).last_hour.detection_lag_s).toBeNull();
+  await finalize(12);
   const { submissions, last_hour, per_minute } = await overview();
-  expect(submissions).toEqual({ ...NOTHING, finalized: 3 });
+  expect(submissions).toEqual({ ...NOTHING, finalized: 13 });
   const { time_to_finality_s: took, detection_lag_s: lag, ...counts } = last_hour;
-  expect(counts.finalized).toBe(3);
+  expect(counts.finalized).toBe(13);
   expect(counts.polls_per_submission).toBeGreaterThanOrEqual(1);
   // All of them take less than five seconds.
   expect(counts.fixed_5s_polls_per_submission).toBe(1);
@@ -79,22 +82,22 @@ it('shows finalized submissions with time to finality, lag and cost', async () =
       (total: number, minute: Record<string, number | null>) => total + (minute[name] ?? 0),
       0,
     );
-  expect(sum('finalized')).toBe(3);
-  expect(sum('polls')).toBeGreaterThanOrEqual(3);
+  expect(sum('finalized')).toBe(13);
+  expect(sum('polls')).toBeGreaterThanOrEqual(13);
 });
 
 it('continues after a restart with the last hour from the ledger', async () => {
   const { finalize, overview, restart } = await openWorld();
-  await finalize(3);
+  await finalize(12);
   const before = await overview();
   await restart();
   const { submissions, last_hour } = await overview();
   expect(submissions).toEqual(before.submissions);
-  // The ledger does not store the detection lag.
+  // The ledger does not store the detection lag; what was learned is stored.
   expect(last_hour).toEqual({ ...before.last_hour, detection_lag_s: null });
   await finalize(1);
   expect((await overview()).last_hour).toMatchObject({
-    finalized: 4,
+    finalized: 13,
     detection_lag_s: { mean: expect.any(Number) },
   });
 });

@@ -48,7 +48,13 @@ export function createCounters(registry: Registry) {
   );
   const lag = histogram(
     'detection_lag_seconds',
-    'Upper bound of the time from finality to its detection: since a poll found the submission, or another one of its block, open',
+    'Estimated time from finality to its detection; not counted while nothing is learned',
+    ['upstream'],
+    BUCKETS.detectionLag,
+  );
+  const lagBound = histogram(
+    'detection_lag_bound_seconds',
+    'Longest possible time from finality to its detection: since a poll found the submission, or another one of its block, open',
     ['upstream'],
     BUCKETS.detectionLag,
   );
@@ -121,9 +127,10 @@ export function createCounters(registry: Registry) {
       polls.inc({ upstream, result: resultOf(observation) });
       pollSeconds.observe({ upstream }, observation.durationMs / 1_000);
     },
-    finalized({ upstream, at, trackedAt, after, polls: count }: Finality) {
+    finalized({ upstream, at, trackedAt, after, lagMs, polls: count }: Finality) {
       timeToFinality.observe({ upstream }, Math.max(0, at - trackedAt) / 1_000);
-      lag.observe({ upstream }, Math.max(0, at - after) / 1_000);
+      if (lagMs !== null) lag.observe({ upstream }, lagMs / 1_000);
+      lagBound.observe({ upstream }, Math.max(0, at - after) / 1_000);
       requests.observe({ upstream }, count);
     },
     submissionEnded: (status: Status) => ended.inc({ status }),

@@ -11,7 +11,7 @@ const FIXED_INTERVAL_MS = 5_000;
 /** Of the histograms, in ms. Durations outside count as the limit. */
 const RANGE = { lowest: 1, highest: 8 * 86_400_000 };
 
-/** A submission that was found final. `lagMs`: upper bound of the detection lag; null: unknown. */
+/** A submission that was found final. `lagMs`: detection lag; null: not known. */
 type FinalizedSample = {
   at: number;
   timeToFinalityMs: number;
@@ -155,14 +155,9 @@ export function startLiveStats(deps: { stats: LedgerStats; now: number; counters
       counters.polled(upstream, observation);
     },
     finalized(finality) {
-      const { at, trackedAt, after, polls } = finality;
+      const { at, trackedAt, lagMs, polls } = finality;
       counters.finalized(finality);
-      hour.addFinalized({
-        at,
-        timeToFinalityMs: at - trackedAt,
-        lagMs: Math.max(0, at - after),
-        polls,
-      });
+      hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs, polls });
     },
   };
   return { hour, listener };

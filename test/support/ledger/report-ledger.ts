@@ -47,7 +47,7 @@ export function fillReports(file: string, now = Date.now()): void {
     );
     const envelope = JSON.stringify(finalEnvelope({ fees: FEES }));
     const found = ids.map((id) => observation({ ...VERDICTS.finalized, envelope }, at, id));
-    ledger.record(found, context(), new Map(found.map((one) => [one, at - 1_000])));
+    ledger.record(found, context(), new Map(found.map((one) => [one, { lagMs: 1_000 }])));
   };
   finalize(['y'], today - DAY_MS, { credential, metadata: { team: '=nightly' } });
   finalize(['a', 'b'], today, { credential: 0, metadata: { team: 'billing' } });

@@ -204,6 +204,7 @@ function through(current: () => PacingPolicy, own: Partial<PacingPolicy>): Pacin
     register: (...args) => current().register(...args),
     learn: (...args) => current().learn(...args),
     confirm: (...args) => current().confirm(...args),
+    lagOf: (...args) => current().lagOf(...args),
     gain: (...args) => current().gain(...args),
     unregister: (...args) => current().unregister(...args),
     snapshot: () => current().snapshot(),

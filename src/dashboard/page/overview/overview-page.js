@@ -90,7 +90,7 @@ function Plots({ minutes, lastHour }) {
       />
       <${Plot}
         title="Detection lag"
-        summary=${summaryOf(lastHour.detection_lag_s)}
+        summary=${lastHour.finalized > 0 && lastHour.detection_lag_s === null ? 'No estimate yet: too few submissions were found final.' : summaryOf(lastHour.detection_lag_s)}
         at=${at}
         series=${quantiles(valuesOf, 'detection_lag')}
         format=${duration}

@@ -156,7 +156,7 @@ function Charts({ report, upstream }) {
         hrefOf=${finalizedOf}
       />
       <${Plot}
-        title="Detection lag, at most"
+        title="Detection lag"
         summary=${summaryOf(total.detection_lag_s)}
         at=${at}
         series=${quantiles('detection_lag_s')}

@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest';
+import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
+import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
+import { simulate } from '../../bench/pacing/simulate.ts';
+import { summarize } from '../../bench/pacing/summary.ts';
+import { seededRandom } from '../../bench/support/random.ts';
+import { learnedPacing } from '../../src/pacing/index.ts';
+import type { BudgetSettings } from '../../src/polling/upstream-limits.ts';
+import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
+
+const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
+const MINUTE = { requests: 60, perMs: 60_000, concurrency: 64 };
+
+/** Runs the sandbox's world `usual` from the first submission on, with nothing learned before. */
+function run(perS: number, budget: BudgetSettings, options: SandboxOptionsInput = {}) {
+  const submissions = 1_000;
+  return simulate({
+    world: sandboxWorld({ seed: 1, world: 'usual', ...options }),
+    arrivals: arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(1)),
+    budget,
+    policy: learnedPacing({ lagPrice: 1 }),
+    seed: 1,
+  });
+}
+
+it.each<[string, number, BudgetSettings, SandboxOptionsInput?]>([
+  ['2 submissions/s', 2, AMPLE],
+  ['one submission in 2 s', 0.5, AMPLE],
+  ['one submission in 5 s', 0.2, AMPLE],
+  ['30 serial senders', 0.4, AMPLE, { senders: 30 }],
+  ['a request budget that delays polls', 0.5, MINUTE],
+])(
+  'the estimated detection lag agrees with the true one, the first submissions included, at %s: the mean within a third, the 99 % quantile within a third',
+  (_, perS, budget, options) => {
+    const { meanS, p99S, estimatedMeanS, estimatedP99S } = summarize(run(perS, budget, options));
+    expect(estimatedMeanS / meanS).toBeGreaterThan(2 / 3);
+    expect(estimatedMeanS / meanS).toBeLessThan(4 / 3);
+    expect(estimatedP99S / p99S).toBeGreaterThan(2 / 3);
+    expect(estimatedP99S / p99S).toBeLessThan(4 / 3);
+  },
+);
+
+it('has no estimate until ten submissions, or another one of the same block, were found final', () => {
+  const { submissions } = run(0.02, AMPLE);
+  const found = submissions.toSorted((a, b) => a.detectedAt - b.detectedAt);
+  const without = found.findLastIndex(({ estimatedLagMs }) => estimatedLagMs === null);
+  expect(found[0]?.estimatedLagMs).toBeNull();
+  expect(without).toBeLessThan(10);
+});
