@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { createSigner } from '../../src/notifications/channels/webhook.ts';
 import {
   type EventRecord,
   eventJsonSchema,
@@ -16,7 +17,7 @@ import {
   UpstreamEventType,
 } from '../../src/submissions/event-types.ts';
 import { call } from '../support/app/http-calls.ts';
-import { useApp } from '../support/app/running-app.ts';
+import { API_KEY, useApp } from '../support/app/running-app.ts';
 import { finalEnvelope, PENDING_DATA, submission } from '../support/ledger/domain.ts';
 
 const app = useApp();
@@ -98,5 +99,32 @@ describe('the schema rejects', () => {
     refused({ ...event, type: 'submission.done' });
     refused({ ...event, timestamp: 'yesterday' });
     refused({ ...event, data: { ...event.data, sequence: '7' } });
+  });
+});
+
+describe('docs/notifications.md describes what a receiver parses', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../docs/notifications.md'), 'utf8');
+
+  it('every header of a webhook', () => {
+    const sign = createSigner([`whsec_${Buffer.alloc(32).toString('base64')}`]);
+    for (const name of Object.keys(sign({ id: 'evt_7', timestampS: 1, body: '{}' })))
+      expect(text).toMatch(new RegExp(`^\\| \`${name}\` \\| .+ \\|$`, 'm'));
+  });
+
+  it('every field of a block of the live feed', async () => {
+    await call(app.url, '/v1/submissions', { method: 'POST', body: { submission_id: 'a' } });
+    await call(app.url, '/v1/submissions/a', { method: 'DELETE' });
+    const headers = { 'x-api-key': API_KEY };
+    const { body } = await fetch(`${app.url}/v1/events?after=0`, { headers });
+    let received = '';
+    for await (const chunk of body ?? []) {
+      received += Buffer.from(chunk);
+      if (/data: .*\n\n/.test(received)) break;
+    }
+    const block = received.split('\n\n').find((one) => one.includes('data:')) ?? '';
+    const fields = block.split('\n').map((line) => line.split(':', 1)[0]);
+    expect(fields).toEqual(['id', 'event', 'data']);
+    const [, example = ''] = /```\n(id: [\s\S]+?)```/.exec(text) ?? [];
+    expect(example.match(/^\w+/gm)).toEqual(fields);
   });
 });

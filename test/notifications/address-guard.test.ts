@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import {
   createAddressGuard,
   guardedConnector,
-  isCidr,
+  isAddressRange,
 } from '../../src/notifications/transport/address-guard.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
@@ -68,7 +68,9 @@ describe('only addresses of the public internet are allowed', () => {
     ['0x7f.1', 'loopback'],
     ['0xA9FEA9FE', 'link-local'],
   ])('%s is refused: %s', (address, kind) => {
-    expect(guard.check(address)).toBe(`its address is not public (${kind})`);
+    expect(guard.check(address)).toBe(
+      `its address is not public (${kind}), and not in webhooks.allow`,
+    );
   });
 
   it.each([
@@ -144,7 +146,7 @@ describe('in every spelling,', () => {
 
 describe('the allow-list', () => {
   const { check } = createAddressGuard({
-    allow: ['10.1.0.0/16', 'fd12::/16', '168.63.129.16/32', '::ffff:127.0.0.0/104'],
+    allow: ['10.1.0.0/16', 'fd12::/16', '168.63.129.16', '::ffff:127.0.0.1'],
   });
 
   it.each(['10.1.2.3', '::ffff:10.1.2.3', 'fd12:3::4', '168.63.129.16', '127.0.0.1'])(
@@ -170,32 +172,39 @@ describe('the allow-list', () => {
     expect([check('8.8.8.8'), check('2606:4700::1')]).toEqual([undefined, undefined]);
   });
 
-  it('is refused as a whole if one entry is not a CIDR', () => {
-    expect(() => createAddressGuard({ allow: ['10.0.0.0/8', '10.0.0.1'] })).toThrow(TypeError);
+  it('is refused as a whole if one entry is no address or range', () => {
+    expect(() => createAddressGuard({ allow: ['10.0.0.0/8', '10.0.0'] })).toThrow(TypeError);
   });
 });
 
-it.each(['10.0.0.0/8', '10.1.2.3/32', '0.0.0.0/0', '::1/128', 'fd00::/8', '::ffff:10.0.0.0/104'])(
-  '%s is a CIDR',
-  (text) => {
-    expect(isCidr(text)).toBe(true);
-  },
-);
+it.each([
+  '10.0.0.0/8',
+  '10.1.2.3/32',
+  '10.1.2.3',
+  '::1',
+  '0.0.0.0/0',
+  '::1/128',
+  'fd00::/8',
+  '::ffff:10.0.0.0/104',
+])('%s is an address or a range', (text) => {
+  expect(isAddressRange(text)).toBe(true);
+});
 
 it.each([
   '',
-  '10.0.0.1',
+  '10.0.0',
   '10.0.0.0/33',
   '10.0.0.0/-1',
   '10/8',
   '010.0.0.0/8',
   '0x0a.0.0.0/8',
-  '::1',
+  '010.0.0.1',
+  'fe80::1%eth0',
   '::/129',
   'x/8',
   '10.0.0.0/8 ',
-])('"%s" is not a CIDR', (text) => {
-  expect(isCidr(text)).toBe(false);
+])('"%s" is neither an address nor a range', (text) => {
+  expect(isAddressRange(text)).toBe(false);
 });
 
 describe('a connector with a signal that closes all its connections', () => {

@@ -208,7 +208,7 @@ describe('the address guard', () => {
     const { post } = poster({ lookup });
     expect(await post(named(receiver))).toMatchObject({ kind: 'delivered' });
     expect(await post(named(receiver))).toEqual(
-      failed(/^refused: its address is not public \(loopback\)$/),
+      failed(/^refused: its address is not public \(loopback\), and not in webhooks\.allow$/),
     );
     expect([receiver.connections.total(), lookup.mock.calls.length]).toEqual([1, 2]);
   });

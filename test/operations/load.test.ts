@@ -76,7 +76,7 @@ describe('the effective settings', () => {
           'loopback, 10.0.0.7,fd00::/8',
           ['loopback', '10.0.0.7', 'fd00::/8'],
         ],
-        DAWATCH_WEBHOOK_ALLOW: ['10.0.0.0/8, fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
+        DAWATCH_WEBHOOK_ALLOW: ['10.0.0.7, fd00::/8', ['10.0.0.7', 'fd00::/8']],
         DAWATCH_WEBHOOK_ALLOW_HTTP: ['true', true],
       } as Record<string, [string, unknown]>
     )[name] ?? ['a-value-that-is-long-enough-for-all', 'a-value-that-is-long-enough-for-all'];
@@ -195,7 +195,7 @@ describe('a problem is reported with its setting and source', () => {
       /^server\.cors_origins\.0 must be an origin.*FILE/,
     ],
     ['server: { public_url: "https://u:p@d.example" }', /^server\.public_url .*without user.*FILE/],
-    ['webhooks: { allow: [10.0.0.1] }', /^webhooks\.allow\.0 must be a range.*FILE/],
+    ['webhooks: { allow: [10.0.0] }', /^webhooks\.allow\.0 must be a range.*FILE/],
     ['channels: { a: { type: fax } }', /^channels\.a\.type must be one of slack.*FILE/],
     ['channels: { a: { type: slack } }', /^channels\.a\.url .*FILE/],
     ['channels: { queue: { type: slack, url: "https://s" } }', /^channels\.queue .*reserved.*FILE/],

@@ -36,7 +36,7 @@ export function checkWebhookUrl(text: string, { allowHttp, guard }: Rules): stri
   if (url.protocol !== 'https:' && !(allowHttp && url.protocol === 'http:'))
     return allowHttp
       ? 'the URL must begin with https:// or http://'
-      : 'the URL must begin with https://';
+      : 'the URL must begin with https://, because webhooks.allow_http is not set';
   // The parser also accepts https:b.com and https:\\b.com; other parsers do not.
   if (!/^https?:\/\//i.test(text)) return 'the URL must have // after its protocol';
   // The parser reads it as a slash; other parsers would see another host.
@@ -66,7 +66,7 @@ function checkHost(host: string, guard: AddressGuard): string | undefined {
     /^(?:.*\.)?localhost\.?$/.test(host) &&
     !['127.0.0.1', '::1'].some((address) => !guard.check(address))
   )
-    return 'the URL is not allowed: its host is this machine';
+    return 'the URL is not allowed: its host is this machine, which is not in webhooks.allow';
   return undefined;
 }
 

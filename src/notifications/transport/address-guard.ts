@@ -34,17 +34,24 @@ const PUBLIC_V6 = ipaddr.parseCIDR('2000::/3');
 /** The metadata address of Azure; those of other clouds are link-local or private. */
 const CLOUD_METADATA = ipaddr.parseCIDR('168.63.129.16/32');
 
-export function isCidr(text: string): boolean {
-  // The strict test for IPv4 refuses 10.1/8 and 010.0.0.0/8, which parsers interpret differently.
-  return (
-    (ipaddr.IPv6.isValidCIDR(text) && !text.includes('%')) ||
-    ipaddr.IPv4.isValidCIDRFourPartDecimal(text)
-  );
+/** Returns whether the text is an address, or a range of addresses such as 10.0.0.0/8. */
+export function isAddressRange(text: string): boolean {
+  // The strict tests for IPv4 refuse 10.1/8 and 010.0.0.0/8, which parsers interpret differently.
+  return ipaddr.IPv4.isValidCIDRFourPartDecimal(withPrefix(text)) || isIpv6Range(text);
+}
+
+function isIpv6Range(text: string): boolean {
+  return ipaddr.IPv6.isValidCIDR(withPrefix(text)) && !text.includes('%');
+}
+
+/** A single address is the range of this address. */
+function withPrefix(text: string): string {
+  return text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`;
 }
 
 /**
- * Allows public unicast addresses and those in `allow`. Throws TypeError if isCidr refuses one of
- * these.
+ * Allows public unicast addresses and those in `allow`. Throws TypeError if isAddressRange
+ * refuses one of these.
  */
 export function createAddressGuard({ allow }: { allow: readonly string[] }): AddressGuard {
   const allowed = allow.map(parseCidr);
@@ -54,14 +61,14 @@ export function createAddressGuard({ allow }: { allow: readonly string[] }): Add
       if (!address) return 'it is not an IP address';
       if (allowed.some((cidr) => contains(cidr, address))) return undefined;
       const kind = kindOf(address);
-      return kind && `its address is not public (${kind})`;
+      return kind && `its address is not public (${kind}), and not in webhooks.allow`;
     },
   };
 }
 
 function parseCidr(text: string): Cidr {
-  if (!isCidr(text)) throw new TypeError('an allowed range is not a CIDR');
-  const [address, bits] = ipaddr.parseCIDR(text);
+  if (!isAddressRange(text)) throw new TypeError('an allowed range is not one of addresses');
+  const [address, bits] = ipaddr.parseCIDR(withPrefix(text));
   const isMapped =
     address.kind() === 'ipv6' && bits >= 96 && (address as ipaddr.IPv6).isIPv4MappedAddress();
   return isMapped ? [(address as ipaddr.IPv6).toIPv4Address(), bits - 96] : [address, bits];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isLoopback, trustedProxyError } from '../../lib/addresses.ts';
-import { isCidr } from '../../notifications/transport/address-guard.ts';
+import { isAddressRange } from '../../notifications/transport/address-guard.ts';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../../notifications/webhook.ts';
 import {
   redisProblems,
@@ -14,10 +14,14 @@ import { byName, count, days, httpUrl, seconds, section } from './section-values
 
 const webhooksSection = section({
   allow: z
-    .array(z.string().refine(isCidr, 'must be a range of addresses like 10.0.0.0/8 or fd00::/8'))
+    .array(
+      z
+        .string()
+        .refine(isAddressRange, 'must be an IP address, or a range like 10.0.0.0/8 or fd00::/8'),
+    )
     .default([])
     .describe(
-      'Ranges of non-public addresses that receivers may have; empty: receivers must have public addresses',
+      'Non-public addresses that receivers may have, as addresses or ranges; empty: receivers must have public addresses',
     ),
   allow_http: z.boolean().default(false).describe('Whether receivers may use http:// as well'),
 }).describe('Webhooks and callback_url, whose addresses are set by clients');
