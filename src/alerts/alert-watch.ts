@@ -52,7 +52,16 @@ export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): Al
 type Reached = (count: number, threshold: number, rule: AlertRule, subject: string) => boolean;
 
 function ofUpstream(
-  { name, state, outSince, watched, stuck, failing, failed }: AlertFacts['upstreams'][number],
+  {
+    name,
+    state,
+    outSince,
+    reason,
+    watched,
+    stuck,
+    failing,
+    failed,
+  }: AlertFacts['upstreams'][number],
   { failures }: AlertThresholds,
   reached: Reached,
 ): AlertCondition[] {
@@ -63,13 +72,13 @@ function ofUpstream(
       rule: AlertRule.upstreamDown,
       count: watched,
       since: outSince,
-      summary: `The upstream ${name} is not responding; ${waiting(watched)} for it`,
+      summary: `The upstream ${name} is not responding${because(reason)}; ${waiting(watched)} for it`,
     }),
     ...condition(state === BreakerState.unauthorized, {
       rule: AlertRule.credentialsRefused,
       count: watched,
       since: outSince,
-      summary: `The upstream ${name} rejects the API key; ${waiting(watched)} for it`,
+      summary: `The upstream ${name} rejects the API key${because(reason)}; ${waiting(watched)} for it`,
     }),
     ...condition(stuck > 0, {
       rule: AlertRule.stuck,
@@ -82,6 +91,13 @@ function ofUpstream(
       summary: `${submissions(failing + failed)} of the upstream ${name} failed with Error within ${durationText(FAILURES_WINDOW_MS)} without recovering: ${failing} failing, ${failed} failed`,
     }),
   ];
+}
+
+/** Far below the length of a title. */
+const MAX_REASON_CHARS = 80;
+
+function because(reason: string | null): string {
+  return reason === null ? '' : ` (${truncate(reason, MAX_REASON_CHARS)})`;
 }
 
 function ofBacklog(

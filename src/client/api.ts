@@ -300,6 +300,26 @@ export type DeadReason =
   | 'not_configured'
   | 'undeliverable';
 
+/** A time in which the submission was not polled, or later than it was due */
+export type Delay = {
+  cause: DelayCause;
+  /** The last response of the upstream, or another detail of the cause */
+  reason: string;
+  /** ISO 8601, UTC */
+  began_at: string;
+  /** null: it lasts. The end of a pause is known at its beginning */
+  ended_at: string | null;
+};
+
+export type DelayCause =
+  | 'upstream_down'
+  | 'key_refused'
+  | 'paused'
+  | 'budget_exhausted'
+  | 'ledger_unavailable'
+  | 'server_down'
+  | 'clock_stepped';
+
 /** The delivery of one event to one destination */
 export type Delivery = {
   id: number;
@@ -1136,6 +1156,8 @@ export type SubmissionWithHistory = {
   callback_url: string | null;
   /** One entry per change, oldest first */
   history: HistoryEntry[];
+  /** When and why it was not polled, or later than it was due, while it was open: outages, pauses and the like. The newest 20, oldest first */
+  delays: Delay[];
 };
 
 export type Submitted = 'no' | 'unclear' | 'yes';
@@ -1232,6 +1254,8 @@ export type UpstreamEvent = {
     /** Counts over all events in the order of their commits: of two events of a submission, the larger is the newer one */
     sequence: number;
     upstream: string;
+    /** The response that began the outage, such as HTTP 503; also in the event of its end */
+    reason: string;
   };
 };
 

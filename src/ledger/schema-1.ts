@@ -25,6 +25,16 @@ const UPSTREAMS = `
     paused_until INTEGER,
     objective_through INTEGER NOT NULL DEFAULT 0
   ) STRICT, WITHOUT ROWID;
+
+  -- The times in which the submissions of an upstream were polled late, and why. ended_at NULL: it lasts.
+  CREATE TABLE delays (
+    upstream TEXT NOT NULL REFERENCES upstreams (name),
+    began_at INTEGER NOT NULL,
+    cause TEXT NOT NULL,
+    ended_at INTEGER,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (upstream, began_at, cause)
+  ) STRICT, WITHOUT ROWID;
 `;
 
 const SUBMISSIONS = `

@@ -141,6 +141,8 @@ export type AlertFacts = {
     name: string;
     state: BreakerState;
     outSince: number | null;
+    /** Of its outage; null: there is none. */
+    reason: string | null;
     watched: number;
     stuck: number;
     /** With an Error since `failuresSince`, and failing or failed now. */

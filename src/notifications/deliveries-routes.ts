@@ -128,7 +128,7 @@ const EVENT_EXAMPLE = {
   id: EXAMPLE.event_id,
   type: EXAMPLE.event_type,
   timestamp: EXAMPLE.created_at,
-  data: { sequence: 42, upstream: 'default' },
+  data: { sequence: 42, upstream: 'default', reason: 'HTTP 503 Service Unavailable' },
 };
 
 const deliveryStateSchema = z

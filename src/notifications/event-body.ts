@@ -31,7 +31,7 @@ export type EventRecord = {
   at: number;
 } & (
   | SubmissionEventRecord
-  | { type: UpstreamEventType; upstream: string }
+  | { type: UpstreamEventType; upstream: string; reason: string }
   | { type: AlertEventType; alert: Alert }
   | { type: typeof TestEventType.webhook; webhookId: string }
   | { type: typeof TestEventType.channel; channel: string }
@@ -112,7 +112,19 @@ const submissionEventSchema = z
   .meta({ id: 'SubmissionEvent', title: 'An event of a submission' });
 
 const upstreamEventSchema = z
-  .object({ ...head, type: upstreamEventType, data: z.object({ sequence, upstream: z.string() }) })
+  .object({
+    ...head,
+    type: upstreamEventType,
+    data: z.object({
+      sequence,
+      upstream: z.string(),
+      reason: z
+        .string()
+        .describe(
+          'The response that began the outage, such as HTTP 503; also in the event of its end',
+        ),
+    }),
+  })
   .meta({ id: 'UpstreamEvent', title: 'An event of an upstream' });
 
 const alertEventSchema = z
@@ -176,8 +188,10 @@ export type EventBody = z.output<typeof eventSchema>;
 export function toEventBody(event: EventRecord): EventBody {
   const { id, seq } = event;
   const timestamp = iso(event.at);
-  if ('upstream' in event)
-    return { id, type: event.type, timestamp, data: { sequence: seq, upstream: event.upstream } };
+  if ('upstream' in event) {
+    const { type, upstream, reason } = event;
+    return { id, type, timestamp, data: { sequence: seq, upstream, reason } };
+  }
   if ('webhookId' in event)
     return {
       id,

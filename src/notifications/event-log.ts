@@ -85,9 +85,11 @@ function contentOf(row: EventRow): Content {
   const name = `the event ${row.event_id}`;
   storedTime(row.at, name, 'at');
   if (isSubmissionEvent(row)) return ofSubmission(row);
-  if (isOneOf(UpstreamEventType, row.type))
-    return { type: row.type, upstream: 'upstream' in row ? row.upstream : '' };
   const detail = storedObject(row.detail, name, 'detail');
+  if (isOneOf(UpstreamEventType, row.type)) {
+    const upstream = 'upstream' in row ? row.upstream : '';
+    return { type: row.type, upstream, reason: String(detail?.reason ?? '') };
+  }
   if (row.type === TestEventType.webhook && typeof detail?.webhookId === 'string')
     return { type: row.type, webhookId: detail.webhookId };
   if (row.type === TestEventType.channel && typeof detail?.channel === 'string')

@@ -326,7 +326,11 @@ function linesOf(event: EventRecord): Line[] {
 }
 
 function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
-  if ('upstream' in event) return [{ label: 'Upstream', value: toSingleLine(event.upstream) }];
+  if ('upstream' in event)
+    return [
+      { label: 'Upstream', value: toSingleLine(event.upstream) },
+      { label: 'Reason', value: toSingleLine(event.reason) },
+    ];
   if ('channel' in event) return [{ label: 'Channel', value: toSingleLine(event.channel) }];
   if ('webhookId' in event) return [{ label: 'Webhook', value: toSingleLine(event.webhookId) }];
   const { summary, rule, subject, count, since } = event.alert;

@@ -184,8 +184,14 @@ export class Outbox {
     this.#addDeliveries({ seq, type, at, metadata, callbackUrl });
   }
 
-  addUpstreamEvent(type: UpstreamEventType, upstream: string, at: number): void {
-    this.#addDeliveries({ seq: this.#add({ type, at, upstream }), type, at });
+  /** `reason`: of the outage. */
+  addUpstreamEvent(
+    type: UpstreamEventType,
+    { upstream, reason }: { upstream: string; reason: string },
+    at: number,
+  ): void {
+    const seq = this.#add({ type, at, upstream, detail: JSON.stringify({ reason }) });
+    this.#addDeliveries({ seq, type, at });
   }
 
   /** The event of a muted alert has no deliveries. */

@@ -2,6 +2,7 @@ import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
+import { type Delay, DelayCause, reasonOf } from '../submissions/delay.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
 import { BreakerState } from '../submissions/upstream.ts';
 import { DetectionLags, finalitiesOf, type WatcherListener } from './listeners.ts';
@@ -11,9 +12,10 @@ import {
   type OnDemandResult,
   type ReservationResult,
 } from './on-demand-polls.ts';
+import { OutageJournal } from './outage-journal.ts';
 import type { Paced } from './poll-queues.ts';
 import type { Scheduler } from './scheduler.ts';
-import { OutageJournal, TimeLimits } from './time-limits.ts';
+import { TimeLimits } from './time-limits.ts';
 
 type PollLoopDeps = {
   upstream: string;
@@ -132,6 +134,11 @@ export class PollLoop {
     return this.#journal.outageMs(this.now());
   }
 
+  /** Returns why polls were late between two times, oldest first. */
+  delaysBetween(from: number, until: number): Delay[] {
+    return this.#journal.delays.overlapping(from, until);
+  }
+
   /**
    * Returns the time, and handles a step of the clock: time limits are extended by the step, and
    * the request budget is treated as exhausted. It is unknown how much real time passed, so
@@ -169,6 +176,7 @@ export class PollLoop {
     const now = clock.now();
     const read = () => ({
       record: ledger.upstream(upstream),
+      delays: ledger.listDelays(upstream),
       shownId: ledger.findShownId(upstream),
       first: ledger.listWatched(upstream, { after: 0, limit: RESUME_PAGE_SIZE }),
     });
@@ -183,9 +191,14 @@ export class PollLoop {
       this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.start());
       return;
     }
-    const { record, shownId, first } = stored;
+    const { record, delays, shownId, first } = stored;
     this.#skippedMs = clock.skippedMs?.() ?? 0;
-    this.#journal.restore(record, now);
+    this.#journal.restore(record, delays, now);
+    if (record.pollingUntil !== null && first.watched.length > 0)
+      this.#journal.delays.begin(DelayCause.serverDown, 'the server did not run', {
+        beganAt: Math.min(record.pollingUntil, now),
+        endedAt: null,
+      });
     this.#limits.restore(shownId);
     if (record.pollingUntil !== null) scheduler.limits.resumeBudget(record.pollingUntil, now);
     if (record.snapshot !== null) scheduler.restore(record.snapshot);
@@ -207,6 +220,7 @@ export class PollLoop {
     if (next !== null) return;
     for (const item of this.#retracked.splice(0)) scheduler.add(item, now);
     this.#limits.begin(now);
+    this.#journal.delays.end(DelayCause.serverDown, now);
     this.wake();
   }
 
@@ -264,6 +278,7 @@ export class PollLoop {
   /** `pause`: the time of the next request as requested by the response. */
   release(pause: PauseRequest | undefined): void {
     this.#deps.scheduler.limits.complete(pause, this.now());
+    if (pause) this.#journal.noteReason('the response to submitted data requested a pause');
     this.#writeJournal();
     this.wake();
   }
@@ -276,12 +291,20 @@ export class PollLoop {
     if (!this.#running) return;
     this.saveStep();
     if (this.#isReady()) this.#send(this.#take(this.#deps.clock.now()));
+    this.#noteDelays();
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     const wakeAt = this.#wakeAt();
     if (wakeAt === Number.POSITIVE_INFINITY) return;
     const { clock } = this.#deps;
     this.#cancelTimer = clock.after(Math.max(1, wakeAt - clock.now()), () => this.wake());
+  }
+
+  #noteDelays(): void {
+    if (this.#cancelResume) return;
+    const now = this.now();
+    if (!this.#isLedgerFailing) this.#journal.delays.end(DelayCause.ledgerUnavailable, now);
+    this.#journal.noteBudget(this.#limits.pollableSince(this.#blockedUntil), now);
   }
 
   /** Whether there are polls to send and they may be sent now. */
@@ -327,7 +350,14 @@ export class PollLoop {
     const onDurable = () => {
       this.#isWaitingForDisk = false;
       if (this.#stopped) return;
-      if (this.now() - startedAt >= HANGING_MS) this.#limits.begin(this.now());
+      const now = this.now();
+      if (now - startedAt >= HANGING_MS) {
+        this.#limits.begin(now);
+        this.#journal.delays.begin(DelayCause.ledgerUnavailable, 'the disk did not respond', {
+          beganAt: startedAt,
+          endedAt: now,
+        });
+      }
       this.wake();
     };
     // After a failed sync the process ends.
@@ -423,8 +453,7 @@ export class PollLoop {
     for (const observation of observations) {
       const { watched = false } = newest.get(observation.submissionId) ?? {};
       const state = scheduler.observe(observation, watched, now);
-      if (state === null) continue;
-      this.#journal.breakerChanged(state, now);
+      this.#journal.observed(state, () => reasonOf(observation), now);
       if (state === BreakerState.up) this.#limits.begin(now);
     }
     // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after
@@ -451,6 +480,13 @@ export class PollLoop {
     const { scheduler, listener } = this.#deps;
     const now = this.now();
     this.#isLedgerFailing ||= error instanceof LedgerUnavailableError;
+    if (error instanceof LedgerUnavailableError) {
+      const { message } = error;
+      this.#journal.delays.begin(DelayCause.ledgerUnavailable, message, {
+        beganAt: now,
+        endedAt: null,
+      });
+    }
     if (this.#isLedgerFailing) this.#retryAt = now + WRITE_RETRY_MS;
     const retryAt = now + (this.#isLedgerFailing ? WRITE_RETRY_MS : POISON_RETRY_MS);
     for (const { submissionId } of dropped) scheduler.retry(submissionId, retryAt, now);
@@ -478,6 +514,7 @@ export class PollLoop {
     this.#stopped = true;
     try {
       this.#recordPolling(this.now());
+      this.#journal.write(this.now());
     } catch (error) {
       listener.writeFailed(error);
     }

@@ -235,6 +235,12 @@ export class Scheduler {
     return batch;
   }
 
+  /** Since when the poll that is due longest waits for the budget; Infinity during an outage. */
+  waitingSince(): number {
+    const { earliest } = this.#queues;
+    return earliest && !this.limits.breaker.isOpen ? earliest.dueAt : Number.POSITIVE_INFINITY;
+  }
+
   /** The earliest time at which `next` can return an id, if nothing is added or observed before. */
   wakeAt(): number {
     const { earliest, earliestLease } = this.#queues;

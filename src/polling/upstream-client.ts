@@ -1,4 +1,5 @@
 import { type Dispatcher, errors, Pool } from 'undici';
+import { causeOf } from '../lib/connection-error.ts';
 import { redactorOf } from '../lib/text.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
 
@@ -71,7 +72,7 @@ function upstreamCall({
     const startedAt = performance.now();
     return setTimeout(() => {
       if (performance.now() - startedAt >= timeoutMs + STALL_MS) timer = startTimer();
-      else abort('timeout', `no complete response within ${timeoutMs} ms`);
+      else abort('timeout', `no complete response within ${timeoutMs / 1_000} s`);
     }, timeoutMs);
   }
 
@@ -123,6 +124,8 @@ function first(value: string | string[] | undefined): string | null {
 function describe(error: unknown): string {
   if (error instanceof errors.ClientDestroyedError) return 'the client was closed';
   if (!(error instanceof Error)) return 'unknown failure';
+  const { cause, sentence } = causeOf(error);
+  if (cause !== 'other') return sentence;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name;
   return error.message && !error.message.includes(code)
     ? `${code}: ${error.message}`

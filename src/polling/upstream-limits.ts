@@ -176,6 +176,7 @@ export class CircuitBreaker {
   #state: BreakerState = BreakerState.up;
   #openedAt = 0;
   #failures = 0;
+  #failingSince: number | null = null;
   #goodResponses = 0;
   #probes = 0;
   #probeAt = Number.POSITIVE_INFINITY;
@@ -196,6 +197,11 @@ export class CircuitBreaker {
   /** When it opened, epoch milliseconds; only valid while it is open. */
   get openedAt(): number {
     return this.#openedAt;
+  }
+
+  /** When the first of the consecutive failures was observed; null: the newest response is good. */
+  get failingSince(): number | null {
+    return this.#failingSince;
   }
 
   /** When the next probe may be sent; Infinity while closed. */
@@ -234,6 +240,7 @@ export class CircuitBreaker {
         return this.isOpen ? this.observe('up', now) : null;
       case 'up':
         this.#failures = 0;
+        this.#failingSince = null;
         this.#goodResponses++;
         if (!this.isOpen) return null;
         this.#state = BreakerState.up;
@@ -243,6 +250,7 @@ export class CircuitBreaker {
       case 'down':
       case 'unauthorized': {
         this.#failures++;
+        this.#failingSince ??= now;
         // Another failure while open changes the state, but not the start of the outage.
         const opens = this.isOpen
           ? this.#state !== health

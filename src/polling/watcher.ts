@@ -3,6 +3,7 @@ import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
 import type { PolicyFactory } from '../pacing/index.ts';
+import type { Delay } from '../submissions/delay.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
   PollEngine,
@@ -263,6 +264,11 @@ export class Watcher {
     return loop && !isFinal(submission.status)
       ? extendedDeadline(submission, loop.outageMs())
       : submission.deadlineAt;
+  }
+
+  /** Returns why polls of an upstream were late between two times; see PollLoop.delaysBetween. */
+  delaysBetween(upstream: string, from: number, until: number): Delay[] {
+    return this.#loops.get(upstream)?.delaysBetween(from, until) ?? [];
   }
 
   /** Returns when a submission is polled next, at the earliest; null: it is not polled. */

@@ -12,8 +12,8 @@ import {
   type MessageSigner,
   type NotPolled,
   POLLS_QUEUE,
-  type Polled,
   type PollJob,
+  type PollResult,
   pollResultSchema,
   START_MARGIN_MS,
   signedJob,
@@ -58,13 +58,21 @@ function createInFlightJob(deps: {
      * Classifies and reports the responses, each id once. Reports none if an id is not in this job:
      * then the result does not come from a worker that processed it. `at` is this server's time.
      */
-    accept(polled: readonly Polled[]): 'accepted' | 'foreign_id' {
+    accept({ polled, worker }: PollResult): 'accepted' | 'foreign_id' {
       if (polled.some(({ submission_id }) => !ids.has(submission_id))) return 'foreign_id';
       const at = clock.now();
       if (at >= endsAt) return 'accepted';
       for (const { submission_id: submissionId, duration_ms: durationMs, response } of polled)
-        if (remaining.delete(submissionId))
-          report({ submissionId, at, durationMs, ...classify(submissionId, response) });
+        if (remaining.delete(submissionId)) {
+          const verdict = classify(submissionId, response);
+          report({
+            submissionId,
+            at,
+            durationMs,
+            ...(worker !== undefined && { worker }),
+            ...verdict,
+          });
+        }
       return 'accepted';
     },
     /**
@@ -372,10 +380,10 @@ export class BullmqEngine implements PollEngine {
     };
     const result = pollResultSchema.safeParse(data);
     if (!result.success) return reject('malformed');
-    const { polled, not_polled, signature } = result.data;
+    const { not_polled, signature } = result.data;
     const content = signedResult({ jobId, fencingToken: job.fencingToken }, result.data);
     if (signer.problemOf('result', content, signature) !== undefined) return reject('signature');
-    const accepted = job.accept(polled);
+    const accepted = job.accept(result.data);
     if (accepted !== 'accepted') return reject(accepted);
     this.#lastResultAt = clock.now();
     return not_polled ?? 'polled';

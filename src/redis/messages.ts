@@ -6,7 +6,7 @@ import type { UpstreamResponse } from '../submissions/classify.ts';
  * Version of the format of jobs and results. It is part of the queue name, so that a server and
  * workers with incompatible formats share no queue and lose no jobs.
  */
-export const POLLS_FORMAT = 3;
+export const POLLS_FORMAT = 4;
 export const POLLS_QUEUE = `dawatch-polls-${POLLS_FORMAT}`;
 export const MAX_IDS_PER_JOB = 50;
 
@@ -84,10 +84,13 @@ const polledSchema = z.object({
 });
 export type Polled = z.output<typeof polledSchema>;
 
-/** Responses to some polls of a job: sent while it runs, and as its return value. */
+export const workerNameSchema = z.string().regex(/^[\w.-]{1,300}$/);
+
+/** Responses to some polls of a job, with the name of the worker: sent while it runs, and as its return value. */
 export const pollResultSchema = z.object({
   polled: z.array(polledSchema).max(MAX_IDS_PER_JOB),
   not_polled: notPolledSchema.optional(),
+  worker: workerNameSchema.optional(),
   signature: signatureSchema,
 });
 export type PollResult = z.output<typeof pollResultSchema>;
@@ -101,7 +104,7 @@ export const MAX_RESULT_CHARS = 16 * 1024 * 1024;
  */
 export function signedResult(
   job: { jobId: string; fencingToken: string },
-  { polled, not_polled }: PollResult,
+  { polled, not_polled, worker }: PollResult,
 ): unknown {
   const responses = polled.map(({ submission_id, duration_ms, response }) => [
     submission_id,
@@ -110,7 +113,7 @@ export function signedResult(
       ? [response.httpStatus, response.retryAfter, response.date, response.body]
       : [response.reason, response.detail],
   ]);
-  return [job.jobId, job.fencingToken, responses, not_polled ?? null];
+  return [job.jobId, job.fencingToken, responses, not_polled ?? null, worker ?? null];
 }
 
 /** A signature for one purpose is invalid for every other. */

@@ -231,16 +231,14 @@ export class PollWorker {
     if (!parsed.success) throw this.#refusal('the job has an invalid format');
     const poll = parsed.data;
     const jobId = job.id ?? '';
-    const { signer } = this.#deps;
+    const { signer, name: worker } = this.#deps;
     const problem = signer.problemOf('job', signedJob(jobId, poll), poll.signature);
     if (problem !== undefined) throw this.#refusal(REFUSED_SIGNATURE[problem]);
-    const sign = (result: PollResult): PollResult => ({
-      ...result,
-      signature: signer.sign(
-        'result',
-        signedResult({ jobId, fencingToken: poll.fencing_token }, result),
-      ),
-    });
+    const sign = (responses: PollResult): PollResult => {
+      const result = { ...responses, worker };
+      const signed = signedResult({ jobId, fencingToken: poll.fencing_token }, result);
+      return { ...result, signature: signer.sign('result', signed) };
+    };
     // The first worker may have polled, and the request budget covers one request per id.
     if (job.attemptsStarted > 1 || this.#started.has(jobId))
       throw this.#refusal('the job was already started');

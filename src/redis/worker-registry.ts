@@ -2,12 +2,18 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { parseJson } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
-import { MessageSigner, POLLS_FORMAT, type SignatureProblem, signatureSchema } from './messages.ts';
+import {
+  MessageSigner,
+  POLLS_FORMAT,
+  type SignatureProblem,
+  signatureSchema,
+  workerNameSchema,
+} from './messages.ts';
 import { disconnect, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
 
 /** Contains no markup and no control characters: it is shown in logs, dashboards and terminals. */
 const workerSchema = z.object({
-  name: z.string().regex(/^[\w.-]{1,300}$/),
+  name: workerNameSchema,
   version: z.string().regex(/^[\w.+-]{1,50}$/),
   in_flight: z.int().min(0).max(1_000_000),
   concurrency: z.int().min(1).max(1_000_000),

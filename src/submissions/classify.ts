@@ -42,8 +42,16 @@ type UnavailableReason =
   | 'refused'
   | 'malformed';
 
-/** The classified result of one poll. `at`: when the response arrived, epoch milliseconds. */
-export type Observation = { submissionId: string; at: number; durationMs: number } & Classification;
+/**
+ * The classified result of one poll. `at`: when the response arrived, epoch milliseconds. `worker`:
+ * the name of the worker that sent it; absent: the server itself.
+ */
+export type Observation = {
+  submissionId: string;
+  at: number;
+  durationMs: number;
+  worker?: string;
+} & Classification;
 
 const REFUSED: ReadonlySet<number> = new Set([400, 410, 413, 414, 422]);
 const MAX_ERROR_CHARS = 2_000;
@@ -65,7 +73,7 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
     case 403:
       return {
         kind: 'unauthorized',
-        error: truncate(error ?? response.body) || `HTTP ${response.httpStatus}`,
+        error: failureText(response.httpStatus, error ?? response.body),
       };
     case 404:
       if (error !== null) return { kind: 'not_found', error, ambiguous: false };
@@ -76,7 +84,7 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
     case 429:
       return {
         kind: 'throttled',
-        error: truncate(error ?? response.body) || 'HTTP 429',
+        error: failureText(response.httpStatus, error ?? response.body),
         retryAfterMs: waitMs,
       };
     case 500:
@@ -86,21 +94,16 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
       break;
   }
   const reason = REFUSED.has(response.httpStatus) ? 'refused' : 'http_status';
-  return unavailable(
-    reason,
-    `HTTP ${response.httpStatus} ${error ?? response.body}`.trim(),
-    waitMs,
-  );
+  return unavailable(reason, failureText(response.httpStatus, error ?? response.body), waitMs);
 }
 
 function classifyEnvelope(submissionId: string, text: string, body: unknown): Classification {
   if (body === undefined && isTextTooDeep(text))
     return unavailable('malformed', `a response nested more than ${MAX_NESTING} levels deep`);
   const envelope = readEnvelope(body);
-  if (!envelope)
-    return unavailable('malformed', `not a submission: ${text.slice(0, 200) || '(empty body)'}`);
+  if (!envelope) return unavailable('malformed', `HTTP 200, ${notSubmission(text, body)}`);
   if (envelope.state === 'ERROR' && envelope.data === undefined)
-    return unavailable('malformed', `a failure with HTTP 200: ${errorText(envelope.error) ?? ''}`);
+    return unavailable('malformed', `HTTP 200 with a failure: ${errorText(envelope.error) ?? ''}`);
   const other = idsIn(body).find((id) => isAnother(submissionId, id));
   if (other !== undefined)
     return unavailable('malformed', `a response about another submission: ${other}`);
@@ -114,6 +117,19 @@ function classifyEnvelope(submissionId: string, text: string, body: unknown): Cl
   const isFinal = state === 'Finalized' && error === null && !!envelope.data?.block_hash?.trim();
   const blockNumber = envelope.data?.block_number ?? null;
   return { kind: isFinal ? 'finalized' : 'pending', state, error, envelope: kept, blockNumber };
+}
+
+/** The first bytes of gzip, read as UTF-8. */
+const GZIP = '\u001f\ufffd';
+
+function notSubmission(text: string, body: unknown): string {
+  if (text === '') return 'an empty body';
+  if (text.startsWith(GZIP)) return 'gzip, not JSON';
+  return `${body === undefined ? 'not JSON' : 'not a submission'}: ${text.slice(0, 200)}`;
+}
+
+function failureText(httpStatus: number, text: string): string {
+  return truncate(`HTTP ${httpStatus} ${text}`.trim());
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Actor } from '../lib/actor.ts';
 import type { Observation } from './classify.ts';
+import type { Delay } from './delay.ts';
 import type { OptionsPatch } from './option-changes.ts';
 import type { Status, Submission, TrackOption, TrackRequest } from './submission.ts';
 import type { TransitionContext, TransitionResult } from './transition.ts';
@@ -143,6 +144,10 @@ export type WatcherLedger = {
   upstream(name: string): UpstreamRecord;
   recordUpstream(change: UpstreamChange): void;
   recordPause(upstream: string, pause: PauseRecord): void;
+  /** Adds delays, or replaces those that began at the same time for the same cause. */
+  recordDelays(upstream: string, delays: readonly Delay[]): void;
+  /** Lists the newest delays of an upstream, oldest first. */
+  listDelays(upstream: string): Delay[];
   /** Returns a submission that the upstream has returned before, if one is known. */
   findShownId(upstream: string): string | undefined;
   /**
@@ -171,6 +176,8 @@ export type SubmissionWatcher = {
   update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined;
   /** The deadline, epoch ms; while the submission is open, moved by the outages of its upstream. */
   deadlineAt(submission: Submission): number;
+  /** Why submissions of the upstream were polled late between two times, oldest first. */
+  delaysBetween(upstream: string, from: number, until: number): Delay[];
   /** When the submission is polled next, at the earliest, epoch ms; null: it is not polled. */
   nextPollAt(submission: Submission): number | null;
   /**

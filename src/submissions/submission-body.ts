@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { nextCursorSchema, timeSchema } from '../http/query.ts';
 import { nearestTime, storedData } from '../lib/json.ts';
 import { iso } from '../lib/timestamps.ts';
+import { delaySchema } from './delay.ts';
 import { durationsOf } from './option-changes.ts';
 import { type HistoryEntry, type OptionChanges, STATUSES, type Submission } from './submission.ts';
 
@@ -95,6 +96,15 @@ const HISTORY_EXAMPLE = [
   },
 ].map((entry) => ({ ...entry, error: null }));
 
+const DELAYS_EXAMPLE = [
+  {
+    cause: 'upstream_down',
+    reason: 'HTTP 503 Service Unavailable',
+    began_at: '2026-01-02T03:04:20.000Z',
+    ended_at: '2026-01-02T03:05:03.000Z',
+  },
+] as const;
+
 export const submissionSchema = z
   .object({
     ...submissionFields,
@@ -168,11 +178,18 @@ const historyEntrySchema = z
   .meta({ id: 'HistoryEntry' });
 
 export const submissionWithHistorySchema = submissionSchema
-  .extend({ history: z.array(historyEntrySchema).describe('One entry per change, oldest first') })
+  .extend({
+    history: z.array(historyEntrySchema).describe('One entry per change, oldest first'),
+    delays: z
+      .array(delaySchema)
+      .describe(
+        'When and why it was not polled, or later than it was due, while it was open: outages, pauses and the like. The newest 20, oldest first',
+      ),
+  })
   .describe('A tracked submission with its history')
   .meta({
     id: 'SubmissionWithHistory',
-    examples: [{ ...SUBMISSION_EXAMPLE, history: HISTORY_EXAMPLE }],
+    examples: [{ ...SUBMISSION_EXAMPLE, history: HISTORY_EXAMPLE, delays: DELAYS_EXAMPLE }],
   });
 
 export const trackedSchema = z

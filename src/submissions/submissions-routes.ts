@@ -15,6 +15,7 @@ import { goneSignal, isDebugLogged, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../http/write-in-turns.ts';
 import type { Clock } from '../lib/clock.ts';
+import { toDelayBody } from './delay.ts';
 import { originOf } from './option-changes.ts';
 import type { SubmissionWatcher, TrackEffect, TrackedSubmission } from './ports.ts';
 import type { SubmissionSearch } from './search.ts';
@@ -22,6 +23,8 @@ import { registerSubmissionSearch } from './search-route.ts';
 import {
   canonicalId,
   canRetrack,
+  type HistoryEntry,
+  isFinal,
   Status,
   SUBMISSION_ID_PATTERN,
   type Submission,
@@ -129,6 +132,19 @@ export function registerSubmissions(
       next_poll_at: nextPollAt === null ? null : toTime(nextPollAt),
     };
   };
+  const delaysOf = ({
+    submission,
+    history,
+  }: {
+    submission: Submission;
+    history: HistoryEntry[];
+  }) => {
+    // An import was tracked by another system before its first entry.
+    const from = Math.max(submission.trackedAt, history[0]?.at ?? 0);
+    const end = history.findLast(({ status, previousStatus }) => status !== previousStatus);
+    const until = isFinal(submission.status) && end ? end.at : clock.now();
+    return watcher.delaysBetween(submission.upstream, from, until);
+  };
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
 
@@ -206,7 +222,11 @@ export function registerSubmissions(
       const found = ledger.submissions.getWithHistory(id);
       if (!found) return notTracked(reply, id);
       if (ledger.isUnsynced(found.submission)) await ledger.whenDurable();
-      return { ...body(found.submission, request), history: found.history.map(toHistoryBody) };
+      return {
+        ...body(found.submission, request),
+        history: found.history.map(toHistoryBody),
+        delays: delaysOf(found).map(toDelayBody),
+      };
     },
   );
 

@@ -1,5 +1,6 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Observation } from './classify.ts';
+import { type Delay, MAX_DELAYS } from './delay.ts';
 import type { UpstreamEventType } from './event-types.ts';
 
 /** The recorded part of an outage clock. Times are epoch milliseconds. */
@@ -22,11 +23,16 @@ export type UpstreamRecord = PauseRecord & {
   snapshot: string | null;
 };
 
-/** A change of an upstream's circuit breaker. `at` is epoch milliseconds. */
+/**
+ * A change of an upstream's circuit breaker. `at` is epoch milliseconds. `reason`: of the outage, or
+ * of the one that ended, which has `lastedMs`.
+ */
 export type UpstreamChange = {
   upstream: string;
   at: number;
   event: UpstreamEventType;
+  reason: string;
+  lastedMs: number;
   record: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>;
 };
 
@@ -114,6 +120,25 @@ export class UpstreamStore {
     this.#db.run`
       UPDATE upstreams SET outage_ms = ${outageMs}, paused_since = ${pausedSince}, paused_until = ${pausedUntil}
       WHERE name = ${name}`;
+  }
+
+  /** Adds delays, or replaces those that began at the same time for the same cause. */
+  setDelays(upstream: string, delays: readonly Delay[]): void {
+    for (const { cause, reason, beganAt, endedAt } of delays)
+      this.#db.run`
+        INSERT INTO delays (upstream, cause, began_at, ended_at, reason)
+        VALUES (${upstream}, ${cause}, ${beganAt}, ${endedAt}, ${reason})
+        ON CONFLICT DO UPDATE SET ended_at = excluded.ended_at, reason = excluded.reason`;
+    this.#db.run`
+      DELETE FROM delays WHERE upstream = ${upstream} AND began_at <= (
+        SELECT began_at FROM delays WHERE upstream = ${upstream} ORDER BY began_at DESC LIMIT 1 OFFSET ${MAX_DELAYS})`;
+  }
+
+  /** Lists the delays of an upstream, oldest first. */
+  delays(upstream: string): Delay[] {
+    return this.#db.rows<Delay>`
+      SELECT cause, reason, began_at AS beganAt, ended_at AS endedAt
+      FROM delays WHERE upstream = ${upstream} ORDER BY began_at`;
   }
 
   /**

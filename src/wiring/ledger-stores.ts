@@ -22,6 +22,7 @@ import type { Config } from '../operations/config/schema.ts';
 import { LedgerStats } from '../operations/ledger-stats.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import type { Observation } from '../submissions/classify.ts';
+import type { Delay } from '../submissions/delay.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
   OnFinal,
@@ -244,11 +245,19 @@ export class Ledger implements WatcherLedger {
     return this.database.transaction(() => this.#upstreams.get(name));
   }
 
-  recordUpstream({ upstream, record, event, at }: UpstreamChange): void {
+  recordUpstream({ upstream, record, event, at, reason }: UpstreamChange): void {
     this.database.transaction(() => {
       this.#upstreams.setOutage(upstream, record);
-      this.outbox.addUpstreamEvent(event, upstream, at);
+      this.outbox.addUpstreamEvent(event, { upstream, reason }, at);
     });
+  }
+
+  recordDelays(upstream: string, delays: readonly Delay[]): void {
+    this.database.transaction(() => this.#upstreams.setDelays(upstream, delays));
+  }
+
+  listDelays(upstream: string): Delay[] {
+    return this.#upstreams.delays(upstream);
   }
 
   recordPause(upstream: string, pause: PauseRecord): void {

@@ -24,6 +24,7 @@ const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<Ale
       name: 'default',
       state: 'up',
       outSince: null,
+      reason: null,
       watched: 0,
       stuck: 0,
       failing: 0,
@@ -52,8 +53,8 @@ const TEXTS: Record<
         'The upstream default is not responding; no submission is waiting for it',
       ],
       [
-        upstream({ state: 'down', watched: 1 }),
-        'The upstream default is not responding; 1 submission is waiting for it',
+        upstream({ state: 'down', watched: 1, reason: 'HTTP 503 Service Unavailable' }),
+        'The upstream default is not responding (HTTP 503 Service Unavailable); 1 submission is waiting for it',
       ],
     ],
     over: 'The upstream default is responding again',

@@ -25,6 +25,7 @@ const upstream = {
   name: 'default',
   state: 'up' as const,
   outSince: null,
+  reason: null,
   watched: 9,
   stuck: 0,
   failing: 0,
@@ -158,6 +159,8 @@ describe('reported alerts', () => {
         upstream: 'default',
         at: clock.now(),
         event,
+        reason: 'HTTP 503',
+        lastedMs: 0,
         record: { state, outSince: state === 'down' ? clock.now() : null, outageMs: 0 },
       });
     turn('upstream.down', 'down');

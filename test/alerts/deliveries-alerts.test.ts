@@ -289,6 +289,7 @@ describe('the facts', () => {
         name: 'default',
         state: 'up',
         outSince: null,
+        reason: null,
         watched: 0,
         stuck: 2,
         failing: 1,
@@ -298,6 +299,7 @@ describe('the facts', () => {
         name: 'other',
         state: 'up',
         outSince: null,
+        reason: null,
         watched: 0,
         stuck: 0,
         failing: 0,
@@ -308,7 +310,8 @@ describe('the facts', () => {
     // other one is finalized.
     expect(facts(ledger, 11).upstreams[0]?.failing).toBe(0);
     const record = { state: 'down', outSince: 30, outageMs: 0 } as const;
-    ledger.recordUpstream({ upstream: 'default', at: 30, event: 'upstream.down', record });
+    const change = { event: 'upstream.down', reason: 'HTTP 503', lastedMs: 0, record } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 30, ...change });
     expect(facts(ledger, 0).upstreams[0]).toMatchObject({
       state: 'down',
       outSince: 30,

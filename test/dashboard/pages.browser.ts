@@ -224,6 +224,13 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await page.getByText('4711', { exact: true }).waitFor();
     });
 
+    it('shows when and why it was polled late', async () => {
+      await track({ submission_id: 'late', upstream: 'other' });
+      const page = await open('submissions/late');
+      const late = main(page).getByRole('listitem').filter({ hasText: 'The upstream was down' });
+      await late.getByText('the connection was refused').waitFor();
+    });
+
     it('shows hostile text of an upstream as text', async () => {
       const hostile = '<img src=x onerror=alert(3)><script>alert(4)</script>';
       const upstream = await serve((request, response) => {

@@ -30,7 +30,8 @@ const head = { seq: 7, id: 'evt_7', at: 1_767_323_045_123 };
 function recordOf(type: (typeof EVENT_TYPES)[number], error: string | null = null): EventRecord {
   if (type === TestEventType.webhook) return { ...head, type, webhookId: 'wh_1' };
   if (type === TestEventType.channel) return { ...head, type, channel: 'ops' };
-  if (isOneOf(UpstreamEventType, type)) return { ...head, type, upstream: 'default' };
+  if (isOneOf(UpstreamEventType, type))
+    return { ...head, type, upstream: 'default', reason: 'HTTP 503' };
   if (isOneOf(AlertEventType, type)) {
     const alert = {
       id: 7,

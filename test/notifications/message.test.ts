@@ -100,6 +100,7 @@ describe('one event', () => {
       expect(toMessage([upstreamEvent(type)])).toMatchObject({ title, severity });
       expect(linesOf(upstreamEvent(type))).toEqual([
         'Upstream: default',
+        'Reason: HTTP 503',
         `Event: ${type}`,
         'Time: 2026-01-02T03:10:00.000Z',
       ]);

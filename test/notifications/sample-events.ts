@@ -89,7 +89,7 @@ export function upstreamEvent(
   type: UpstreamEventType,
 ): Extract<EventRecord, { type: UpstreamEventType }> {
   seq += 1;
-  return { seq, id: `evt_${seq}`, at: AT, type, upstream: 'default' };
+  return { seq, id: `evt_${seq}`, at: AT, type, upstream: 'default', reason: 'HTTP 503' };
 }
 
 export function outgoing(event: EventRecord): Outgoing {

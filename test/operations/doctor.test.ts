@@ -177,7 +177,7 @@ describe('an upstream', () => {
 
   it('that never responds, or does not speak TLS, is abandoned at the time limit', async () => {
     const silent = await serve(() => undefined);
-    expect((await upstream(silent.url, { limitMs: 100 }))[0]?.message).toMatch(/within 100 ms/);
+    expect((await upstream(silent.url, { limitMs: 100 }))[0]?.message).toMatch(/within 0.1 s/);
     const { url } = await serveRaw((socket) => socket.pause());
     const [found] = await upstream(url.replace('http:', 'https:'), { limitMs: 100 });
     expect(found?.message).toMatch(/the connection timed out/);

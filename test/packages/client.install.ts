@@ -111,6 +111,7 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
       id: 'evt_1',
       at: 0,
       type: 'upstream.up',
+      reason: 'HTTP 503',
       upstream: 'default',
     });
     const timestamp = Math.floor(Date.now() / 1_000);

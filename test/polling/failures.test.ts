@@ -39,7 +39,7 @@ describe('the time limit of a call applies to', () => {
     const { url, sockets } = await serve(respond);
     expect(await failureOf(url, TIMEOUT_MS)).toMatchObject({
       reason: 'timeout',
-      detail: expect.stringMatching(/200 ms/),
+      detail: expect.stringMatching(/0.2 s/),
     });
     await vi.waitFor(() => expect(sockets.open.size, 'the connection was given up').toBe(0));
   });
@@ -117,7 +117,7 @@ describe('a broken connection is a network failure', () => {
   it('no server listening', async () => {
     expect(await failureOf(await deadAddress())).toMatchObject({
       reason: 'network',
-      detail: expect.stringMatching(/ECONNREFUSED/),
+      detail: expect.stringMatching(/refused/),
     });
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { OutageClock } from '../../src/polling/time-limits.ts';
+import { OutageClock } from '../../src/polling/outage-journal.ts';
 
 /** A clock with this pause, as observed at 0. */
 function paused(until: number): OutageClock {

@@ -171,6 +171,8 @@ test('an outage that only previously seen submissions can show continues after a
     upstream: 'default',
     at: world.clock.now(),
     event: 'upstream.down',
+    reason: 'HTTP 503',
+    lastedMs: 0,
     record,
   });
   await world.clock.advance(10 * MINUTE_MS);

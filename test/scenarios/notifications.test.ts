@@ -81,7 +81,7 @@ it('an outage is reported once to the chat of the operators, as is its end', asy
   await vi.waitUntil(() => chat.requests.length >= 2, { timeout: 10_000 });
   expect(chat.requests).toHaveLength(2);
   expect(chat.requests[0]?.body).toContain(
-    'The upstream default is not responding; 50 submissions are waiting for it',
+    'The upstream default is not responding (HTTP 500 Database connection error); 50 submissions are waiting for it',
   );
   expect(chat.requests[1]?.body).toMatch(/resolved|over/i);
 

@@ -88,15 +88,19 @@ describe('the failures of a lookup', () => {
     [
       'no key',
       response(401, 'Missing API key'),
-      { kind: 'unauthorized', error: 'Missing API key' },
+      { kind: 'unauthorized', error: 'HTTP 401 Missing API key' },
     ],
     [
       'wrong key',
       response(401, 'Invalid API key'),
-      { kind: 'unauthorized', error: 'Invalid API key' },
+      { kind: 'unauthorized', error: 'HTTP 401 Invalid API key' },
     ],
     ['401 with an empty body', response(401, ''), { kind: 'unauthorized', error: 'HTTP 401' }],
-    ['403', response(403, { error: 'Forbidden' }), { kind: 'unauthorized', error: 'Forbidden' }],
+    [
+      '403',
+      response(403, { error: 'Forbidden' }),
+      { kind: 'unauthorized', error: 'HTTP 403 Forbidden' },
+    ],
     [
       'parameter missing',
       response(400, 'Query deserialize error'),
@@ -140,7 +144,7 @@ describe('the failures of a lookup', () => {
     [
       '429, a date',
       response(429, 'slow down', date),
-      { kind: 'throttled', error: 'slow down', retryAfterMs: 30_000 },
+      { kind: 'throttled', error: 'HTTP 429 slow down', retryAfterMs: 30_000 },
     ],
     ['429 bare', response(429, ''), { kind: 'throttled', error: 'HTTP 429', retryAfterMs: null }],
     ['500 with HTML', response(500, html), { kind: 'unavailable', reason: 'http_status' }],

@@ -56,7 +56,8 @@ describe('after a restart', () => {
     expect(ledger.upstream('default')).toEqual(fresh);
     ledger.recordPolling('default', 90, '{}');
     const record = { state: 'unauthorized', outSince: 95, outageMs: 33 } as const;
-    ledger.recordUpstream({ upstream: 'default', at: 95, event: 'upstream.unauthorized', record });
+    const change = { event: 'upstream.unauthorized', reason: 'HTTP 401', lastedMs: 0 } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 95, ...change, record });
     ledger.close();
     expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({
       ...record,
@@ -87,7 +88,8 @@ describe('after a restart', () => {
       ledger.track([trackRequest(id)], now);
       return ledger.submissions.get(id)?.outageMsBefore;
     };
-    const change = { upstream: 'default', at: 0, event: 'upstream.down' } as const;
+    const about = { upstream: 'default', at: 0, reason: 'HTTP 503', lastedMs: 0 };
+    const change = { ...about, event: 'upstream.down' } as const;
     expect(outageMsBefore('a', 100)).toBe(0);
     ledger.recordUpstream({ ...change, record: { state: 'down', outSince: 200, outageMs: 40 } });
     expect(outageMsBefore('b', 250)).toBe(90);

@@ -92,7 +92,8 @@ describe('an update', () => {
   it('of the deadline counts only later outages for it, and earlier ones still for the other limits', () => {
     const ledger = openTracked();
     const record = { state: 'up', outSince: null, outageMs: 5_000 } as const;
-    ledger.recordUpstream({ upstream: 'default', at: 6_000, event: 'upstream.up', record });
+    const change = { event: 'upstream.up', reason: 'HTTP 503', lastedMs: 5_000, record } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 6_000, ...change });
     // The outage has moved the deadline to 15,000; it is set back to the one of the request.
     ledger.update('s', { deadlineAt: 10_000 }, 7_000);
     expect(historyOf(ledger, 's').at(-1)?.changes).toEqual({ deadlineAt: [10_000, 10_000] });

@@ -215,6 +215,8 @@ function changeUpstream(ledger: Ledger, at: number): void {
     upstream: 'default',
     at,
     event: 'upstream.up',
+    reason: 'HTTP 503',
+    lastedMs: 0,
     record: { state: 'up', outSince: null, outageMs: 0 },
   });
 }

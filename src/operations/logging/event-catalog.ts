@@ -198,21 +198,23 @@ const SUBMISSION_EVENTS = {
     SUBMISSION,
     `${SHOW_HISTORY}; \`dawatch track --retrack\` tracks the submission again with a later deadline`,
   ),
-  'poll.observed': debug('a poll of a submission returned an observation', [
-    'submission_id',
-    'kind',
-    'duration_ms',
-    'error',
+  'poll.observed': debug(
+    'a poll of a submission returned an observation. `worker` is absent if the server polled',
+    ['submission_id', 'kind', 'duration_ms', 'worker', 'error'],
+  ),
+  'upstream.up': info('an upstream works again. `reason` is that of the outage', [
+    'upstream',
+    'reason',
+    'outage_ms',
   ]),
-  'upstream.up': info('an upstream works again', ['upstream', 'outage_ms']),
   'upstream.down': error(
-    'consecutive requests failed. Only probes are sent, and deadlines are extended',
-    ['upstream', 'outage_ms'],
+    'consecutive requests failed; `reason` is the last response. Only probes are sent, and deadlines are extended',
+    ['upstream', 'reason'],
     'verify that the upstream runs and that its address is right. dawatch retries indefinitely',
   ),
   'upstream.unauthorized': error(
-    'an upstream refuses the API key',
-    ['upstream', 'outage_ms'],
+    'an upstream refuses the API key; `reason` is its response',
+    ['upstream', 'reason'],
     'set a valid `api_key` of the upstream, then reload the settings, or restart if the key is in a variable',
   ),
   'upstream.not_configured': warn(

@@ -33,8 +33,7 @@ export const LOG_FIELDS = {
   method: 'HTTP method',
   muted: 'true: the alert is muted, so the event was sent to no destination',
   next_at: 'time of the next attempt',
-  outage_ms:
-    'milliseconds for which the upstream could not be polled so far: outages and pauses requested by Retry-After',
+  outage_ms: 'milliseconds from the first failed request of the outage to its end',
   polls: 'number of polls of the submission',
   previous_status: 'status before the change',
   reason: 'cause of the event',

@@ -244,8 +244,10 @@ export function logMonitor(log: Log): WatcherListener {
       if (event && event !== 'submission.cancelled' && event !== 'submission.retracked')
         logAt(log, fieldsOf(recorded), event);
     },
-    upstream: ({ upstream, event, record }) =>
-      logAt(log, { upstream, outage_ms: record.outageMs }, event),
+    upstream: ({ upstream, event, reason, lastedMs }) => {
+      const outage = event === 'upstream.up' ? { outage_ms: lastedMs } : {};
+      logAt(log, { upstream, reason: escapeText(reason), ...outage }, event);
+    },
     writeFailed: (error) => log.error({ err: error }, 'ledger.write_failed'),
     listenerFailed: (error) => log.error({ err: error }, 'listener.failed'),
   };
@@ -253,11 +255,11 @@ export function logMonitor(log: Log): WatcherListener {
 
 function logObservation(log: Log, { observation, submission }: RecordedObservation): void {
   if (!log.isLevelEnabled('debug')) return;
-  const { kind, durationMs } = observation;
+  const { kind, durationMs, worker } = observation;
   const error =
     'error' in observation && observation.error ? escapeText(observation.error) : undefined;
   log.debug(
-    { submission_id: submission.submissionId, kind, duration_ms: durationMs, error },
+    { submission_id: submission.submissionId, kind, duration_ms: durationMs, worker, error },
     'poll.observed',
   );
 }

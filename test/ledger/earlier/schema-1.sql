@@ -19,6 +19,14 @@ CREATE TABLE upstreams (
     objective_through INTEGER NOT NULL DEFAULT 0
   ) STRICT, WITHOUT ROWID;
 INSERT INTO upstreams VALUES('default','up',NULL,0,1795784964329,NULL,NULL,0);
+CREATE TABLE delays (
+    upstream TEXT NOT NULL REFERENCES upstreams (name),
+    began_at INTEGER NOT NULL,
+    cause TEXT NOT NULL,
+    ended_at INTEGER,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (upstream, began_at, cause)
+  ) STRICT, WITHOUT ROWID;
 CREATE TABLE submissions (
     id INTEGER PRIMARY KEY,
     submission_id TEXT NOT NULL UNIQUE,

@@ -17,7 +17,7 @@ import { hrefTo } from '../router.js';
 import { pathOf, SubmissionActions } from './submission-actions.js';
 import { FINAL_STATUSES, TrackHint } from './submission-table.js';
 
-/** @import { DeliveryPage, HistoryEntry, SubmissionWithHistory } from '../../../client/api.ts' */
+/** @import { Delay, DeliveryPage, HistoryEntry, SubmissionWithHistory } from '../../../client/api.ts' */
 
 const DELIVERIES = 100;
 const REFRESH_MS = 2_000;
@@ -92,7 +92,7 @@ function Details({ one }) {
     <div class="columns">
       <section aria-labelledby="history">
         <h2 id="history">History</h2>
-        <${Timeline} entries=${one.history} />
+        <${Timeline} entries=${one.history} delays=${one.delays} />
       </section>
       <div>
         <${Values} id="data" title="Data of the upstream" values=${one.data} nothing="No data from the upstream yet." />
@@ -150,12 +150,44 @@ function Deliveries({ id, version }) {
   </section>`;
 }
 
-/** Every change, oldest first. @param {{ entries: readonly HistoryEntry[] }} props */
-function Timeline({ entries }) {
+/**
+ * Every change and every delay, oldest first. @param {{ entries: readonly HistoryEntry[], delays:
+ * readonly Delay[] }} props
+ */
+function Timeline({ entries, delays }) {
   const begin = entries[0]?.at ?? '';
-  return html`<ol class="timeline">
-    ${entries.map((entry, index) => html`<${Entry} key=${entry.seq} entry=${entry} before=${entries[index - 1]} begin=${begin} />`)}
-  </ol>`;
+  const items = [
+    ...entries.map((entry, index) => ({
+      at: entry.at,
+      shown: html`<${Entry} key=${entry.seq} entry=${entry} before=${entries[index - 1]} begin=${begin} />`,
+    })),
+    ...delays.map((delay) => ({
+      at: delay.began_at,
+      shown: html`<${Late} key=${`${delay.began_at} ${delay.cause}`} delay=${delay} />`,
+    })),
+  ];
+  const sorted = items.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
+  return html`<ol class="timeline">${sorted.map(({ shown }) => shown)}</ol>`;
+}
+
+/** @type {Record<Delay['cause'], string>} */
+const CAUSES = {
+  upstream_down: 'The upstream was down',
+  key_refused: 'The upstream refused the API key',
+  paused: 'The upstream requested a pause',
+  budget_exhausted: 'The request budget was exhausted',
+  ledger_unavailable: 'The ledger could not be written',
+  server_down: 'The server was down',
+  clock_stepped: 'The clock was set forward',
+};
+
+/** A time in which it was polled late. @param {{ delay: Delay }} props */
+function Late({ delay: { cause, reason, began_at, ended_at } }) {
+  return html`<li class="delay">
+    <p>${CAUSES[cause] ?? cause}${ended_at === null ? '; this continues' : ` for ${between(began_at, ended_at)}`}</p>
+    <p class="muted"><${Time} at=${began_at} /></p>
+    <p class="wrong">${reason}</p>
+  </li>`;
 }
 
 /** @param {{ entry: HistoryEntry, before: HistoryEntry | undefined, begin: string }} props */

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { call, pathOf, post } from '../../../support/app/http-calls.ts';
 import { useAppWithSandbox } from '../../../support/app/running-app.ts';
 import { cli, startCli } from '../../../support/processes/cli.ts';
@@ -45,6 +45,15 @@ describe('status', () => {
     );
     expect(updated).not.toContain('\u001b');
     expect(removed).toMatch(/tracking {2}metadata: \{.+\} → none$/);
+  });
+
+  it('shows when and why a submission was polled late', async () => {
+    await post(app.url, { submission_id: 'late', upstream: 'other' });
+    await vi.waitFor(async () => {
+      expect((await run('status late')).stdout).toMatch(
+        /\n {2}polled late\n {4}\S+Z to now {2}upstream down: the connection was refused\n$/,
+      );
+    }, 20_000);
   });
 
   it('prints with --short a line per id, names those that are not tracked, and exits with 2', async () => {

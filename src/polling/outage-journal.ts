@@ -1,0 +1,247 @@
+import { MAX_RETRY_AFTER_MS } from '../lib/retry-after.ts';
+import { type Delay, DelayCause } from '../submissions/delay.ts';
+import { UpstreamEventType } from '../submissions/event-types.ts';
+import {
+  BreakerState,
+  type PauseRecord,
+  type UpstreamChange,
+  type UpstreamRecord,
+} from '../submissions/upstream.ts';
+import { CAUSE_OF, DelayLog } from './delay-log.ts';
+import type { WatcherListener } from './listeners.ts';
+import type { Scheduler } from './scheduler.ts';
+
+/**
+ * The total time in which an upstream could not be polled: outages (the circuit breaker was open),
+ * pauses (the upstream sent Retry-After), and steps of the clock (the machine slept). Every time
+ * limit moves by this total. Overlapping outages and pauses count once: the start of an outage ends
+ * the pause, whose rest counts again after the outage.
+ */
+export class OutageClock {
+  #pastMs = 0;
+  #outSince: number | null = null;
+  #pause: { since: number; until: number } | null = null;
+
+  /**
+   * Continues from the record of an earlier process. A time in the future was written by a clock
+   * that was ahead.
+   */
+  restore(record: PauseRecord & { outSince: number | null }, now: number): void {
+    const { outageMs, outSince, pausedSince, pausedUntil } = record;
+    this.#pastMs = outageMs;
+    this.#outSince = outSince === null ? null : Math.min(outSince, now);
+    if (pausedSince !== null && pausedUntil !== null)
+      this.#pause = { since: Math.min(pausedSince, now), until: pausedUntil };
+  }
+
+  totalMs(now: number): number {
+    const outMs = this.#outSince === null ? 0 : Math.max(0, now - this.#outSince);
+    return this.#pastMs + outMs + this.#pausedMs(now);
+  }
+
+  /** Has no effect during an outage. */
+  outageBegins(at: number): void {
+    if (this.#outSince !== null) return;
+    this.#pastMs += this.#pausedMs(at);
+    this.#pause = null;
+    this.#outSince = at;
+  }
+
+  outageEnds(at: number): void {
+    if (this.#outSince === null) return;
+    this.#pastMs += Math.max(0, at - this.#outSince);
+    this.#outSince = null;
+  }
+
+  /** Sets the end of the pause. Returns whether the pause changed. */
+  pauses(until: number, now: number): boolean {
+    if (this.#pause && this.#pause.until <= now) {
+      this.#pastMs += this.#pausedMs(now);
+      this.#pause = null;
+    }
+    if (this.#outSince !== null || until <= now || this.#pause?.until === until) return false;
+    this.#pause = { since: this.#pause?.since ?? now, until };
+    return true;
+  }
+
+  /** Adds a step of the clock: the machine slept, or its clock was set forward. */
+  skips(from: number, to: number): void {
+    if (this.#outSince !== null || (this.#pause && this.#pause.until >= to)) return;
+    const pausedUntil = this.#pause?.until ?? from;
+    this.#pastMs += this.#pausedMs(to) + to - Math.max(from, pausedUntil);
+    this.#pause = null;
+  }
+
+  get outSince(): number | null {
+    return this.#outSince;
+  }
+
+  get record(): PauseRecord {
+    const { since = null, until = null } = this.#pause ?? {};
+    return { outageMs: this.#pastMs, pausedSince: since, pausedUntil: until };
+  }
+
+  #pausedMs(now: number): number {
+    return this.#pause ? Math.max(0, Math.min(now, this.#pause.until) - this.#pause.since) : 0;
+  }
+}
+
+const EVENT_OF = {
+  [BreakerState.up]: UpstreamEventType.up,
+  [BreakerState.down]: UpstreamEventType.down,
+  [BreakerState.unauthorized]: UpstreamEventType.unauthorized,
+} as const satisfies Record<BreakerState, UpstreamEventType>;
+
+/** Failures that end before the circuit breaker opens are a delay if they last this long. */
+const FAILING_MS = 10_000;
+/** A poll that waits for the request budget for longer than this is late. */
+const BUDGET_WAIT_MS = 5_000;
+
+type OutageJournalDeps = {
+  upstream: string;
+  scheduler: Scheduler;
+  ledger: {
+    recordUpstream(change: UpstreamChange): void;
+    recordPause(upstream: string, pause: PauseRecord): void;
+    recordDelays(upstream: string, delays: readonly Delay[]): void;
+  };
+  listener: Required<WatcherListener>;
+};
+
+/**
+ * Keeps the outages and pauses of one upstream in the ledger, so that time limits exclude them
+ * after a restart too, and why its submissions were polled late. A change that the ledger rejects
+ * stays in the journal and is written by a later `write`.
+ */
+export class OutageJournal {
+  readonly #deps: OutageJournalDeps;
+  readonly #clock = new OutageClock();
+  readonly delays = new DelayLog();
+  /** Changes of the circuit breaker that are not in the ledger yet. */
+  readonly #unwritten: UpstreamChange[] = [];
+  #isPauseUnwritten = false;
+  /** The newest response that failed or requested a pause. */
+  #reason = '';
+  #failingSince: number | null = null;
+
+  constructor(deps: OutageJournalDeps) {
+    this.#deps = deps;
+  }
+
+  /** Continues the outage, the pause and the delays that an earlier process recorded. */
+  restore(record: UpstreamRecord, delays: readonly Delay[], now: number): void {
+    const { scheduler } = this.#deps;
+    const { breaker } = scheduler.limits;
+    this.#clock.restore(record, now);
+    this.delays.restore(delays, record, now);
+    if (record.outSince !== null)
+      breaker.restore(record.state, Math.min(record.outSince, now), now);
+    // A process whose clock was ahead may have recorded a pause that ends too late.
+    if (record.pausedUntil !== null)
+      scheduler.limits.pause.restore(Math.min(record.pausedUntil, now + MAX_RETRY_AFTER_MS));
+  }
+
+  /** Total duration of all outages and pauses until `now`. Every time limit moves by it. */
+  outageMs(now: number): number {
+    return this.#clock.totalMs(now);
+  }
+
+  /** Adds a step of the clock, during which nothing was polled. */
+  skip(skippedMs: number, now: number): void {
+    this.#clock.skips(now - skippedMs, now);
+    this.#isPauseUnwritten = true;
+    this.delays.begin(DelayCause.clockStepped, 'the machine slept, or its clock was set forward', {
+      beganAt: now - skippedMs,
+      endedAt: now,
+    });
+  }
+
+  /** Notes why the upstream requests a pause. */
+  noteReason(reason: string): void {
+    this.#reason = reason;
+  }
+
+  /**
+   * Adds what an observation means for the upstream, to be written by `write`. `state`: the new
+   * state of the circuit breaker; null: it has not changed. `reason`: of the observation.
+   */
+  observed(state: BreakerState | null, reason: () => string, now: number): void {
+    const { breaker, pause } = this.#deps.scheduler.limits;
+    const failingSince = this.#failingSince;
+    this.#failingSince = breaker.failingSince;
+    if (breaker.failingSince !== null || now < pause.until) this.#reason = reason();
+    if (state !== null) this.#breakerChanged(state, failingSince ?? now, now);
+    else if (
+      breaker.failingSince === null &&
+      failingSince !== null &&
+      now - failingSince >= FAILING_MS
+    )
+      this.delays.begin(DelayCause.upstreamDown, this.#reason, {
+        beganAt: failingSince,
+        endedAt: now,
+      });
+  }
+
+  #breakerChanged(state: BreakerState, failingSince: number, now: number): void {
+    const { scheduler, upstream } = this.#deps;
+    const ended =
+      this.delays.end(DelayCause.upstreamDown, now) ?? this.delays.end(DelayCause.keyRefused, now);
+    if (state === BreakerState.up) this.#clock.outageEnds(now);
+    else {
+      this.#clock.outageBegins(scheduler.limits.breaker.openedAt);
+      const beganAt = ended ? now : failingSince;
+      this.delays.begin(CAUSE_OF[state], this.#reason, { beganAt, endedAt: null });
+    }
+    const record = { state, outSince: this.#clock.outSince, outageMs: this.#clock.record.outageMs };
+    this.#unwritten.push({
+      upstream,
+      at: now,
+      event: EVENT_OF[state],
+      reason: state === BreakerState.up ? (ended?.reason ?? '') : this.#reason,
+      lastedMs: ended ? now - ended.beganAt : 0,
+      record,
+    });
+  }
+
+  /**
+   * Notes whether polls wait for the request budget. Must be called when all polls that may be sent
+   * have been sent. `since`: since when nothing else has delayed them.
+   */
+  noteBudget(since: number, now: number): void {
+    const { scheduler } = this.#deps;
+    const dueAt = Math.max(scheduler.waitingSince(), since);
+    if (now - dueAt < BUDGET_WAIT_MS) {
+      this.delays.end(DelayCause.budgetExhausted, now);
+      return;
+    }
+    const { requests, perMs, concurrency } = scheduler.limits.budget.settings;
+    this.delays.begin(
+      DelayCause.budgetExhausted,
+      `more polls were due than the request budget allows: ${requests} in ${perMs / 1_000} s, ${concurrency} at once`,
+      { beganAt: dueAt, endedAt: null },
+    );
+  }
+
+  /**
+   * Writes what the ledger does not have yet: changes of the circuit breaker, then pauses and steps
+   * of the clock, because recording an outage clears the pause. Throws what the ledger throws.
+   */
+  write(now: number): void {
+    const { scheduler, ledger, listener, upstream } = this.#deps;
+    for (let change = this.#unwritten[0]; change; change = this.#unwritten[0]) {
+      ledger.recordUpstream(change);
+      this.#unwritten.shift();
+      listener.upstream(change);
+    }
+    const { until } = scheduler.limits.pause;
+    if (this.#clock.pauses(until, now)) {
+      this.#isPauseUnwritten = true;
+      this.delays.begin(DelayCause.paused, this.#reason, { beganAt: now, endedAt: until });
+    }
+    if (this.#isPauseUnwritten) {
+      ledger.recordPause(upstream, this.#clock.record);
+      this.#isPauseUnwritten = false;
+    }
+    this.delays.write((delays) => ledger.recordDelays(upstream, delays));
+  }
+}
