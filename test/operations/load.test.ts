@@ -195,7 +195,10 @@ describe('a problem is reported with its setting and source', () => {
       /^server\.cors_origins\.0 must be an origin.*FILE/,
     ],
     ['server: { public_url: "https://u:p@d.example" }', /^server\.public_url .*without user.*FILE/],
-    ['webhooks: { allow: [10.0.0] }', /^webhooks\.allow\.0 must be a range.*FILE/],
+    [
+      'webhooks: { allow: [10.0.0] }',
+      /^webhooks\.allow\.0 must be an IP address, or a range.*FILE/,
+    ],
     ['channels: { a: { type: fax } }', /^channels\.a\.type must be one of slack.*FILE/],
     ['channels: { a: { type: slack } }', /^channels\.a\.url .*FILE/],
     ['channels: { queue: { type: slack, url: "https://s" } }', /^channels\.queue .*reserved.*FILE/],
