@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import { isLoopback } from '../lib/addresses.ts';
 
 /** Pages of other origins cannot send this header, because CORS does not allow it. */
 const HEADER = 'x-requested-with';
@@ -45,13 +46,6 @@ const SESSION_COOKIE = 'dawatch-session';
 /** Binds a sign-in at a provider to the browser that began it. */
 const BROWSER_COOKIE = 'dawatch-sign-in';
 
-/**
- * Browsers bind a cookie with one of these prefixes to https, and with the first one also to the
- * host and the path "/". A cookie with a prefix takes precedence over one without, which another
- * server of the domain may have set.
- */
-const PREFIXES = ['__Host-', '__Secure-', ''] as const;
-type Prefix = (typeof PREFIXES)[number];
 /** The form of every value: 256 random bits. */
 const VALUE = /^[\w-]{43}$/;
 
@@ -63,29 +57,74 @@ export function makeCookieValue(): string {
  * Returns the value of the session cookie; undefined without one; null if it is malformed or sent
  * twice.
  */
-export function sessionCookieOf({ headers }: FastifyRequest): string | null | undefined {
-  return cookieIn(headers.cookie ?? '', SESSION_COOKIE);
+export function sessionCookieOf(
+  request: FastifyRequest,
+  publicUrl: string | undefined,
+): string | null | undefined {
+  return cookieIn(request, SESSION_COOKIE, publicUrl);
 }
 
 /**
  * Returns the value of the cookie that binds sign-ins to this browser; undefined without a valid
  * one.
  */
-export function browserCookieOf({ headers }: FastifyRequest): string | undefined {
-  return cookieIn(headers.cookie ?? '', BROWSER_COOKIE) ?? undefined;
+export function browserCookieOf(
+  request: FastifyRequest,
+  publicUrl: string | undefined,
+): string | undefined {
+  return cookieIn(request, BROWSER_COOKIE, publicUrl) ?? undefined;
 }
 
-function cookieIn(header: string, cookie: string): string | null | undefined {
+function cookieIn(
+  { headers }: FastifyRequest,
+  cookie: string,
+  publicUrl: string | undefined,
+): string | null | undefined {
+  const header = headers.cookie ?? '';
   if (!header.includes(cookie)) return undefined;
   const pairs = header.split(';').map((pair) => pair.trim());
-  for (const prefix of PREFIXES) {
-    const name = `${prefix}${cookie}=`;
+  for (const name of acceptedNames(cookie, publicUrl)) {
     const [value, ...others] = pairs
-      .filter((pair) => pair.startsWith(name))
-      .map((pair) => pair.slice(name.length));
+      .filter((pair) => pair.startsWith(`${name}=`))
+      .map((pair) => pair.slice(name.length + 1));
     if (value !== undefined) return others.length === 0 && VALUE.test(value) ? value : null;
   }
   return undefined;
+}
+
+/**
+ * Another server of the domain can set every cookie but one with the prefix `__Host-`. Without a
+ * public address it is not known whether browsers use https; the bound cookie then has precedence.
+ */
+function acceptedNames(cookie: string, publicUrl: string | undefined): readonly string[] {
+  return isHttps(publicUrl)
+    ? [nameFor(cookie, publicBase(publicUrl))]
+    : [nameFor(cookie, HTTPS), cookie];
+}
+
+const HTTPS = new URL('https://localhost/');
+
+/**
+ * Browsers accept the prefix only over https, for the exact host and the path "/". The name
+ * therefore has the path of the server, so that each of several on one host has its own cookie.
+ */
+function nameFor(cookie: string, { protocol, pathname }: URL): string {
+  if (protocol !== 'https:') return cookie;
+  const suffix = pathname.replace(/\W+/g, '-').replace(/-$/, '');
+  return `__Host-${cookie}${suffix}`;
+}
+
+function isHttps(publicUrl: string | undefined): publicUrl is string {
+  return publicUrl !== undefined && URL.parse(publicUrl)?.protocol === 'https:';
+}
+
+/** Whether a browser would ignore the cookie of a session. Browsers treat this machine as https. */
+export function isWithoutHttps(
+  { headers }: FastifyRequest,
+  publicUrl: string | undefined,
+): boolean {
+  const origin = URL.parse(headers.origin ?? '');
+  return isHttps(publicUrl) && origin?.protocol === 'http:' && !isLoopback(origin.hostname.replace(/^\[|\]$/g, ''));
 }
 
 /**
@@ -100,15 +139,15 @@ export function sessionCookie(base: URL, value?: string): string {
 }
 
 /**
- * Returns the address of the dashboard with a slash at its end: `server.public_url` if the request
- * comes from there. Any other address is assumed to have no path.
+ * Returns the address of the dashboard with a slash at its end: `server.public_url` if it uses https
+ * or the request comes from there. Any other address is assumed to have no path.
  */
 export function baseOf({ headers }: FastifyRequest, publicUrl: string | undefined): URL {
   const isPublic =
     publicUrl !== undefined &&
-    (headers.origin ?? webOriginOf(publicUrl)) === webOriginOf(publicUrl);
+    (isHttps(publicUrl) || (headers.origin ?? webOriginOf(publicUrl)) === webOriginOf(publicUrl));
   if (isPublic) return publicBase(publicUrl);
-  return new URL(headers.origin?.startsWith('https:') ? 'https://localhost/' : 'http://localhost/');
+  return headers.origin?.startsWith('https:') ? HTTPS : new URL('http://localhost/');
 }
 
 /** Returns the address of `server.public_url` with a slash at its end. */
@@ -123,20 +162,15 @@ export function browserCookie(base: URL, value: string, maxAgeS: number): string
 
 type Attributes = { base: URL; maxAgeS?: number; sameSite?: 'Strict' | 'Lax' };
 
-/**
- * The prefix `__Host-` requires the path "/". Behind a path of a proxy there may be other servers
- * of the same host.
- */
 function cookieText(
-  name: string,
+  cookie: string,
   value: string,
   { base, maxAgeS, sameSite = 'Strict' }: Attributes,
 ): string {
   const isSecure = base.protocol === 'https:';
-  const prefix: Prefix = isSecure ? (base.pathname === '/' ? '__Host-' : '__Secure-') : '';
   const parts = [
-    `${prefix}${name}=${value}`,
-    `Path=${base.pathname}`,
+    `${nameFor(cookie, base)}=${value}`,
+    `Path=${isSecure ? '/' : base.pathname}`,
     'HttpOnly',
     `SameSite=${sameSite}`,
   ];

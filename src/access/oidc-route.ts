@@ -167,7 +167,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
           state,
         );
         // Several tabs can sign in at the same time.
-        const browser = browserCookieOf(request) ?? makeCookieValue();
+        const browser = browserCookieOf(request, publicUrl()) ?? makeCookieValue();
         const { to = '' } = request.query;
         pending.begin(state, { ...checks, browser, to });
         return reply
@@ -188,7 +188,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
       const response = new URL(`${PATH}/callback`, base);
       response.search = request.url.replace(/^[^?]*/, '');
       const state = response.searchParams.get('state') ?? '';
-      const signIn = pending.take(state, browserCookieOf(request) ?? '');
+      const signIn = pending.take(state, browserCookieOf(request, publicUrl()) ?? '');
       if (!signIn) return fail(request, reply, base, new SignInError('state'));
       try {
         const claims = await provider.complete(response, { ...signIn, state });
@@ -198,7 +198,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
           ledger.people.endSessions(person);
           throw new SignInError('no_role');
         }
-        const [value, earlier] = [makeCookieValue(), sessionCookieOf(request)];
+        const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl())];
         const session = {
           hash: sha256(value),
           maxAgeMs: sessions.max_s * 1_000,

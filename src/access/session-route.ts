@@ -14,6 +14,7 @@ import {
 import {
   baseOf,
   isSameOrigin,
+  isWithoutHttps,
   makeCookieValue,
   publicBase,
   sessionCookie,
@@ -132,7 +133,12 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
           status: 403,
           detail: 'only pages of this server can begin a session',
         });
-      const [value, earlier] = [makeCookieValue(), sessionCookieOf(request)];
+      if (isWithoutHttps(request, publicUrl()))
+        return sendProblem(reply, {
+          status: 403,
+          detail: `a session needs https: sign in at ${publicUrl()}`,
+        });
+      const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl())];
       const hash = sha256(value);
       const session = {
         hash,

@@ -124,10 +124,11 @@ export class Sessions {
 
   /** Returns undefined if no session is open. Throws LedgerError. */
   identify(request: FastifyRequest): Identity | undefined {
-    const value = sessionCookieOf(request);
+    const publicUrl = this.#deps.publicUrl();
+    const value = sessionCookieOf(request, publicUrl);
     if (value === undefined) return undefined;
     if (value === null) return { kind: 'malformed' };
-    if (!mayUseCookie(request, this.#deps.publicUrl())) return { kind: 'cross_origin' };
+    if (!mayUseCookie(request, publicUrl)) return { kind: 'cross_origin' };
     const session = sha256(value);
     const found = this.#find(session);
     if (!found) return undefined;

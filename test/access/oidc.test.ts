@@ -272,11 +272,19 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
       expect((await server.finish(callback, browser)).failed).toBe(undefined);
   });
 
-  it('over https uses cookies that are bound to it', async () => {
+  it('over https uses cookies that are bound to it, and none that another server of the domain can set', async () => {
     const server = await open({ publicUrl: 'https://da.example/watch' });
+    const planted = 'x'.repeat(43);
+    const browserOf = async (name: string) => {
+      const { headers } = await server.get('/v1/session/oidc', `${name}=${planted}`);
+      return headers['set-cookie']?.[0]?.includes(planted);
+    };
+    expect(await browserOf('__Host-dawatch-sign-in-watch'), 'of another tab').toBe(true);
+    for (const name of ['dawatch-sign-in', '__Secure-dawatch-sign-in', '__Host-dawatch-sign-in'])
+      expect([name, await browserOf(name)]).toEqual([name, false]);
     const { headers } = await server.get('/v1/session/oidc');
     expect(headers['set-cookie']?.[0]).toMatch(
-      /^__Secure-dawatch-sign-in=[\w-]{43}; Path=\/watch\/; HttpOnly; SameSite=Lax; Secure; Max-Age=600$/,
+      /^__Host-dawatch-sign-in-watch=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=600$/,
     );
     const sent = new URL(headers.location ?? '').searchParams;
     expect(sent.get('redirect_uri')).toBe('https://da.example/watch/v1/session/oidc/callback');

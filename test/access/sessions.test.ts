@@ -210,8 +210,16 @@ describe('a sign-in', () => {
       'https below a path',
       'https://da.example',
       'https://da.example/watch/',
-      '__Secure-dawatch-session',
-      '/watch/',
+      '__Host-dawatch-session-watch',
+      '/',
+      true,
+    ],
+    [
+      'a port of this machine, if the public address has https',
+      'http://[::1]:8080',
+      'https://da.example',
+      '__Host-dawatch-session',
+      '/',
       true,
     ],
     [
@@ -246,6 +254,31 @@ describe('a sign-in', () => {
       ]);
     },
   );
+});
+
+it('a sign-in over http is refused if the public address has https, because browsers ignore its cookie', async () => {
+  const { url } = await open({ publicUrl: 'https://da.example/watch' });
+  const response = await callWith(url, undefined, '/v1/session', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, origin: 'http://10.0.0.1:8080' },
+  });
+  expect(problemOf(response)).toMatchObject({
+    status: 403,
+    detail: 'a session needs https: sign in at https://da.example/watch',
+  });
+  expect(response.headers).not.toHaveProperty('set-cookie');
+});
+
+it('with https, a cookie that another server of the domain can set is no session', async () => {
+  const app = await open({ publicUrl: 'https://da.example/watch' });
+  const origin = 'https://da.example';
+  const { cookie } = await signInWith(app.url, ADMIN_TOKEN, { origin });
+  const [name = '', value = ''] = cookie.split('=');
+  const status = async (sent: string) =>
+    (await callWith(app.url, sent, '/v1/whoami', { headers: { origin } })).status;
+  for (const planted of ['dawatch-session', '__Secure-dawatch-session', '__Host-dawatch-session'])
+    expect([planted, await status(`${planted}=${value}`)]).toEqual([planted, 401]);
+  expect(await status(`dawatch-session=${'x'.repeat(43)}; ${name}=${value}`)).toBe(200);
 });
 
 describe('the cookie of a session', () => {

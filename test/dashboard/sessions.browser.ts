@@ -96,7 +96,7 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: TEST_MS }, () 
 
   it.skipIf(CERTIFICATE === undefined).each([
     ['at its root', '/', '__Host-dawatch-session'],
-    ['below a path', '/watch/', '__Secure-dawatch-session'],
+    ['below a path', '/watch/', '__Host-dawatch-session-watch'],
   ])('works behind a proxy with https %s', async (_, path, name) => {
     // Like a proxy that changes Host and removes its path.
     const proxy = createTlsServer(CERTIFICATE ?? {}, (incoming, outgoing) => {
@@ -121,7 +121,7 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: TEST_MS }, () 
     await signIn(page, API_KEY);
     await page.getByText('Live', { exact: true }).waitFor();
     expect(await page.context().cookies()).toMatchObject([
-      { name, path, secure: true, httpOnly: true, sameSite: 'Strict' },
+      { name, path: '/', secure: true, httpOnly: true, sameSite: 'Strict' },
     ]);
     await page.reload();
     await page.getByRole('button', { name: 'Sign out' }).click();
