@@ -59,6 +59,11 @@ export class AuditTrail {
     this.#key = readOrCreateKey(database);
   }
 
+  /** Returns a hash that only the holder of this ledger can compute. */
+  keyedHash(text: string): string {
+    return this.#hash(text);
+  }
+
   /**
    * Stores an entry durably. Inside a transaction, the entry is stored together with the change
    * that it describes.

@@ -124,7 +124,11 @@ export function isWithoutHttps(
   publicUrl: string | undefined,
 ): boolean {
   const origin = URL.parse(headers.origin ?? '');
-  return isHttps(publicUrl) && origin?.protocol === 'http:' && !isLoopback(origin.hostname.replace(/^\[|\]$/g, ''));
+  return (
+    isHttps(publicUrl) &&
+    origin?.protocol === 'http:' &&
+    !isLoopback(origin.hostname.replace(/^\[|\]$/g, ''))
+  );
 }
 
 /**

@@ -125,20 +125,24 @@ function refuseOverdue(reply: FastifyReply): void {
 }
 
 /**
- * Returns a hook that sends problem documents for two requests that Node refuses with a bare
- * status: without a Host, or with several.
+ * Returns a hook that refuses requests that a proxy may read differently: without a Host, with
+ * several, or with a fragment, which a target cannot have.
  */
-export function requireOneHost(app: FastifyInstance): onRequestHookHandler {
+export function refuseAmbiguous(app: FastifyInstance): onRequestHookHandler {
   // An unknown expectation may be ignored; Node alone would respond 417.
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
   return (request, reply, done) => {
-    const hosts = request.raw.headersDistinct.host?.length ?? 0;
-    if (hosts === 1 || (hosts === 0 && request.raw.httpVersion !== '1.1')) done();
-    else
-      sendProblem(reply.header('connection', 'close'), {
-        status: 400,
-        detail: hosts === 0 ? 'the Host header is missing' : 'there is more than one Host header',
-      });
+    const { url = '', headersDistinct, httpVersion } = request.raw;
+    const hosts = headersDistinct.host?.length ?? 0;
+    const detail = url.includes('#')
+      ? 'the address has a fragment; write # as %23'
+      : hosts === 0 && httpVersion === '1.1'
+        ? 'the Host header is missing'
+        : hosts > 1
+          ? 'there is more than one Host header'
+          : undefined;
+    if (detail === undefined) done();
+    else sendProblem(reply.header('connection', 'close'), { status: 400, detail });
   };
 }
 

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { credentialNumber } from '../access/access.ts';
@@ -24,27 +23,42 @@ import type { Watcher } from './watcher.ts';
  * Headers that describe the data. Credentials are not forwarded, because those of callers are for
  * dawatch.
  */
-const FORWARDED = ['content-type', 'accept', 'idempotency-key'] as const;
+const FORWARDED = ['content-type', 'accept'] as const;
+const IDEMPOTENCY_KEY = 'idempotency-key';
 
-function forwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+function forwardedHeaders(
+  { headers, caller }: FastifyRequest,
+  keyedHash: SubmitDeps['keyedHash'],
+): Record<string, string> {
   const forwarded: Record<string, string> = {};
   for (const name of FORWARDED) {
     const value = headers[name];
     if (typeof value === 'string') forwarded[name] = value;
   }
+  const key = headers[IDEMPOTENCY_KEY];
+  if (key) forwarded[IDEMPOTENCY_KEY] = uuidOf(keyedHash(`${credentialNumber(caller)}\n${key}`));
   return forwarded;
 }
 
 /**
+ * Returns a UUID of version 8 with the first bits of a hash. All callers share the upstream's key,
+ * so the same Idempotency-Key of two callers must differ there.
+ */
+function uuidOf(hash: string): string {
+  return hash.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-8$3-a$4-$5');
+}
+
+/**
  * Returns the query of a URL with its question mark, without dawatch's own parameter `upstream`;
- * empty if nothing is left.
+ * empty if nothing is left. Characters that a query cannot contain are percent-encoded.
  */
 function forwardedQuery(url: string): string {
   const at = url.indexOf('?');
   const parameters = at < 0 ? [] : url.slice(at + 1).split('&');
   const query = parameters
-    .filter((parameter) => parameter !== '' && !/^upstream(?:=|$)/.test(parameter))
-    .join('&');
+    .filter((parameter) => parameter !== '' && !new URLSearchParams(parameter).has('upstream'))
+    .join('&')
+    .replace(/[^\w\-.~!$&'()*+,;=:@/?%]/g, encodeURIComponent);
   return query === '' ? '' : `?${query}`;
 }
 
@@ -57,6 +71,8 @@ type SubmitDeps = {
   tracker: Tracker;
   watcher: Watcher;
   admission: Admission;
+  /** Returns a hash that differs between ledgers. */
+  keyedHash: (text: string) => string;
   tracer?: Tracer | undefined;
 };
 
@@ -176,7 +192,7 @@ async function submit(deps: SubmitDeps, call: Submit): Promise<FastifyReply> {
 }
 
 async function forward(
-  { tracker, watcher }: SubmitDeps,
+  { tracker, watcher, keyedHash }: SubmitDeps,
   call: Submit & { upstream: string; target: Submitter; body: Buffer },
 ): Promise<FastifyReply> {
   const { path, request, reply, tracked, traceparent, upstream, target, body } = call;
@@ -200,7 +216,7 @@ async function forward(
     const forwarded = {
       path,
       query: forwardedQuery(request.url),
-      headers: forwardedHeaders(request.headers),
+      headers: forwardedHeaders(request, keyedHash),
       body,
     };
     result = await target.submitter.submit(forwarded);

@@ -34,9 +34,9 @@ import {
   clientAddressReader,
   dropStalledReaders,
   endConnectionsOnClose,
+  refuseAmbiguous,
   rejectEncodedBodies,
   requestTimeouts,
-  requireOneHost,
   sendUnreadable,
 } from '../http/connections.ts';
 import { addDocumentation } from '../http/documentation.ts';
@@ -137,7 +137,7 @@ const COMPILERS = {
 export const REQUEST_HOOKS = [
   ['describe', 'every response has these headers, and later hooks use the address'],
   ['boundRequests', 'a flood must cost as little as possible, and the following hooks may wait'],
-  ['requireOneHost', 'a request that proxies read differently is not authenticated'],
+  ['refuseAmbiguous', 'a request that proxies read differently is not authenticated'],
   ['allowOrigins', 'pages may read refusals, too; preflights have no credential'],
   ['limitRate', 'requests that are refused or have no route are limited, too'],
   ['handleUnroutedMethods', 'a request without a route needs no credential'],
@@ -205,7 +205,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const hooks: RequestHooks = {
     describe: describe(clientAddressOf),
     boundRequests: boundRequests(deps.responseDeadlineMs),
-    requireOneHost: requireOneHost(app),
+    refuseAmbiguous: refuseAmbiguous(app),
     allowOrigins: allowOrigins(server.cors_origins),
     limitRate: await addLimits(app, { limits, authenticator, onRefused }),
     handleUnroutedMethods: handleUnroutedMethods(app),
@@ -238,7 +238,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     registerPacing(guarded, deps);
     registerOverview(guarded, { ...deps, readers: () => deps.feed.readers });
     for (const feature of features) feature.addReadRoutes?.(guarded);
-    await registerSubmit(guarded, { ...deps, admission });
+    const keyedHash = (text: string) => ledger.audit.keyedHash(text);
+    await registerSubmit(guarded, { ...deps, admission, keyedHash });
     registerWhoami(guarded, deps);
   });
   await app.register(async (open) => {

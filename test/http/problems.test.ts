@@ -103,6 +103,8 @@ describe('invalid HTTP is refused with 400:', () => {
     ['an unknown method', 'BREW / HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['an unknown version', 'GET / HTTP/9.9\r\nhost: x\r\n\r\n'],
     ['no Host', 'GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n'],
+    ['a fragment, which other programs cut off', 'GET /livez?x=1#frag HTTP/1.1\r\nhost: x\r\n\r\n'],
+    ['a fragment in the path', 'GET /livez#/../metrics HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['a header without a name', 'GET / HTTP/1.1\r\nhost: x\r\n: y\r\n\r\n'],
     ['a NUL in a header', 'GET / HTTP/1.1\r\nhost: x\r\na: \0\r\n\r\n'],
     ['two lengths', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],

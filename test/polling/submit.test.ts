@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { z } from 'zod';
 import {
   call,
   detailsOf,
@@ -11,11 +12,13 @@ import {
   problemOf,
 } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { storeToken } from '../support/ledger/audit.ts';
 import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ID = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
 const SUBMIT = { enabled: true, max_bytes: 100_000 };
+const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
 const upstream = { submit: SUBMIT, timeout_s: 0.4 };
 const app = useAppWithSandbox({ upstream });
 const disabled = useApp();
@@ -143,7 +146,6 @@ it('forwards the bytes, the query and the headers of the data, and returns the r
   const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => index % 256));
   const sent = {
     'content-type': 'application/x-blob; a=b',
-    'idempotency-key': 'k-1',
     authorization: 'Bearer secret',
   };
   const response = await submitTo(url, bytes, '/v1/submit_raw_data?upstream=default&x=%2F&y', sent);
@@ -160,12 +162,61 @@ it('forwards the bytes, the query and the headers of the data, and returns the r
     'content-type': 'application/x-blob; a=b',
     // The id in a compressed response could not be read.
     'accept-encoding': 'identity',
-    'idempotency-key': 'k-1',
     'content-length': '70000',
     'x-api-key': 'sandbox-key',
   });
   expect(JSON.stringify(request?.rawHeaders)).not.toMatch(new RegExp(`${API_KEY}|Bearer`));
   expect((await call(url, pathOf(ID))).status).toBe(200);
+});
+
+it('forwards an Idempotency-Key that differs between callers and stays the same for each', async () => {
+  const target = await serveSubmits(200, `{"submission_id":"${ID}"}`);
+  const database = join(tempFolder(), 'ledger.db');
+  const open = () => openBehind(target.url, {}, { database, adminToken: ADMIN_TOKEN });
+  const bearer = (token: string) => ({ 'x-api-key': [], authorization: `Bearer ${token}` });
+  let behind = await open();
+  const [one, other] = ['one', 'other'].map((name) => storeToken(database, 'service', name));
+  const sent = async (headers: object, key: string) => {
+    const withKey = { ...headers, 'idempotency-key': key };
+    await submitTo(behind.url, undefined, undefined, withKey);
+    return target.submits().at(-1)?.headers['idempotency-key'];
+  };
+  const callers = [{}, bearer(ADMIN_TOKEN), bearer(one?.token ?? ''), bearer(other?.token ?? '')];
+  const keys: unknown[] = [];
+  for (const headers of callers)
+    for (const key of ['order-1', 'order-2']) keys.push(await sent(headers, key));
+  expect(new Set(keys).size).toBe(8);
+  for (const key of keys) expect(z.uuid({ version: 'v8' }).safeParse(key).success).toBe(true);
+
+  await behind.close();
+  behind = await open();
+  expect(await sent({}, 'order-1'), 'after a restart').toBe(keys[0]);
+  const rotated = await call(behind.url, `/v1/credentials/${one?.id}/rotate`, {
+    method: 'POST',
+    body: {},
+    headers: bearer(ADMIN_TOKEN),
+  });
+  const { secret } = JSON.parse(rotated.text);
+  expect(await sent(bearer(secret), 'order-1'), 'after a rotation').toBe(keys[4]);
+  expect(await sent({}, ''), 'an empty key').toBeUndefined();
+
+  const elsewhere = await openBehind(target.url);
+  await submitTo(elsewhere.url, undefined, undefined, { 'idempotency-key': 'order-1' });
+  expect(target.submits().at(-1)?.headers['idempotency-key'], 'of another ledger').not.toBe(
+    keys[0],
+  );
+});
+
+it.each([
+  ['x=a"b<c>{d}|e\\f^g`h', 'x=a%22b%3Cc%3E%7Bd%7D%7Ce%5Cf%5Eg%60h'],
+  ["a=!$'()*+,;:@/?&b=%2F%zz&c", "a=!$'()*+,;:@/?&b=%2F%zz&c"],
+  ['%75pstream=default&x=1', 'x=1'],
+])('forwards only characters that a query can contain: %s', async (query, forwarded) => {
+  const target = await serveSubmits(200, `{"submission_id":"${ID}"}`);
+  const { url } = await openBehind(target.url);
+  const head = `POST /v1/submit_data?${query} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\nconnection: close\r\n`;
+  expect(await exchange(url, `${head}content-length: 2\r\n\r\n{}`)).toMatch(/^HTTP\/1.1 200 /);
+  expect(target.submits()[0]?.url).toBe(`/v1/submit_data?${forwarded}`);
 });
 
 it.each([
