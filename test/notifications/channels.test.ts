@@ -127,6 +127,44 @@ describe('channels', () => {
     expect(channels[0].deliveries).toEqual({ waiting: 1, dead: 0 });
   });
 
+  it('and the heartbeat send the login of their address as Basic authorization, and show it nowhere', async () => {
+    const receiver = await openReceiver(({ request, response }) =>
+      response
+        .writeHead(request.headers.authorization ? 500 : 401)
+        .end(`refused: ${request.headers.authorization}, user:p@ss`),
+    );
+    const url = `${receiver.url.replace('//', '//us%65r:p%40ss@')}/x`;
+    const types = ['slack', 'discord', 'teams', 'apprise'] as const;
+    const lines: string[] = [];
+    const running = await openApp({
+      database: `${tempFolder()}/dawatch.db`,
+      adminToken: ADMIN_TOKEN,
+      channels: Object.fromEntries(types.map((type) => [type, { type, url }])),
+      heartbeat: { url, every_s: 60 },
+      logLevel: 'debug',
+      onLog: (line) => lines.push(line),
+    });
+    onTestFinished(() => running.close());
+    const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
+    const send = (method: string, path: string) => call(running.url, path, { method, headers });
+    const shown = [(await send('GET', '/v1/channels')).text];
+    for (const type of types) {
+      const { id } = acceptedOf(await send('POST', `/v1/channels/${type}/test`));
+      const delivery = await tried(send, id);
+      expect(delivery.attempts, type).toMatchObject([{ http_status: 500 }]);
+      shown.push(JSON.stringify(delivery));
+    }
+    await expect.poll(() => lines.join()).toContain('heartbeat.failed');
+    const login = Buffer.from('user:p@ss').toString('base64');
+    expect(receiver.requests.map(({ headers: sent }) => sent.authorization)).toEqual(
+      Array(types.length + 1).fill(`Basic ${login}`),
+    );
+    for (const text of [...shown, ...lines]) {
+      expect(text).not.toContain(login);
+      expect(text).not.toMatch(/p@ss|p%40ss/);
+    }
+  });
+
   it.each([
     ['other', 404, 'there is no channel other'],
     ['Ops', 400, 'must be the name of a channel'],

@@ -136,6 +136,29 @@ describe('the effective settings', () => {
     for (const { path, description } of load('').settings) expect(description, path).not.toBe('');
   });
 
+  it('every address that may have a login is a secret; the others refuse one', () => {
+    const { settings } = load(
+      [
+        'channels:',
+        ...['slack', 'discord', 'teams', 'apprise'].map(
+          (type) => `  ${type}: { type: ${type}, url: "https://h.example" }`,
+        ),
+        '  mail: { type: email, smtp_url: "smtp://h.example", from: a@b.example, to: [a@b.example] }',
+      ].join('\n'),
+    );
+    const addresses = settings.map(({ path }) => path).filter((path) => /url$|issuer$/.test(path));
+    expect(addresses.length).toBeGreaterThan(8);
+    for (const path of addresses.filter((one) => !isSecret(one))) {
+      const [name = '', ...sections] = path.split('.').toReversed();
+      const nested = sections.reduce<object>((inner, section) => ({ [section]: inner }), {
+        [name]: `https://${SECRET}@h.example`,
+      });
+      expect(problems(JSON.stringify(nested)), path).toContainEqual(
+        expect.stringMatching(new RegExp(`^${path} must be .* without (?:credentials|user)`)),
+      );
+    }
+  });
+
   it('mark the settings that are secrets', () => {
     const secrets = load('')
       .settings.map(({ path }) => path)

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { LruMap } from 'toad-cache';
 import { Agent, type Dispatcher } from 'undici';
+import { basicAuthorization, secretsOfLogin } from '../../lib/basic-auth.ts';
 import { causeOf } from '../../lib/connection-error.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 import { redactorOf } from '../../lib/text.ts';
@@ -183,6 +184,7 @@ export function createHttpPost(options: HttpPostOptions) {
         ...(body !== undefined && { 'content-type': 'application/json' }),
         // Responses are stored as text; a compressed one could expand without limit.
         'accept-encoding': 'identity',
+        ...basicAuthorization(target),
         ...headers,
       },
       ...(body !== undefined && { body }),
@@ -244,9 +246,10 @@ function storedText(start: Buffer, redact: (text: string) => string): string | n
 }
 
 /** Error pages repeat the requested path, which is the secret of a chat webhook. */
-function secretsIn({ pathname, search, searchParams }: URL): string[] {
+function secretsIn(url: URL): string[] {
+  const { pathname, search, searchParams } = url;
   const parts = [...pathname.split('/').filter(mayBeSecret), ...searchParams.values()];
-  return [`${pathname}${search}`, pathname, ...parts];
+  return [`${pathname}${search}`, pathname, ...parts, ...secretsOfLogin(url)];
 }
 
 /** Excludes words such as "services" and "webhooks". */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import { secretsOfLogin } from '../../lib/basic-auth.ts';
 import { type Config, configSchema, ENVIRONMENT } from './schema.ts';
 import { checkWith, closest, type SchemaProblem } from './schema-problems.ts';
 import {
@@ -153,25 +154,13 @@ function fileOf(own: Record<string, string>): string | undefined {
   return own.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
 }
 
-/**
- * Returns all secrets of the settings. For an address: the address and its password, both
- * percent-encoded and decoded.
- */
+/** Returns all secrets of the settings. For an address: the address, and those of its login. */
 export function secretsOf(settings: readonly Setting[]): string[] {
   return settings.flatMap(({ path, value }) => {
     if (!isSecret(path) || typeof value !== 'string') return [];
-    const password = URL.parse(value)?.password ?? '';
-    return [value, password, decoded(password)];
+    const url = URL.parse(value);
+    return [value, ...(url ? secretsOfLogin(url) : [])];
   });
-}
-
-/** Returns the text unchanged if it is not valid percent-encoding. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /** Returns the environment variable of a setting, or null if it has none. */

@@ -126,7 +126,7 @@ const heartbeatSection = section({
   url: httpUrl
     .optional()
     .describe(
-      'Address of a service that reports when calls stop, such as Healthchecks or Uptime Kuma. The server calls it with GET while it works',
+      'Address of a service that reports when calls stop, such as Healthchecks or Uptime Kuma. The server calls it with GET while it works. A user and a password in it are sent as Basic authorization',
     ),
   every_s: seconds(60, 1).describe('Seconds between two calls'),
 }).describe("Dead man's switch");

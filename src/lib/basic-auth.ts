@@ -1,0 +1,25 @@
+/** The header that sends the user and password of a URL (RFC 7617); none without them. */
+export function basicAuthorization(url: URL): { authorization?: string } {
+  if (url.username === '' && url.password === '') return {};
+  const login = `${decoded(url.username)}:${decoded(url.password)}`;
+  return { authorization: `Basic ${Buffer.from(login).toString('base64')}` };
+}
+
+/**
+ * Returns the password of a URL, or the user if there is no password: services take a token there.
+ * Both also percent-encoded as in the URL, and together as Basic authorization sends them.
+ */
+export function secretsOfLogin({ username, password }: URL): string[] {
+  if (username === '' && password === '') return [];
+  const secret = password || username;
+  return [secret, decoded(secret), `${decoded(username)}:${decoded(password)}`];
+}
+
+/** Returns the text unchanged if it is not valid percent-encoding. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
