@@ -25,6 +25,7 @@ export const AUDIT_ACTIONS = {
   'submissions.update':
     'options of a submission were changed; subject: its id; detail: their names',
   'submissions.cancel': 'a submission was cancelled; subject: its id',
+  'audit.read': 'entries were listed, for the first time of the caller in an hour',
   'audit.export': 'the audit was exported',
   'auth.refused':
     'a credential was refused, for the first time of its address in an hour; detail: the reason',

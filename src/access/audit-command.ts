@@ -26,6 +26,7 @@ const COLUMNS = [
 
 type Conditions = {
   caller?: string;
+  email?: string;
   action?: string[];
   subject?: string;
   since?: string;
@@ -38,7 +39,8 @@ export function addAudit(program: Command): void {
     .description(
       'Show the audit of changes and user lookups, newest first. E-mail addresses are masked. Entries are chained by hashes.',
     )
-    .option('--caller <name>', 'only entries of this caller')
+    .option('--caller <name>', 'only entries of this caller: a token, or the address of a person')
+    .option('--email <address>', 'only entries about the person with this e-mail address')
     .option(
       '--action <actions>',
       'only these actions, separated by commas or repeated',
@@ -55,7 +57,7 @@ export function addAudit(program: Command): void {
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText(
       'after',
-      '\nExamples:\n  dawatch audit --limit 100\n  dawatch audit --action webhooks.create,webhooks.rotate --since 24h',
+      '\nExamples:\n  dawatch audit --limit 100\n  dawatch audit --action webhooks.create,webhooks.rotate --since 24h\n  dawatch audit --email ada@example.com',
     )
     .action(async (options: ListOptions) => {
       const page = await requestAsAdmin(options, (client) => readPages(client, options));
@@ -77,8 +79,8 @@ export function addAudit(program: Command): void {
  * limit.
  */
 async function readPages(client: DawatchClient, options: ListOptions): Promise<AuditPage> {
-  const { caller, action, subject, since, until, limit } = options;
-  const given = Object.entries({ caller, action, subject, since, until }).filter(
+  const { caller, email, action, subject, since, until, limit } = options;
+  const given = Object.entries({ caller, email, action, subject, since, until }).filter(
     ([, value]) => value !== undefined,
   );
   const query: AuditQuery = Object.fromEntries(given);

@@ -15,6 +15,7 @@ import {
   wholeNumber,
 } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import type { Actor } from '../lib/actor.ts';
 import { iso } from '../lib/timestamps.ts';
 import { type Authenticator, actorOf, mayContinue, sendEnded } from './access.ts';
 import { AUDIT_ACTIONS, AUDIT_RESULTS, type AuditAction } from './audit-actions.ts';
@@ -186,7 +187,12 @@ const text = z.string().min(1).max(MAX_TEXT_CHARS);
  * hash covers the preceding one.
  */
 const conditions = {
-  caller: text.optional().describe('Only entries of this caller'),
+  caller: text
+    .optional()
+    .describe('Only entries of this caller: name of a credential, or address of a person'),
+  email: text
+    .optional()
+    .describe('Only entries about the person with this e-mail address, or this `email_hash`'),
   action: severalOf(Object.keys(AUDIT_ACTIONS) as AuditAction[])
     .optional()
     .describe('Only these actions, separated by commas or repeated')
@@ -216,7 +222,8 @@ const OPERATIONS = operations('users', {
     description:
       'Append-only and chained: docs/audit.md describes the hash. All conditions apply together. A page takes a bounded time: with ' +
       'conditions it may have fewer entries than `limit`, even none, although more follow. Continue until `next_cursor` is null. ' +
-      'With `format=ndjson`, the response has all entries, oldest first, one JSON object per line. The audit records the export.',
+      'With `format=ndjson`, the response has all entries, oldest first, one JSON object per line. The audit records exports, and the ' +
+      'first list of each caller in an hour.',
     querystring: querySchema,
     response: { 200: auditSchema, ...problemResponses(507) },
   },
@@ -245,6 +252,7 @@ export function registerAudit(
 ): void {
   const { audit } = deps.ledger;
   const { clock, authenticator } = deps;
+  const recordRead = readRecorder(deps);
   app.get(
     '/v1/audit',
     { config: { isExpensive: true, isLong: isExport }, schema: OPERATIONS.listAudit },
@@ -253,11 +261,10 @@ export function registerAudit(
       if (format === undefined) {
         const page = audit.list({ ...filter, actions, ...pageOf({ limit, cursor }) });
         const entries = page.entries.map(toEntryBody);
-        return reply.send({
-          head: audit.head() ?? null,
-          entries,
-          next_cursor: nextCursor(page.nextBefore),
-        });
+        const head = audit.head() ?? null;
+        // After the page was read, so that the newest page does not begin with its own entry.
+        if (request.method !== 'HEAD') recordRead(actorOf(request));
+        return reply.send({ head, entries, next_cursor: nextCursor(page.nextBefore) });
       }
       const [pointer] = (
         [...Object.keys(conditions), 'limit', 'cursor'] as (keyof typeof request.query)[]
@@ -300,6 +307,30 @@ export function registerAudit(
       return sendProblem(reply.header('retry-after', 5), { status: 503, detail });
     },
   );
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Returns a function that adds an entry for the first list of a caller in an hour. */
+function readRecorder({
+  ledger: { audit },
+  clock,
+}: {
+  ledger: { audit: AuditTrail };
+  clock: { now(): number };
+}): (reader: Actor) => void {
+  const readers = new Set<string>();
+  let hour = 0;
+  return (reader) => {
+    const now = clock.now();
+    const current = Math.floor(now / HOUR_MS);
+    if (current !== hour) readers.clear();
+    hour = current;
+    const key = `${reader.credentialId} ${reader.name}`;
+    if (readers.has(key)) return;
+    audit.append(reader, now, { action: 'audit.read' });
+    readers.add(key);
+  };
 }
 
 function isExport({ query }: FastifyRequest): boolean {

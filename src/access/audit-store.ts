@@ -35,7 +35,10 @@ type AuditedAction = {
  * excludes it.
  */
 type AuditFilter = {
+  /** Name of the credential, or of the person behind it. */
   caller?: string | undefined;
+  /** The address of a looked-up person in any spelling, or its keyed hash. */
+  email?: string | undefined;
   /** At least one. */
   actions?: readonly AuditAction[] | undefined;
   subject?: string | undefined;
@@ -169,6 +172,7 @@ export class AuditTrail {
       caller = null,
       actions,
       subject = null,
+      email,
       ...times
     } = query;
     const { since = Number.MIN_SAFE_INTEGER, until = Number.MAX_SAFE_INTEGER } = times;
@@ -179,9 +183,11 @@ export class AuditTrail {
       subject,
       since,
       until,
+      ...(email !== undefined && { emailHash: this.#emailHash(email) }),
     };
+    const sources = email === undefined ? ALL : OF_EMAIL;
     return this.#db.snapshot(() => {
-      const found = findBounded(this.#db, { ...SEARCH, parameters }, limit);
+      const found = findBounded(this.#db, { ...SEARCH, sources, parameters }, limit);
       const entries = [...readFound(found, (id) => this.#db.row<StoredEntry>(BY_SEQ, id))];
       const next = positionAfter(found, entries.length);
       return { entries, nextBefore: next === null ? null : Number(next[0]) };
@@ -191,6 +197,10 @@ export class AuditTrail {
   /** Returns up to `limit` entries after that position, oldest first; none at the end. */
   after(seq: number, limit: number): StoredEntry[] {
     return takePage(this.#db.iterate<StoredEntry>(OLDEST, seq, limit), limit).page;
+  }
+
+  #emailHash(email: string): string {
+    return HASH.test(email) ? email : this.#hash(normalOf(email));
   }
 
   #hash(text: string): string {
@@ -215,19 +225,21 @@ const MAX_EXAMINED = 10_000;
 const SEARCH = {
   table: 'audit a',
   id: 'a.seq',
-  match: `(@caller IS NULL OR a.caller = @caller)
+  match: `(@caller IS NULL OR a.caller = @caller
+      OR a.credential_id IN (SELECT credential FROM people WHERE name = @caller))
     AND (@actions IS NULL OR a.action IN (SELECT value FROM json_each(@actions)))
     AND (@subject IS NULL OR a.subject = @subject) AND a.at >= @since AND a.at < @until`,
   order: { keys: ['a.seq'], direction: 'DESC', behind: 'a.seq < @p0' },
-  sources: [
-    {
-      ranges: [],
-      size: Number.POSITIVE_INFINITY,
-      walk: [{ from: 'audit a WHERE a.seq < +@p0', keys: ['a.seq'] }],
-    },
-  ],
   maxExamined: MAX_EXAMINED,
 } as const;
+
+const ALL = sourceOf('audit a WHERE a.seq < +@p0');
+const OF_EMAIL = sourceOf('audit a WHERE a.email_hash = @emailHash AND a.seq < +@p0');
+const HASH = /^[0-9a-f]{64}$/;
+
+function sourceOf(from: string) {
+  return [{ ranges: [], size: Number.POSITIVE_INFINITY, walk: [{ from, keys: ['a.seq'] }] }];
+}
 
 function normalOf(email: string): string {
   return email.trim().toLowerCase();

@@ -307,6 +307,7 @@ const ACCESS = `
     email_masked TEXT,
     hash TEXT NOT NULL
   ) STRICT;
+  CREATE INDEX audit_by_email ON audit (email_hash) WHERE email_hash IS NOT NULL;
   CREATE INDEX audit_prunes ON audit (seq) WHERE action = 'audit.prune';
   CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit
     BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;

@@ -219,8 +219,8 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
       method: 'POST',
       body: { url: 'https://example.com/' },
     });
-    const audit = async () => {
-      const { text } = await callWith(server.url, undefined, '/v1/audit', {
+    const audit = async (query = '') => {
+      const { text } = await callWith(server.url, undefined, `/v1/audit${query}`, {
         headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
       });
       return JSON.parse(text).entries as Record<string, unknown>[];
@@ -234,6 +234,8 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
         email_masked: 'a…@example.com',
       },
     ]);
+    expect(await audit('?caller=ada@example.com')).toHaveLength(2);
+    expect(await audit('?caller=eve@example.com')).toEqual([]);
     const mute = { until: new Date(Date.now() + 3_600_000).toISOString() };
     await callWith(server.url, cookie, '/v1/mutes', { method: 'POST', body: mute });
     const creator = async () => {

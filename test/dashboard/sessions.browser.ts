@@ -244,12 +244,41 @@ describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', { timeout:
     await page.getByText('ada@example.com').waitFor();
   });
 
-  it('explains why it failed, and can be repeated', async () => {
+  it('is in the audit under the address of the person, which finds its entries', async () => {
+    const { page, signInThere } = await openProvider();
+    await signInThere();
+    await page.getByText('ada@example.com').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signIn(page, ADMIN_TOKEN);
+    await goTo(page, 'audit');
+    const rows = page.getByRole('main').getByRole('row');
+    const signIns = rows.filter({ hasText: 'sessions.create' });
+    await signIns.getByRole('link', { name: 'ada@example.com', exact: true }).click();
+    await expect.poll(() => rows.count()).toBe(3);
+    expect(await rows.filter({ hasText: 'person:1' }).count()).toBe(0);
+    await page.getByRole('link', { name: 'Clear filters' }).click();
+    await page.getByLabel('About e-mail address').fill('ADA@example.com');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => rows.count()).toBe(2);
+    await rows.getByRole('link', { name: 'a…@example.com' }).click();
+    await expect
+      .poll(() => page.getByLabel('About e-mail address').inputValue())
+      .toMatch(/^[0-9a-f]{64}$/);
+    await expect.poll(() => rows.count()).toBe(2);
+  });
+
+  it('explains why it failed outside the field for a token, and can be repeated', async () => {
     const { page, provider, signInThere } = await openProvider();
     const alert = page.getByRole('alert');
     provider.person = { sub: 'ada', groups: ['<img src=x>'] };
     await signInThere();
     await alert.getByText('Your account has no role in dawatch').waitFor();
+    const token = page.getByLabel('Token');
+    expect([
+      await token.getAttribute('aria-invalid'),
+      await token.getAttribute('aria-describedby'),
+      await page.locator('form').getByText('no role').count(),
+    ]).toEqual([null, 'token-hint', 0]);
     expect(new URL(page.url()).hash).toBe('#/');
     provider.fault = (path, response) => path !== '' && Boolean(response.destroy());
     await signInThere();

@@ -25,7 +25,10 @@ const HASH = expect.stringMatching(/^[0-9a-f]{64}$/);
 const ADMIN = { ...rightsOfRole('admin'), id: null, name: 'an admin' };
 
 /** The routes of the audit, for an admin whose credential ends when `currentCaller` says so. */
-function openAudit(currentCaller: () => typeof ADMIN | undefined = () => ADMIN) {
+function openAudit(
+  currentCaller: () => typeof ADMIN | undefined = () => ADMIN,
+  clock = { now: () => 1 },
+) {
   const ledger = openLedger({ deferredSync: { onFailed: () => undefined } });
   const app = fastify();
   onTestFinished(() => app.close());
@@ -42,7 +45,7 @@ function openAudit(currentCaller: () => typeof ADMIN | undefined = () => ADMIN) 
   return {
     app,
     append,
-    register: () => registerAudit(app, { ledger, clock: { now: () => 1 }, authenticator }),
+    register: () => registerAudit(app, { ledger, clock, authenticator }),
   };
 }
 
@@ -293,16 +296,56 @@ describe('GET /v1/audit', () => {
     expect(await seqs('action=users.list,users.get&caller=the%20admin')).toEqual([2]);
     expect(await seqs('action=users.get&action=tokens.create')).toEqual([1]);
     expect(await seqs('subject=none')).toEqual([]);
+    expect(await seqs(`email=${SECOND.email}`)).toEqual([1]);
+    expect(await seqs(`email=+${SECOND.email.toUpperCase()}&caller=the%20user`)).toEqual([1]);
+    expect(await seqs(`email=${lookups.audit()[0]?.email_hash}`)).toEqual([1]);
+    expect(await seqs('email=nobody@example.com')).toEqual([]);
+    expect(await seqs(`email=${SECOND.email}&action=users.list`)).toEqual([]);
     expect(await seqs('since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00%2B02:00')).toEqual([
-      3, 2, 1,
+      4, 3, 2, 1,
     ]);
+    expect(await seqs('action=audit.read')).toEqual([4]);
     expect(await seqs('until=2020-01-01T00:00:00Z')).toEqual([]);
+  });
+
+  it('pages through the entries about a person, however many others there are', () => {
+    const { audit } = openLedger();
+    const actor = { name: 'a', credentialId: null, address: null };
+    for (let at = 0; at < 12_000; at += 1) {
+      const email = at % 4_000 === 0 ? 'ada@example.com' : 'other@example.com';
+      audit.append(actor, at, { action: 'users.get', email });
+    }
+    const first = audit.list({ email: 'ada@example.com', limit: 2 });
+    expect(first.entries.map(({ seq }) => seq)).toEqual([8_001, 4_001]);
+    const before = first.nextBefore ?? undefined;
+    const second = audit.list({ email: 'ada@example.com', limit: 2, before });
+    expect([second.entries.map(({ seq }) => seq), second.nextBefore]).toEqual([[1], null]);
+  });
+
+  it('leaves an entry for the first page of each caller in an hour, which pages after it show', async () => {
+    let now = 0;
+    const { app, register } = openAudit(() => ADMIN, { now: () => now });
+    register();
+    const actions = async (method: 'GET' | 'HEAD' = 'GET') => {
+      const { body } = await app.inject({ method, url: '/v1/audit' });
+      return (
+        method === 'GET' && JSON.parse(body).entries.map((one: { action: string }) => one.action)
+      );
+    };
+    await actions('HEAD');
+    expect(await actions()).toEqual([]);
+    expect(await actions()).toEqual(['audit.read']);
+    expect(await actions()).toEqual(['audit.read']);
+    now = 3_600_000;
+    await actions();
+    expect(await actions()).toEqual(['audit.read', 'audit.read']);
   });
 
   it.each([
     'limit=1001',
     'cursor=x',
-    'email=a@b.c',
+    'e-mail=a@b.c',
+    'email=',
     'action=users.gone',
     'caller=a&caller=b',
     'since=2026-01-02T00:00:00Z&until=2026-01-02T00:00:00Z',

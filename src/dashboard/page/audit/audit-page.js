@@ -17,7 +17,8 @@ export function AuditPage({ query }) {
   /** @type {readonly AuditEntry[]} */
   const entries = data?.entries ?? [];
   const fields = [
-    { name: 'caller', label: 'Caller', suggest: entries.map(({ caller }) => caller) },
+    { name: 'caller', label: 'Caller', suggest: entries.map(nameOf) },
+    { name: 'email', label: 'About e-mail address' },
     {
       name: 'action',
       label: 'Actions',
@@ -41,12 +42,18 @@ export function AuditPage({ query }) {
     />`;
 }
 
+/** The person who signed in, or else the name of the credential. @param {AuditEntry} entry */
+function nameOf({ caller, caller_person }) {
+  return caller_person ?? caller;
+}
+
 /** @type {readonly import('../parts/table.js').Column<AuditEntry>[]} */
 const COLUMNS = [
   { title: 'Time', cell: ({ at }) => html`<${Time} at=${at} />` },
   {
     title: 'Caller',
-    cell: ({ caller }) => html`<a href=${hrefTo('audit', undefined, { caller })}>${caller}</a>`,
+    cell: (entry) =>
+      html`<a href=${hrefTo('audit', undefined, { caller: nameOf(entry) })}>${nameOf(entry)}</a>`,
   },
   {
     title: 'Action',
@@ -60,9 +67,12 @@ const COLUMNS = [
       html`<a class="id" href=${hrefTo('audit', undefined, { subject })}>${subject}</a>`,
   },
   {
-    title: 'Detail',
-    cell: ({ detail, email_masked }) => [email_masked, detail].filter(Boolean).join(' · '),
+    title: 'Person',
+    cell: ({ email_hash, email_masked }) =>
+      email_hash !== null &&
+      html`<a href=${hrefTo('audit', undefined, { email: email_hash })}>${email_masked}</a>`,
   },
+  { title: 'Detail', cell: ({ detail }) => detail },
   { title: 'Address', class: 'secondary', cell: ({ address }) => address },
   { title: 'Entry', class: 'number', cell: ({ seq }) => seq },
 ];

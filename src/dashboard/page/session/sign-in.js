@@ -12,13 +12,15 @@ import { parseRoute } from '../router.js';
  */
 
 /**
+ * `reason`: why the browser has no session, if it has just ended or could not begin.
  * @typedef {{ reason: string | undefined, provider: Provider | null, onSignedIn: (session: Session)
  * => void }} Props
  */
 
 /** The page of a browser without a session. @param {Props} props */
 export function SignInPage({ reason, provider, onSignedIn }) {
-  const [error, setError] = useState(reason);
+  const [notice, setNotice] = useState(reason);
+  const [error, setError] = useState(/** @type {string | undefined} */ (undefined));
   const [isBusy, setIsBusy] = useState(false);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => {
@@ -31,6 +33,7 @@ export function SignInPage({ reason, provider, onSignedIn }) {
     event.preventDefault();
     const token = field.current?.value.trim() ?? '';
     setIsBusy(true);
+    setNotice(undefined);
     setError(undefined);
     try {
       onSignedIn(await signIn(token));
@@ -43,6 +46,7 @@ export function SignInPage({ reason, provider, onSignedIn }) {
 
   return html`<main class="sign-in">
     <h1>dawatch</h1>
+    ${notice && html`<p class="wrong" role="alert">${notice}</p>`}
     ${provider && html`<a class="provider" href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
     <form onSubmit=${submit} novalidate>
       <label for="token">Token</label>

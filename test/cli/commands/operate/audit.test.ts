@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { openLookups, userPath } from '../../../support/app/lookups.ts';
+import { openLookups, SECOND, userPath } from '../../../support/app/lookups.ts';
 import { rawConnection } from '../../../support/ledger/ledger-file.ts';
 import { cli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
@@ -29,8 +29,10 @@ it('lists entries, exports them, verifies that they are as written, and names th
   );
   const listed = async (options: string) => JSON.parse((await run(`${options} --json`)).stdout);
   const { entries, head } = await listed('--action users.get,users.list --since 1h --limit 2');
-  expect([entries.length, head]).toEqual([2, { seq: 3, hash: expect.any(String) }]);
+  expect([entries.length, head]).toEqual([2, { seq: 4, hash: expect.any(String) }]);
   expect((await listed('--until 1h')).entries).toEqual([]);
+  expect((await listed(`--email ${SECOND.email.toUpperCase()}`)).entries).toHaveLength(3);
+  expect((await listed('--email nobody@example.com')).entries).toEqual([]);
   expect((await run('--action users.gone')).stderr).toContain('must be one or more of');
 
   const file = join(tempFolder(), 'audit.ndjson');
@@ -38,10 +40,10 @@ it('lists entries, exports them, verifies that they are as written, and names th
   const verified = await run(`verify --expect-head ${head.hash}`);
   expect([verified.code, verified.stdout]).toEqual([
     0,
-    expect.stringMatching(/^intact: 4 entries\nhead [0-9a-f]{64}\n$/),
+    expect.stringMatching(/^intact: 5 entries\nhead [0-9a-f]{64}\n$/),
   ]);
   expect(await run(`verify --file ${file} --expect-head ${head.hash}`)).toEqual(verified);
-  expect(await listed('verify')).toMatchObject({ intact: true, entries: 4 });
+  expect(await listed('verify')).toMatchObject({ intact: true, entries: 5 });
 
   writeFileSync(file, readFileSync(file, 'utf8').replace('"result":"found"', '"result":"refused"'));
   expect(await run(`verify --file ${file}`)).toMatchObject({
