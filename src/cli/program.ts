@@ -1,7 +1,8 @@
 import { Command, CommanderError } from 'commander';
 import { escapeLines } from '../lib/text.ts';
+import { mistypedReason } from '../operations/config/mistyped.ts';
 import { VERSION } from '../operations/version.ts';
-import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
+import { CommandError, EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
 
 /** All commands in the order of the help, loaded on demand to keep the start fast. */
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
@@ -45,6 +46,7 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
   program.hook('preSubcommand', (_program, subcommand) => {
     command = subcommand.name();
   });
+  program.hook('preAction', (_program, action) => refuseMistypedPaths(action));
   try {
     await program.parseAsync(args, { from: 'user' });
     return undefined;
@@ -53,6 +55,20 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
     const { message, exitCode } = explain(error, command);
     process.stderr.write(`dawatch: ${escapeLines(message)}\n`);
     return exitCode;
+  }
+}
+
+/** Throws a CommandError if an option or argument `<file>` is in quotes or begins with `~`. */
+function refuseMistypedPaths(action: Command): void {
+  const options = action.options.filter(({ flags }) => flags.includes('<file>'));
+  const values = [
+    ...options.map((one) => [one.flags, action.getOptionValue(one.attributeName())]),
+    ...action.registeredArguments.map((one, index) => [`<${one.name()}>`, action.args[index]]),
+  ].filter(([name]) => name?.includes('<file>'));
+  for (const [name, value] of values) {
+    const reason =
+      typeof value === 'string' && mistypedReason(value, { isPath: true, isSecret: false });
+    if (reason) throw new CommandError(`${name} ${reason}`, ExitCode.usage);
   }
 }
 

@@ -1,4 +1,5 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
@@ -249,7 +250,7 @@ describe('a problem is reported with its setting and source', () => {
     ['DAWATCH_TRUSTED_PROXIES', 'loopback,'],
     ['DAWATCH_WEBHOOK_ALLOW', 'everybody'],
     ['DAWATCH_WEBHOOK_ALLOW_HTTP', 'yes'],
-    ['DAWATCH_UPSTREAM_API_KEY', 'a b\n'],
+    ['DAWATCH_UPSTREAM_API_KEY', 'a b'],
     ['DAWATCH_UPSTREAM_BEARER', 'Bearer a.b.c'],
   ] as const)('%s=%j', (name, value) => {
     expect(problems('', { [name]: value })).toEqual([
@@ -358,6 +359,71 @@ it.each([`auth: { api_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
     ]);
   },
 );
+
+describe('a value in quotes, or a path that begins with ~, as tools without a shell pass it, is refused:', () => {
+  const NAMES = [...Object.keys(ENVIRONMENT), 'DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_TOKEN'];
+  it.each(NAMES)('%s', (name) => {
+    for (const text of [`"${SECRET}"`, `'${SECRET}'`]) {
+      const shown = expectedRefusal(name, text);
+      expect(shown).toMatch(new RegExp(`^${name} must not be in quotes; remove them`));
+      expect(shown.includes(SECRET)).toBe(!isHidden(name));
+    }
+    expect(expectedRefusal(name, `${SECRET}\r`)).toMatch(/must not begin or end with white space/);
+  });
+
+  const isHidden = (name: string) =>
+    name === 'DAWATCH_URL' ||
+    name === 'DAWATCH_TOKEN' ||
+    isSecret((ENVIRONMENT as Record<string, string>)[name] ?? '');
+
+  /** Returns the only problem of a variable. */
+  function expectedRefusal(name: string, text: string): string {
+    try {
+      loadConfig({ env: { [name]: text } });
+    } catch (error) {
+      if (error instanceof ConfigError && error.problems.length === 1)
+        return error.problems[0] ?? '';
+    }
+    return expect.fail(`${name}=${text} is accepted`);
+  }
+
+  it.each(['DAWATCH_DATABASE', 'DAWATCH_CONFIG', 'DAWATCH_API_KEY_FILE', 'DAWATCH_TOKEN_FILE'])(
+    '%s=~/x',
+    (name) => {
+      expect(expectedRefusal(name, '~/x')).toBe(
+        `${name} must not begin with ~, which only a shell replaces; write ${homedir()} instead of ~`,
+      );
+      expect(expectedRefusal(name, '~dawatch/x')).toMatch(/; write the path from \/$/);
+    },
+  );
+
+  it.each<[string, RegExp]>([
+    [
+      `database: '"/data/x.db"'`,
+      /^database must not be in quotes; remove them: \/data\/x.db \(FILE:1\)$/,
+    ],
+    ['database: ~/x.db', /^database must not begin with ~.*\(FILE:1\)$/],
+    ['redis:\n  tls_ca_file: ~/ca.pem', /^redis\.tls_ca_file must not begin with ~.*\(FILE:2\)$/],
+    [
+      `upstreams: { default: { api_key: '"${SECRET}"' } }`,
+      /^upstreams\.default\.api_key must not be in quotes; remove them \(FILE:1\)$/,
+    ],
+    [
+      `oidc: { roles: { admin: ["'staff'"] } }`,
+      /^oidc\.roles\.admin must not be in quotes; remove them: staff \(FILE:1\)$/,
+    ],
+  ])('in a file: %s', (yaml, expected) => {
+    expect(problems(yaml)).toEqual([expect.stringMatching(expected)]);
+  });
+
+  it('the content of a secret file', () => {
+    const secret = join(tempFolder(), 'secret');
+    writeFileSync(secret, `"${SECRET}"\n`);
+    expect(problems('', { DAWATCH_API_KEY_FILE: secret })).toEqual([
+      'auth.api_key_file names a file whose content must not be in quotes; remove them (DAWATCH_API_KEY_FILE)',
+    ]);
+  });
+});
 
 describe('variables that begin with DAWATCH_', () => {
   it.each([

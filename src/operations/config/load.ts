@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { secretsOfLogin } from '../../lib/basic-auth.ts';
+import { isPath, mistypedReason } from './mistyped.ts';
 import { type Config, configSchema, ENVIRONMENT } from './schema.ts';
 import { checkWith, closest, type SchemaProblem } from './schema-problems.ts';
 import {
@@ -61,6 +62,30 @@ export function unknownVariables(own: Record<string, string>): string[] {
     });
 }
 
+/** Returns one sentence per variable that is in quotes, or is a path that begins with `~`. */
+function mistypedVariables(own: Record<string, string>): string[] {
+  const settings: Record<string, string | undefined> = { ...ENVIRONMENT, ...FILE_VARIABLES };
+  return Object.entries(own).flatMap(([name, text]) => {
+    const setting = settings[name];
+    const reason = mistypedReason(text, {
+      isPath: name.endsWith('_FILE') || name === 'DAWATCH_CONFIG' || setting === 'database',
+      isSecret: name !== 'DAWATCH_CONFIG' && (setting === undefined || isSecret(setting)),
+    });
+    return reason === undefined ? [] : [`${name} ${reason}`];
+  });
+}
+
+/** The same for the settings of a file. */
+function mistypedSettings(tree: SettingsTree): SchemaProblem[] {
+  return leaves(tree).flatMap((path) => {
+    const texts = [valueAt(tree, path)].flat().filter((value) => typeof value === 'string');
+    return texts.flatMap((value) => {
+      const text = mistypedReason(value, { isPath: isPath(path), isSecret: isSecret(path) });
+      return text === undefined ? [] : [{ path: path.split('.'), text }];
+    });
+  });
+}
+
 function isServiceLink(name: string, value: string): boolean {
   return SERVICE_LINK.test(name) || (SERVICE_PORT.test(name) && SERVICE_ADDRESS.test(value));
 }
@@ -98,11 +123,20 @@ export function loadConfig(from: {
   isReload?: boolean;
 }): LoadedConfig {
   const own = ownVariables(from.env);
+  const mistyped = mistypedVariables(own);
+  if (mistyped.length > 0) throw new ConfigError([...unknownVariables(own), ...mistyped]);
   const file = from.file === null ? undefined : (from.file ?? fileOf(own));
   const read: SettingsFile =
     file === undefined ? { kind: 'read', tree: {}, lineOf: () => undefined } : readSettings(file);
   if (read.kind === 'unusable') throw new ConfigError([`${file}: ${read.reason}`]);
   const input = read.tree;
+  const mistypedInFile = mistypedSettings(input);
+  if (mistypedInFile.length > 0)
+    throw new ConfigError(
+      mistypedInFile.map((problem) =>
+        explain(problem, { sources: new Map(), file, lineOf: read.lineOf }),
+      ),
+    );
   const sources = new Map<string, string>();
   if (file !== undefined) for (const path of leaves(input)) sources.set(path, file);
   const problems = unknownVariables(own);

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isMap, isScalar, isSeq, LineCounter, parse, parseDocument } from 'yaml';
+import { mistypedReason } from './mistyped.ts';
 
 export type SettingsTree = { [key: string]: unknown };
 
@@ -229,6 +230,8 @@ export function readSecretFile(
     return { problem: SECRET_REASONS[code] ?? `names a file that cannot be read (${code})` };
   }
   if (text.trim() === '') return { problem: 'names an empty file' };
+  const mistyped = mistypedReason(text, { isPath: false, isSecret: true });
+  if (mistyped !== undefined) return { problem: `names a file whose content ${mistyped}` };
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a secret has none.
   if (/[\x00-\x1f\x7f]/.test(text))
     return { problem: 'names a file with line breaks or control characters; it must be one line' };

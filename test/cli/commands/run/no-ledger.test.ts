@@ -22,3 +22,25 @@ it.each(COMMANDS)('%s reports a missing ledger with its path and creates none', 
   );
   expect(readdirSync(cwd)).toEqual([]);
 });
+
+/** Every command with a path, which a shell leaves as it is within `--option=~/…` or quotes. */
+const WITH_PATHS = [
+  ['serve', '--config=~/dawatch.yaml'],
+  ['backup', '~/copy.db'],
+  ['restore', '"/copy.db"'],
+  ['check-primary', '~/primary.db'],
+  ['track', '--file=~/ids.txt'],
+  ['status', '--file=~/ids.txt'],
+  ['audit', 'verify', '--file=~/audit.ndjson'],
+  ['webhooks', 'create', 'https://h.example', '--secret-file=~/secret'],
+];
+it.each(WITH_PATHS)(
+  '%s refuses a path that begins with ~ or is in quotes, and creates nothing: %s',
+  async (...args) => {
+    const cwd = tempFolder();
+    const { code, stdout, stderr } = await cli(args, { cwd });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/^dawatch: \S*.*<file> must not (?:begin with ~|be in quotes)/);
+    expect(readdirSync(cwd)).toEqual([]);
+  },
+);
