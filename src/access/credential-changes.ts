@@ -49,11 +49,22 @@ export function credentialState(
 /**
  * Reasons why a credential was not changed. last_admin: no other credential with the scope admin
  * would be valid. person: it has no secret, and its name and role come from a provider. not_person:
- * it has a secret, and a revoked secret must stay invalid.
+ * it has a secret, and a revoked secret must stay invalid. many_secrets: it has MAX_REPLACED secrets
+ * that are still accepted.
  */
 export type CredentialRefusal = {
-  kind: 'unknown' | 'is_revoked' | 'has_expired' | 'last_admin' | 'person' | 'not_person';
+  kind:
+    | 'unknown'
+    | 'is_revoked'
+    | 'has_expired'
+    | 'last_admin'
+    | 'person'
+    | 'not_person'
+    | 'many_secrets';
 };
+
+/** Maximum number of replaced secrets of a credential that are accepted at the same time. */
+export const MAX_REPLACED = 4;
 
 /** Limits and default of the time for which a rotated secret is still accepted. */
 export const DAY_S = 86_400;
@@ -81,6 +92,9 @@ export function rotateCredential(
     const state = credentialState(found, now);
     if (state !== 'valid')
       return { kind: state === 'revoked' ? 'is_revoked' : 'has_expired' } as const;
+    // Without an overlap, all replaced secrets end.
+    if (overlapS > 0 && credentials.replacedSecrets(id, now).length >= MAX_REPLACED)
+      return { kind: 'many_secrets' } as const;
     const secret = makeToken(fromStoredRights(found)?.role ?? null);
     credentials.rotate(id, sha256(secret), { oldUntil: now + overlapS * 1_000, now });
     return { kind: 'rotated', record: credentials.get(id) ?? found, secret } as const;

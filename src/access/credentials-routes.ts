@@ -28,6 +28,7 @@ import {
   credentialState,
   DAY_S,
   MAX_OVERLAP_S,
+  MAX_REPLACED,
   readmitPerson,
   revokeCredential,
   rotateCredential,
@@ -37,6 +38,7 @@ import {
   type CredentialLedger,
   type CredentialRecord,
   createCredential,
+  MAX_CREDENTIALS,
   type ReplacedSecret,
 } from './credentials-store.ts';
 
@@ -207,9 +209,9 @@ const params = z.strictObject({ id: credentialIdSchema });
 const OPERATIONS = operations('credentials', {
   createCredential: {
     summary: 'Create a credential',
-    description: 'Its secret, a token, is returned only in this response. Audited.',
+    description: `Its secret, a token, is returned only in this response. 409 if ${MAX_CREDENTIALS} credentials are not revoked. Audited.`,
     body: newCredentialSchema,
-    response: { 201: credentialWithSecretSchema, ...problemResponses(507) },
+    response: { 201: credentialWithSecretSchema, ...problemResponses(409, 507) },
   },
   listCredentials: {
     summary: 'List credentials, newest first',
@@ -234,7 +236,7 @@ const OPERATIONS = operations('credentials', {
   rotateCredential: {
     summary: 'Replace the secret of a credential',
     description:
-      'The old secret is also accepted during the overlap, so that the client can switch. Secrets of earlier rotations end at the same time at the latest. The new secret is returned only in this response. 409 if the credential is expired or revoked, or belongs to a person. Audited.',
+      'The old secret is also accepted during the overlap, so that the client can switch. Secrets of earlier rotations end at the same time at the latest. The new secret is returned only in this response. 409 if the credential is expired or revoked, belongs to a person, or has 4 old secrets that are still accepted. Audited.',
     params,
     body: credentialRotationSchema,
     response: { 200: credentialWithSecretSchema, ...problemResponses(404, 409, 507) },
@@ -279,6 +281,10 @@ export function registerCredentials(
     const change = changeOf(request);
     const expiresAt = expires_at === null ? null : Date.parse(expires_at);
     if (expiresAt !== null && expiresAt <= change.now) return pastExpiry(reply);
+    if (store.isFull()) {
+      const detail = `there are ${MAX_CREDENTIALS} credentials that are not revoked: revoke some of them first`;
+      return sendProblem(reply, { status: 409, detail });
+    }
     const credential = { rights: rightsIn(request.body), name, expiresAt };
     const { record, secret } = createCredential(ledger, { ...change, credential });
     return reply
@@ -376,6 +382,10 @@ function refuse(reply: FastifyReply, id: string, { kind }: CredentialRefusal): F
       return sendProblem(reply, { status: 409, detail: `credential ${id} is revoked` });
     case 'has_expired': {
       const detail = `credential ${id} has expired: set a later expires_at with PATCH first`;
+      return sendProblem(reply, { status: 409, detail });
+    }
+    case 'many_secrets': {
+      const detail = `credential ${id} has ${MAX_REPLACED} old tokens that are still accepted: wait until they end, or rotate with overlap_s 0, which ends them`;
       return sendProblem(reply, { status: 409, detail });
     }
     case 'last_admin': {

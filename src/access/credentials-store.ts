@@ -187,6 +187,11 @@ export type FoundCredential = CredentialRecord & {
   issuer: string | null;
 };
 
+/** Maximum number of credentials that are not revoked. Those of people do not count. */
+export const MAX_CREDENTIALS = 1_000;
+/** The newest revoked credentials stay in the list; older ones are deleted. */
+const MAX_REVOKED = 1_000;
+
 /** Minimum time between two records of the last use, because every write waits for the disk. */
 const LAST_USED_STEP_MS = 60_000;
 
@@ -211,6 +216,14 @@ export class CredentialStore {
           { scopes: null, expiresAt: null, ...credential, now },
         ) as CredentialRecord,
     );
+  }
+
+  /** Whether there are MAX_CREDENTIALS that are not revoked. Expired ones count. */
+  isFull(): boolean {
+    const count = this.#db.value<number>(
+      `SELECT count(*) FROM credentials WHERE revoked_at IS NULL AND ${IS_SECRET}`,
+    );
+    return (count ?? 0) >= MAX_CREDENTIALS;
   }
 
   /** Returns all credentials, oldest first, including expired and revoked ones. */
@@ -245,7 +258,10 @@ export class CredentialStore {
     return this.#db.transaction(() => {
       const { changes } = this.#db.run`
         UPDATE credentials SET revoked_at = ${now} WHERE id = ${id} AND revoked_at IS NULL`;
-      if (changes === 1) this.#db.run`DELETE FROM credential_secrets WHERE credential = ${id}`;
+      if (changes === 1) {
+        this.#db.run`DELETE FROM credential_secrets WHERE credential = ${id}`;
+        this.#db.run(DELETE_REVOKED, MAX_REVOKED);
+      }
       return changes === 1;
     });
   }
@@ -343,6 +359,10 @@ const OWN_COLUMNS =
   'id, role, scopes, name, created_at AS createdAt, last_used_at AS lastUsedAt, expires_at AS expiresAt, revoked_at AS revokedAt';
 const COLUMNS = `${OWN_COLUMNS}, (SELECT p.name FROM people p WHERE p.credential = credentials.id) AS person`;
 const IS_SECRET = 'NOT EXISTS (SELECT 1 FROM people WHERE credential = credentials.id)';
+const DELETE_REVOKED = `
+  DELETE FROM credentials WHERE id IN (
+    SELECT id FROM credentials WHERE revoked_at IS NOT NULL AND ${IS_SECRET}
+    ORDER BY id DESC LIMIT -1 OFFSET ?)`;
 const IS_VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
 const PAGE = `SELECT ${COLUMNS} FROM credentials WHERE id < ? ORDER BY id DESC LIMIT ?`;
 const OTHER_ADMIN = `

@@ -20,7 +20,7 @@ import {
 } from './access.ts';
 import { AuditTrail } from './audit-store.ts';
 import { DAY_S, MAX_OVERLAP_S, nameProblem } from './credential-changes.ts';
-import { CredentialStore, createCredential } from './credentials-store.ts';
+import { CredentialStore, createCredential, MAX_CREDENTIALS } from './credentials-store.ts';
 
 /** Returns the expiry for the current time, both in epoch milliseconds; null: never. */
 type Expiry = (now: number) => number | null;
@@ -90,6 +90,11 @@ function addCreate(token: Command): void {
           credentials: new CredentialStore(database),
           audit: new AuditTrail(database),
         };
+        if (ledger.credentials.isFull())
+          throw new CommandError(
+            `there are ${MAX_CREDENTIALS} tokens that are not revoked: revoke some of them first`,
+            ExitCode.usage,
+          );
         const { record, secret } = createCredential(ledger, { actor: actor(), now, credential });
         printSecret({ ...record, secret }, rights.role ?? [...rights.scopes].join(' '));
       } finally {

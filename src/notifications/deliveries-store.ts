@@ -166,14 +166,18 @@ export class Deliveries {
 
   #recordResult(result: DeliveryResult): void {
     const { deliveryId, destination, attempts, attempt, next } = result;
-    const row = this.#db.row<{ state: DeliveryState; attempts: number }>`
-      SELECT state, attempts FROM deliveries WHERE id = ${deliveryId}`;
+    const row = this.#db.row<{
+      state: DeliveryState;
+      attempts: number;
+      replayedAt: number | null;
+    }>`SELECT state, attempts, replayed_at AS replayedAt FROM deliveries WHERE id = ${deliveryId}`;
     if (!row) return;
     this.#db.run(
       `INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
        VALUES (@deliveryId, @at, @durationMs, @httpStatus, @error, @response)`,
       { deliveryId, ...attempt },
     );
+    if (row.replayedAt !== null) this.#db.run(DELETE_OLD_ATTEMPTS, deliveryId, MAX_ATTEMPTS);
     const endedAt = attempt.at + attempt.durationMs;
     const parsed = parseDestination(destination);
     const webhookId = parsed.kind === 'webhook' ? parsed.webhookId : undefined;
@@ -374,6 +378,12 @@ const CHANNEL_COUNTS = `
 
 const EVENT_OF = `
   SELECT ${EVENT_COLUMNS} FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS} WHERE d.id = ?`;
+
+/** A delivery that was replayed often keeps its newest attempts. */
+const MAX_ATTEMPTS = 100;
+const DELETE_OLD_ATTEMPTS = `
+  DELETE FROM attempts WHERE id IN
+    (SELECT id FROM attempts WHERE delivery = ? ORDER BY id DESC LIMIT -1 OFFSET ?)`;
 
 const REPLAY = `
   UPDATE deliveries AS d

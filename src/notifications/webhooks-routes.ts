@@ -21,7 +21,7 @@ import {
   type Webhook,
   webhookIdSchema,
 } from './webhook.ts';
-import type { Webhooks } from './webhooks-store.ts';
+import { MAX_WEBHOOKS, type Webhooks } from './webhooks-store.ts';
 
 const MAX_URL_CHARS = 2_048;
 const MAX_DESCRIPTION_CHARS = 200;
@@ -210,10 +210,9 @@ const params = z.strictObject({ id: webhookIdSchema });
 const OPERATIONS = operations('notifications', {
   createWebhook: {
     summary: 'Create a webhook',
-    description:
-      'Events are signed as in Standard Webhooks 1.0. The secret is returned only in this response.',
+    description: `Events are signed as in Standard Webhooks 1.0. The secret is returned only in this response. 409 if there are ${MAX_WEBHOOKS} webhooks.`,
     body: newWebhookSchema,
-    response: { 201: webhookWithSecretSchema, ...problemResponses(507) },
+    response: { 201: webhookWithSecretSchema, ...problemResponses(409, 507) },
   },
   listWebhooks: {
     summary: 'List webhooks, newest first',
@@ -293,6 +292,8 @@ export function registerWebhooks(
         signature: webhook.signature,
       });
       if (refused) return sendInvalidField(reply, ...refused);
+      if (webhooks.isFull())
+        return conflict(reply, `there are ${MAX_WEBHOOKS} webhooks: delete some of them first`);
       const created = createSecret(webhook.signature, secret);
       const create = () => webhooks.create(webhook, created, now());
       const made = audit.change(actorOf(request), now(), create, ({ id }) => ({

@@ -48,6 +48,9 @@ function toWebhook({ position: _, ...row }: WebhookRow, publicKeys: string[]): W
 /** A signing secret. `publicKey`: of a v1a secret; null for v1. */
 export type WebhookSecret = { secret: string; publicKey: string | null };
 
+/** Each event writes at most one delivery per webhook, in the transaction that it reports. */
+export const MAX_WEBHOOKS = 100;
+
 /** Longer than the retries of one event: the receiver has missed events for good. */
 const DISABLE_AFTER_MS = 5 * 86_400_000;
 
@@ -121,6 +124,13 @@ export class Webhooks {
     this.#routes = routes;
     this.#dead = dead;
     this.#secrets = new WebhookSecrets(database);
+  }
+
+  /** Whether there are MAX_WEBHOOKS already. The webhook of the callbacks does not count. */
+  isFull(): boolean {
+    const count = this.#db
+      .value<number>`SELECT count(*) FROM webhooks WHERE webhook_id <> ${CALLBACKS_ID}`;
+    return (count ?? 0) >= MAX_WEBHOOKS;
   }
 
   create(webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {

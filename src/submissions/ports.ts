@@ -57,6 +57,8 @@ export type UpdateResult =
   | { kind: 'updated'; submission: Submission; changed: TrackOption[] }
   /** The submission has ended, so that its time limits cannot change. */
   | { kind: 'final'; submission: Submission }
+  /** Its history has MAX_HISTORY entries. */
+  | { kind: 'long_history'; submission: Submission }
   /** The new deadline has passed. */
   | { kind: 'late' };
 

@@ -23,6 +23,7 @@ import { SEARCHABLE } from './search.ts';
 import {
   canRetrack,
   isFinal,
+  MAX_HISTORY,
   type OptionChanges,
   Status,
   type Submission,
@@ -296,7 +297,7 @@ export class SubmissionStore {
       { kind: 'retrack', at: now },
       contextWithoutLimits(now),
     );
-    if (!request.retrack || !change) {
+    if (!request.retrack || !change || before.version >= MAX_HISTORY) {
       const effect = isFinal(before.status) ? 'already_final' : 'already_tracked';
       return { submission: before, effect };
     }
@@ -336,6 +337,7 @@ export class SubmissionStore {
     const after = withOptions(before, patch, { now, outageMs });
     const changes = changesBetween(before, after);
     if (changes === null) return { kind: 'updated', submission: before, changed: [] };
+    if (before.version >= MAX_HISTORY) return { kind: 'long_history', submission: before };
     const submission = this.#writeOptions({ row, before }, after, { at: now });
     return { kind: 'updated', submission, changed: changedOptions(changes) };
   }

@@ -46,6 +46,12 @@ export function canRetrack(status: Status): boolean {
 }
 
 /**
+ * Callers can add no entry to a history of this length: updates are refused, and an ended
+ * submission is not tracked again. Responses with a history therefore have a bounded size.
+ */
+export const MAX_HISTORY = 1_000;
+
+/**
  * Printable ASCII without spaces. Each upstream decides which ids are valid; UUIDs are only the
  * usual form.
  */

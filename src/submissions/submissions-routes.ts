@@ -25,6 +25,7 @@ import {
   canRetrack,
   type HistoryEntry,
   isFinal,
+  MAX_HISTORY,
   Status,
   SUBMISSION_ID_PATTERN,
   type Submission,
@@ -91,7 +92,7 @@ const OPERATIONS = operations('submissions', {
     summary: 'Change options of a submission',
     description:
       'The history records the values before and after. Nothing is sent to subscribers: the next event shows the new values. A new ' +
-      'deadline is extended only by later outages. The time limits of a submission that has ended cannot change: 409.',
+      'deadline is extended only by later outages. 409 for the time limits of a submission that has ended, and for one whose history has 1,000 entries.',
     params,
     body: updateBodySchema,
     response: { 200: submissionSchema, ...problemResponses(404, 409, 413, 415, 507) },
@@ -272,6 +273,11 @@ export function registerSubmissions(
             ? '; POST /v1/submissions with "retrack": true tracks it again'
             : '';
           const detail = `${submissionId} is ${status}: only metadata and callback_url can change${retrack}`;
+          return sendProblem(reply, { status: 409, detail });
+        }
+        case 'long_history': {
+          const { submissionId } = result.submission;
+          const detail = `the history of ${submissionId} has ${MAX_HISTORY} entries: it cannot be changed again`;
           return sendProblem(reply, { status: 409, detail });
         }
         case 'updated': {
