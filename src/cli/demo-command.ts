@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
+import { pause } from '../client/backoff.ts';
 import { DawatchClient } from '../client/index.ts';
 import { systemClock } from '../lib/system-clock.ts';
 import { escapeText } from '../lib/text.ts';
@@ -83,6 +84,12 @@ export function createDemoReport(demo: {
         '  npx dawatch track <submission id> --wait     (in another terminal, with the key that serve printed)',
       );
     },
+    ended(url: string, keep: boolean): void {
+      const text = keep
+        ? `The dashboard stays at ${url}, with the key above, until Ctrl-C.`
+        : 'The dashboard ends with the demo; `npx dawatch demo --keep` keeps it.';
+      print(`\n${text}`);
+    },
   };
 }
 
@@ -118,14 +125,17 @@ export function addDemo(program: Command): void {
       wholeNumber,
       7,
     )
-    .action(async ({ submissions, seed }: { submissions: number; seed: number }) => {
-      const finished = await runDemo(submissions, seed);
+    .option('--keep', 'keep the server and its dashboard running after the end, until Ctrl-C')
+    .action(async (options: Options) => {
+      const finished = await runDemo(options);
       if (!finished) throw new CommandError('interrupted', 130);
     });
 }
 
-/** Runs the demo. Returns false if it was interrupted. */
-async function runDemo(total: number, seed: number): Promise<boolean> {
+type Options = { submissions: number; seed: number; keep?: boolean };
+
+/** Runs the demo. Returns false if it was interrupted before all submissions were final. */
+async function runDemo({ submissions: total, seed, keep = false }: Options): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-demo-'));
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort();
@@ -136,7 +146,7 @@ async function runDemo(total: number, seed: number): Promise<boolean> {
     options: { seed, speed: SPEED, errorRate: 0.05, latencyMs: 200, latencyJitterMs: 300 },
   });
   try {
-    return await watchStream({ sandbox, folder, total, stop: interrupted.signal });
+    return await watchStream({ sandbox, folder, total, keep, stop: interrupted.signal });
   } finally {
     await sandbox.close();
     rmSync(folder, { recursive: true, force: true });
@@ -149,9 +159,10 @@ async function watchStream(demo: {
   sandbox: Sandbox;
   folder: string;
   total: number;
+  keep: boolean;
   stop: AbortSignal;
 }): Promise<boolean> {
-  const { sandbox, total, stop } = demo;
+  const { sandbox, total, keep, stop } = demo;
   const report = createDemoReport({ total, sandbox, stream: process.stdout });
   const allFinal = Promise.withResolvers<void>();
   let left = total;
@@ -198,11 +209,14 @@ async function watchStream(demo: {
     const client = new DawatchClient({ url: app.url, apiKey });
     const submitting = submitStream(sandbox.url, client, total, stop);
     await Promise.race([Promise.all([submitting, allFinal.promise]), stopped]);
-    return left === 0;
-  } finally {
     report.stopped();
+    if (left > 0) return false;
+    report.summary();
+    report.ended(app.url, keep);
+    if (keep) await stopped;
+    return true;
+  } finally {
     await app.close();
-    if (left === 0) report.summary();
   }
 }
 
@@ -221,7 +235,7 @@ async function submitStream(
     });
     const { submission_id } = (await response.json()) as { submission_id: string };
     await client.track([submission_id], { metadata: { demo: made } });
-    await new Promise((resolve) => setTimeout(resolve, STREAM_MS / total));
+    if (made + 1 < total) await pause(STREAM_MS / total, stop);
   }
 }
 

@@ -13,7 +13,10 @@ export function addConfig(program: Command): void {
       'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',
     )
     .option('--json', 'print a JSON array')
-    .addHelpText('after', '\nExample:\n  DAWATCH_PORT=9000 dawatch config | grep port')
+    .addHelpText(
+      'after',
+      '\nLong values are truncated. --json has all of them, and a description of each setting, as docs/settings.md has.\n\nExample:\n  DAWATCH_PORT=9000 dawatch config | grep port',
+    )
     .action((options: { config?: string; json?: boolean }) => {
       const { settings } = loadConfig({ env: process.env, file: options.config });
       const rows = settings.map((setting) => ({ ...setting, value: shown(setting) }));
@@ -35,14 +38,20 @@ function toShown(row: Setting) {
   };
 }
 
+/** Longer ones, such as lists of routes, are complete in the JSON. */
+const MAX_VALUE_CHARS = 32;
+
+/** Returns a line per setting: name, value, source, and the variable that would set it. */
 function toTable(rows: readonly Setting[]): string {
   return table(
     rows.map((row) => {
       const variable = variableOf(row.path);
-      const about = variable ? `${row.description} [${variable}]` : row.description;
-      return [row.path, textOf(row.value), row.source, about].map((text) =>
-        escapeText(text, text.length),
-      );
+      return [
+        escapeText(row.path),
+        escapeText(textOf(row.value), MAX_VALUE_CHARS),
+        escapeText(row.source),
+        variable && row.source !== variable ? `[${variable}]` : '',
+      ];
     }),
   );
 }

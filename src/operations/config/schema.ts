@@ -322,7 +322,7 @@ const settingsSchema = z.strictObject({
   heartbeat: heartbeatSection,
 });
 
-/** All settings. The descriptions become docs/settings.md and the output of `dawatch config`. */
+/** All settings. The descriptions become docs/settings.md and the output of `dawatch config --json`. */
 export const configSchema = settingsSchema.superRefine(
   ({ channels, routes, redis, oidc, server }, context) => {
     const refuse = (path: (string | number)[], message: string) =>
