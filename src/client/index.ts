@@ -16,6 +16,7 @@ export type {
   CredentialPage,
   CredentialPatch,
   CredentialWithSecret,
+  Delay,
   Delivery,
   DeliveryAttempt,
   DeliveryDetails,

@@ -4,7 +4,7 @@ import { ExitCode } from '../cli/exit.ts';
 import { parseDuration } from '../cli/input.ts';
 import { coloured, createProgress, plural, toJson } from '../cli/output.ts';
 import { isFinal, openReason } from '../client/backoff.ts';
-import type { DawatchClient, Submission } from '../client/index.ts';
+import type { DawatchClient, Delay, Submission } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { readIds } from './cli-submissions.ts';
 import { Status } from './submission.ts';
@@ -73,7 +73,7 @@ export async function awaitFinal(
     progress.stop();
   }
   if (stillOpen.length === 0) return allFinalized ? ExitCode.ok : ExitCode.notFinalized;
-  process.stderr.write(`dawatch: ${openText(stillOpen, await downUpstreams(client))}`);
+  process.stderr.write(`dawatch: ${await openText(client, stillOpen)}`);
   return ExitCode.timeout;
 }
 
@@ -86,25 +86,22 @@ async function findAll(client: DawatchClient, ids: readonly string[]): Promise<S
   return found;
 }
 
-/** Returns the names and states of the upstreams that are not up. */
-async function downUpstreams(client: DawatchClient): Promise<Map<string, string>> {
-  const { upstreams } = await client.pacing();
-  return new Map(
-    upstreams.filter(({ state }) => state !== 'up').map(({ upstream, state }) => [upstream, state]),
-  );
-}
-
 const MAX_NAMED = 10;
+const MAX_REASON_CHARS = 500;
 
-function openText(open: readonly Submission[], down: Map<string, string>): string {
-  const named = open.slice(0, MAX_NAMED);
-  const lines = named.map((submission) => {
-    const state = down.get(submission.upstream);
-    const why = state === undefined ? '' : `; upstream ${submission.upstream} is ${state}`;
-    return `  ${escapeText(`${openReason(submission)}${why}`)}\n`;
+/** Returns a line per open submission, with the newest delay of its polls. */
+async function openText(client: DawatchClient, open: readonly Submission[]): Promise<string> {
+  const named = open.slice(0, MAX_NAMED).map(({ submission_id }) => client.get(submission_id));
+  const lines = (await Promise.all(named)).map((submission) => {
+    const delay = submission.delays.at(-1);
+    return `  ${escapeText(`${openReason(submission)}${delay ? delayText(delay) : ''}`, MAX_REASON_CHARS)}\n`;
   });
   if (open.length > named.length) lines.push(`  and ${open.length - named.length} more\n`);
   return `the timeout has expired; still open: ${plural(open.length, 'submission')}\n${lines.join('')}`;
+}
+
+function delayText({ cause, reason, began_at, ended_at }: Delay): string {
+  return `; ${cause} from ${began_at} to ${ended_at ?? 'now'}: ${reason}`;
 }
 
 function describe(submission: Submission): string {

@@ -109,13 +109,18 @@ it.each(['wait', 'track --upstream other --wait'])(
   async (command) => {
     const ids = Array.from({ length: 12 }, (_, index) => `open-for-ever-${index}`);
     await post(app.url, { submission_ids: ids, upstream: 'other' });
+    // Its upstream does not respond.
+    await vi.waitFor(async () => {
+      const { text } = await call(app.url, pathOf('open-for-ever-0'));
+      expect(JSON.parse(text).delays).toHaveLength(1);
+    });
     const { code, stdout, stderr } = await run(`${command} ${ids.join(' ')} --timeout 0s`);
     expect([code, stdout]).toEqual([4, '']);
     const lines = stderr.replace(/^accepted.*\n/, '').split('\n');
     expect(lines).toHaveLength(13);
     expect(lines[0]).toBe('dawatch: the timeout has expired; still open: 12 submissions');
     expect(lines[1]).toMatch(
-      /^ {2}open-for-ever-0: tracking; not polled yet, next poll \S+Z(; upstream other is \w+)?$/,
+      /^ {2}open-for-ever-0: tracking; not polled yet, next poll \S+Z; upstream_down from \S+Z to now: .+$/,
     );
     expect(lines[11]).toBe('  and 2 more');
   },
