@@ -289,7 +289,7 @@ export function registerCredentials(
     const { record, secret } = createCredential(ledger, { ...change, credential });
     return reply
       .code(201)
-      .header('location', `/v1/credentials/${record.id}`)
+      .header('location', `credentials/${record.id}`)
       .send({ ...shown(record), secret });
   });
 

@@ -367,7 +367,7 @@ export function registerMutes(
     const add = () => mutes.add({ ...fields, from, until }, actor.name, now);
     const made = audit.change(actor, now, add, entryOf('mutes.create'));
     if (made)
-      return reply.code(201).header('location', `/v1/mutes/${made.id}`).send(toMuteBody(made, now));
+      return reply.code(201).header('location', `mutes/${made.id}`).send(toMuteBody(made, now));
     const detail = `there are ${MAX_MUTES} mutes that have not ended: delete some of them first`;
     return sendProblem(reply, { status: 409, detail });
   });

@@ -164,6 +164,23 @@ export function rejectEncodedBodies(app: FastifyInstance): void {
 }
 
 /**
+ * Accepts JSON bodies only. An empty one counts as absent: many clients send the content type with
+ * every request.
+ */
+export function acceptEmptyBodies(app: FastifyInstance): void {
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser<string>(
+    'application/json',
+    { parseAs: 'string' },
+    (request, body, done) => {
+      if (body === '') done(null);
+      else void parseJson(request, body, done);
+    },
+  );
+}
+
+/**
  * Closes, when the server does, connections without a complete request and those kept alive by a
  * later response.
  */

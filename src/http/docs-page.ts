@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import { fastify, type RouteOptions } from 'fastify';
-import { openapiOptions } from './openapi.ts';
+import { openapiOptions, serversAt } from './openapi.ts';
 import { type StoredResponse, storedResponse } from './static-files.ts';
 
 const PAGE = '/docs';
@@ -48,6 +48,8 @@ export async function buildDocs(
       server.route({ method, url, schema, handler: () => undefined });
     await server.register(swaggerUi, {
       routePrefix: PAGE,
+      // The page loads its files by relative addresses: a proxy may serve it below another path.
+      indexPrefix: '.',
       theme: { title: 'dawatch' },
       // Hides the top bar, which can load other documents.
       uiConfig: {
@@ -70,7 +72,7 @@ export async function buildDocs(
         }),
       );
     }
-    const json = JSON.stringify(server.swagger());
+    const json = JSON.stringify({ ...server.swagger(), servers: serversAt('.') });
     return {
       document: storedResponse(json, { 'content-type': 'application/json; charset=utf-8' }),
       files,

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { sendProblem } from './problems.ts';
 import { sentPath } from './static-files.ts';
@@ -61,6 +62,14 @@ function decoded(path: string): string {
   } catch {
     return path;
   }
+}
+
+/**
+ * Returns the target of a request without a slash at the end of its path, which some frameworks
+ * append, if it is a POST to /v1. In other requests it may precede an id that is missing.
+ */
+export function withoutLastSlash({ method, url = '/' }: IncomingMessage): string {
+  return method === 'POST' ? url.replace(/^(\/v1\/[^?]*[^?/])\/(?=\?|$)/, '$1') : url;
 }
 
 const PREFLIGHT_HEADERS = {

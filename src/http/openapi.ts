@@ -143,14 +143,22 @@ const SECURITY_SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'The same token as a bearer' },
 } as const;
 
+/**
+ * `root`: the server relative to the address of the document, which also holds behind a proxy that
+ * serves it below a path.
+ */
+export function serversAt(root: '.' | '..') {
+  return [{ url: root, description: 'This server' }];
+}
+
 type RouteSchema = {
   headers?: z.ZodType;
   response?: Record<string, z.ZodType | object>;
 };
 
 /**
- * Returns the options with which @fastify/swagger documents the routes. `webhooks`: that section of
- * the document.
+ * Returns the options with which @fastify/swagger documents the routes, in the folder of the page at
+ * /docs. `webhooks`: that section of the document.
  */
 export function openapiOptions(version: string, webhooks: object): FastifyDynamicSwaggerOptions {
   const zodToJsonConfig = { override: simplify };
@@ -165,7 +173,6 @@ export function openapiOptions(version: string, webhooks: object): FastifyDynami
         description: DESCRIPTION,
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      servers: [{ url: '/', description: 'This server' }],
       tags: TAGS,
       security: [{ apiKey: [] }, { bearer: [] }],
       webhooks,
@@ -177,7 +184,10 @@ export function openapiOptions(version: string, webhooks: object): FastifyDynami
     },
     convertConstToEnum: false,
     transform: transformRoute(createJsonSchemaTransform({ zodToJsonConfig })),
-    transformObject: (document) => complete(toDocument(document) as Document),
+    transformObject: (document) => ({
+      ...complete(toDocument(document) as Document),
+      servers: serversAt('..'),
+    }),
   } as FastifyDynamicSwaggerOptions;
 }
 

@@ -243,7 +243,6 @@ const BODY_REFUSALS: Record<string, (request: FastifyRequest) => string> = {
     `the body must be JSON, sent with content-type: application/json${shownOf(headers['content-type'])}`,
   FST_ERR_CTP_BODY_TOO_LARGE: ({ routeOptions }) =>
     `the body must have at most ${routeOptions.bodyLimit} bytes`,
-  FST_ERR_CTP_EMPTY_JSON_BODY: () => 'the body is empty, and must be JSON',
   // The field is refused because it could change the prototype of objects.
   FST_ERR_CTP_INVALID_JSON_BODY: () =>
     'the body is not valid JSON, or has the forbidden field __proto__',

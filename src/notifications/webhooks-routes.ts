@@ -302,7 +302,7 @@ export function registerWebhooks(
       }));
       return reply
         .code(201)
-        .header('location', `/v1/webhooks/${made.id}`)
+        .header('location', `webhooks/${made.id}`)
         .send(toWebhookWithSecret(made, created));
     },
   );

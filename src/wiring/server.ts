@@ -30,6 +30,7 @@ import type { Users } from '../access/users.ts';
 import { registerUsers } from '../access/users-routes.ts';
 import { registerDashboard } from '../dashboard/assets.ts';
 import {
+  acceptEmptyBodies,
   boundRequests,
   clientAddressReader,
   dropStalledReaders,
@@ -40,7 +41,7 @@ import {
   sendUnreadable,
 } from '../http/connections.ts';
 import { addDocumentation } from '../http/documentation.ts';
-import { allowOrigins, handleUnroutedMethods } from '../http/methods.ts';
+import { allowOrigins, handleUnroutedMethods, withoutLastSlash } from '../http/methods.ts';
 import { registerProblems, SECURITY_HEADERS, sendUnroutable } from '../http/problems.ts';
 import { parseQuery } from '../http/query.ts';
 import { addRequestLog, REQUEST_ID_HEADER, requestIdOf } from '../http/request-log.ts';
@@ -169,6 +170,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     // No child log for each request; see logOf.
     childLoggerFactory: (log) => log,
     genReqId: requestIdOf,
+    rewriteUrl: withoutLastSlash,
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: requestTimeoutMs,
     connectionTimeout: requestTimeoutMs,
@@ -193,7 +195,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   dropStalledReaders(app);
   endConnectionsOnClose(app);
   rejectEncodedBodies(app);
-  app.removeContentTypeParser('text/plain');
+  acceptEmptyBodies(app);
   registerProblems(app, { notFoundHint: submitHint });
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
   const authenticator = createAuthenticator(deps.credentials, sessions);

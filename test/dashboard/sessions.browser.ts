@@ -1,5 +1,4 @@
-import { createServer, request } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
@@ -10,6 +9,8 @@ import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { shiftedClock } from '../support/app/sessions.ts';
 import { storeToken } from '../support/ledger/audit.ts';
+import { freePort } from '../support/redis/redis-server.ts';
+import { IS_NGINX_MISSING, startNginx } from '../support/servers/nginx.ts';
 import { openWithProvider } from '../support/servers/oidc-provider.ts';
 import { selfSigned } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -94,40 +95,46 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: TEST_MS }, () 
     await overview(page).waitFor();
   });
 
-  it.skipIf(CERTIFICATE === undefined).each([
+  it.skipIf(CERTIFICATE === undefined || IS_NGINX_MISSING).each([
     ['at its root', '/', '__Host-dawatch-session'],
     ['below a path', '/watch/', '__Host-dawatch-session-watch'],
-  ])('works behind a proxy with https %s', async (_, path, name) => {
-    // Like a proxy that changes Host and removes its path.
-    const proxy = createTlsServer(CERTIFICATE ?? {}, (incoming, outgoing) => {
-      const { host: _host, ...headers } = incoming.headers;
-      const target = `${app.url}/${(incoming.url ?? '').slice(path.length)}`;
-      const forwarded = request(target, { method: incoming.method, headers }, (response) => {
-        outgoing.writeHead(response.statusCode ?? 502, response.headers);
-        response.pipe(outgoing).on('error', () => response.destroy());
-      });
-      incoming.pipe(forwarded).on('error', () => outgoing.destroy());
-      outgoing.on('close', () => forwarded.destroy());
-    });
-    await new Promise<void>((resolve) => void proxy.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => {
-      proxy.closeAllConnections();
-      proxy.close();
-    });
-    const url = `https://127.0.0.1:${(proxy.address() as AddressInfo).port}${path}`;
-    const app = await openApp({ database: join(tempFolder(), 'ledger.db'), publicUrl: url });
-    onTestFinished(() => app.close());
-    const page = await browser.open(url);
-    await signIn(page, API_KEY);
-    await page.getByText('Live', { exact: true }).waitFor();
-    expect(await page.context().cookies()).toMatchObject([
-      { name, path: '/', secure: true, httpOnly: true, sameSite: 'Strict' },
-    ]);
-    await page.reload();
-    await page.getByRole('button', { name: 'Sign out' }).click();
-    await form(page).waitFor();
-    expect(await page.context().cookies()).toEqual([]);
-  });
+  ])(
+    'works behind nginx with https %s: the dashboard, a sign-in at a provider, and /docs',
+    async (_, path, name) => {
+      const port = await freePort();
+      const url = `https://127.0.0.1:${port}${path}`;
+      const database = join(tempFolder(), 'ledger.db');
+      const app = await openWithProvider({ database, publicUrl: url, oidc: { sign_out: true } });
+      await startNginx({ port, path, target: app.url, tls: CERTIFICATE ?? expect.fail() });
+      const { provider } = app;
+      const page = await browser.open(url, { origins: [provider.url] });
+      await signIn(page, API_KEY);
+      await page.getByText('Live', { exact: true }).waitFor();
+      expect(await page.context().cookies()).toMatchObject([
+        { name, path: '/', secure: true, httpOnly: true, sameSite: 'Strict' },
+      ]);
+      await page.reload();
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await form(page).waitFor();
+      expect(await page.context().cookies()).toEqual([]);
+
+      await page.getByRole('link', { name: 'Sign in with Example' }).click();
+      await page.getByText('ada@example.com').waitFor();
+      expect(page.url()).toBe(`${url}#/`);
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.getByRole('button', { name: 'Yes, sign me out' }).click();
+      await form(page).waitFor();
+      expect(page.url()).toContain(url);
+
+      for (const docs of ['docs', 'docs/']) {
+        await page.goto(`${url}${docs}`);
+        await page.locator('[data-path="/livez"]').click();
+        await page.getByRole('button', { name: 'Execute' }).click();
+        await page.locator('.request-url').getByText(`${url}livez`, { exact: true }).waitFor();
+        await page.locator('.live-responses-table').getByText('200', { exact: true }).waitFor();
+      }
+    },
+  );
 
   it('reports that a sign-out did not reach the server', async () => {
     const { url } = await open();

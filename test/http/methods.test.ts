@@ -25,6 +25,40 @@ async function documentedPaths(): Promise<Map<string, string[]>> {
   return paths;
 }
 
+describe('a request that changes something', () => {
+  it('may have the content type of JSON without a body, as many clients send it, on every route without one', async () => {
+    const { operations } = await fetchDocument(app.url);
+    let compared = 0;
+    for (const [operation, { requestBody }] of operations) {
+      const [method = '', path = ''] = operation.split(' ');
+      if (method === 'GET' || requestBody) continue;
+      const at = path.replace('{id}', '1').replace('{name}', 'none');
+      const send = (headers: object) =>
+        call(app.url, at, { method, headers: { 'x-api-key': ADMIN_TOKEN, ...headers } });
+      const plain = await send({});
+      const type = { 'content-type': 'application/json; charset=utf-8' };
+      expect(plain.status, operation).not.toBe(401);
+      for (const headers of [type, { ...type, 'content-length': '0' }])
+        expect((await send(headers)).status, operation).toBe(plain.status);
+      compared += 1;
+    }
+    expect(compared).toBeGreaterThan(10);
+  });
+
+  it('may have a slash at its end, as some frameworks send it, if it cannot lack an id', async () => {
+    const send = (method: string, path: string) =>
+      call(app.url, path, {
+        method,
+        ...(method === 'POST' && { body: { submission_ids: ['a'] } }),
+      });
+    expect((await send('POST', '/v1/submissions/')).status).toBe(202);
+    expect((await send('POST', '/v1/submissions/lookup/?')).status).toBe(200);
+    expect((await send('DELETE', '/v1/submissions/')).status).toBe(400);
+    expect((await send('GET', '/v1/submissions/')).status).toBe(400);
+    expect((await send('POST', '/v1/submissions//')).status).toBe(404);
+  });
+});
+
 describe('a method that a path does not support', () => {
   it('is refused with 405 and Allow, at every path, without a credential', async () => {
     const paths = await documentedPaths();

@@ -128,7 +128,7 @@ describe('the reasons of invalid requests are clear', () => {
   });
 
   it.each<[string, string, string | undefined, number, string]>([
-    ['an empty JSON document', '', 'application/json', 400, 'the body is empty, and must be JSON'],
+    ['empty', '', 'application/json', 400, 'body: must be an object'],
     ['half of a document', '{', 'application/json', 400, 'the body is not valid JSON, or has'],
     ['another prototype', '{"__proto__":{}}', 'application/json', 400, '__proto__'],
     ['no type', '{}', '', 415, 'the body must be JSON, sent with content-type: application/json'],

@@ -63,7 +63,7 @@ export async function openOidcProvider({
         client_id: CLIENT.id,
         client_secret: CLIENT.secret,
         redirect_uris: [redirectUri],
-        post_logout_redirect_uris: [new URL('/', redirectUri).href],
+        post_logout_redirect_uris: [new URL('../../../', redirectUri).href],
       },
     ],
     cookies: { keys: ['a-key-for-cookies'] },
@@ -143,7 +143,9 @@ export async function openWithProvider(
   setting: Omit<AppSetting, 'oidc'> & { oidc?: Partial<Config['oidc']> },
 ) {
   const url = await deadAddress();
-  const provider = await openOidcProvider({ redirectUri: `${url}/v1/session/oidc/callback` });
+  const base = new URL(`${(setting.publicUrl ?? url).replace(/\/$/, '')}/`);
+  const redirectUri = new URL('v1/session/oidc/callback', base).href;
+  const provider = await openOidcProvider({ redirectUri });
   const oidc: Config['oidc'] = {
     issuer: provider.url,
     client_id: CLIENT.id,

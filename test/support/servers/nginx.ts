@@ -1,0 +1,64 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { tempFolder } from '../temp-folder.ts';
+
+/** For `it.skipIf`: CI skips nothing, so the tests that need nginx fail there without it. */
+export const IS_NGINX_MISSING = !process.env.CI && spawnSync('nginx', ['-v']).status !== 0;
+
+/**
+ * Starts nginx with https at a free port of 127.0.0.1 for the duration of a test. It serves the
+ * server at `target` below `path`, which begins and ends with a slash.
+ */
+export async function startNginx({
+  port,
+  path,
+  target,
+  tls,
+}: {
+  port: number;
+  path: string;
+  target: string;
+  tls: { key: string; cert: string };
+}): Promise<void> {
+  const folder = tempFolder();
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map((name) => `${name}_temp_path ${folder}/${name};`)
+    .join(' ');
+  writeFileSync(join(folder, 'pair.pem'), `${tls.key}${tls.cert}`);
+  const config = `
+    daemon off; master_process off; error_log stderr notice; pid ${folder}/pid;
+    events {}
+    http {
+      access_log off; ${temporary}
+      server {
+        listen 127.0.0.1:${port} ssl;
+        ssl_certificate ${folder}/pair.pem; ssl_certificate_key ${folder}/pair.pem;
+        location ${path} { proxy_pass ${target}/; proxy_http_version 1.1; proxy_buffering off; }
+      }
+    }`;
+  writeFileSync(join(folder, 'nginx.conf'), config);
+  const child = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-p', folder], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const closed = once(child, 'close');
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await closed;
+  });
+  let output = '';
+  const started = new Promise<void>((resolve) => {
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      // The first notice after the socket listens.
+      if (/getrlimit/.test(output)) resolve();
+    });
+  });
+  const failed = closed.then(() => {
+    throw new Error(`nginx ended: ${output}`);
+  });
+  failed.catch(() => undefined);
+  await Promise.race([started, failed]);
+}
