@@ -10,6 +10,7 @@ import { parseDestination } from '../notifications/delivery.ts';
 import { createAddressGuard } from '../notifications/transport/address-guard.ts';
 import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';
 import type { ChannelConfig, Config } from '../operations/config/schema.ts';
+import { StartError } from '../operations/config/start-error.ts';
 
 /** The channel that adds every event to a queue, if Redis is configured. */
 const QUEUE_CHANNEL = 'queue';
@@ -109,7 +110,7 @@ export class Channels {
     for (const [name, config] of Object.entries(configs)) {
       const known = this.#configured.get(name);
       const isSame = known !== undefined && isDeepStrictEqual(known.config, config);
-      next.set(name, isSame ? known : { config, channel: await this.#create(config) });
+      next.set(name, isSame ? known : { config, channel: await this.#create(name, config) });
     }
     return () => {
       const before = this.#configured;
@@ -129,7 +130,7 @@ export class Channels {
     ]);
   }
 
-  async #create(config: ChannelConfig): Promise<Channel> {
+  async #create(name: string, config: ChannelConfig): Promise<Channel> {
     const options = { post: this.#http.post, publicUrl: this.#publicUrl };
     switch (config.type) {
       case 'slack':
@@ -147,8 +148,12 @@ export class Channels {
       case 'email': {
         // Loaded on demand, because importing it would slow every start.
         const { createEmailChannel } = await import('../notifications/channels/email.ts');
-        const { smtp_url: smtpUrl, from, to } = config;
-        return createEmailChannel({ smtpUrl, from, to, publicUrl: this.#publicUrl });
+        try {
+          return createEmailChannel({ ...config, publicUrl: this.#publicUrl });
+        } catch (error) {
+          const reason = error instanceof Error ? error.message : error;
+          throw new StartError(`channels.${name}.tls_ca_file is unusable: ${reason}`);
+        }
       }
       default:
         return config satisfies never;

@@ -121,6 +121,7 @@ it.each([true, false])(
         mail: {
           type: 'email',
           smtp_url: mailer,
+          tls: 'off',
           from: 'a@example.com',
           to: ['b@example.com'],
         },

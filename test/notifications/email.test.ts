@@ -1,9 +1,17 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
-import { createEmailChannel } from '../../src/notifications/channels/email.ts';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { checkMailServer, createEmailChannel } from '../../src/notifications/channels/email.ts';
+import { createAuthority } from '../support/redis/certificates.ts';
 import { openSmtpReceiver } from '../support/servers/smtp-receiver.ts';
 import { deadAddress, serveRaw } from '../support/servers/upstream-server.ts';
 import { describeChannel, expectEscaped, type Rig } from './channel-conformance.ts';
-import { failedEvent, HOSTILE_TEXTS, outgoing, upstreamEvent } from './sample-events.ts';
+import {
+  alertEvent,
+  failedEvent,
+  HOSTILE_TEXTS,
+  outgoing,
+  upstreamEvent,
+} from './sample-events.ts';
 
 const LOGIN = { user: 'watcher', password: 'S3cret:p@ss/word' };
 const FROM = 'dawatch <dawatch@example.org>';
@@ -11,9 +19,23 @@ const TO = ['one@private.example', 'two@private.example', 'three@private.example
 
 type ReceiverOptions = Parameters<typeof openSmtpReceiver>[0];
 
+/** A mail server that requires this login, and the result of sending one event to it. */
+async function sentOver(
+  settings: Partial<Parameters<typeof createEmailChannel>[0]>,
+  options: ReceiverOptions = {},
+) {
+  const receiver = await openSmtpReceiver({ login: LOGIN, ...options });
+  const server = { smtp_url: receiver.url, ...settings };
+  const channel = createEmailChannel({ from: FROM, to: TO, ...server });
+  onTestFinished(() => channel.close());
+  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
+  const check = await checkMailServer(server, 10_000);
+  return { result, check, receiver };
+}
+
 async function rig(options: ReceiverOptions = {}, to = TO) {
   const receiver = await openSmtpReceiver({ login: LOGIN, ...options });
-  const channel = createEmailChannel({ smtpUrl: receiver.url, from: FROM, to });
+  const channel = createEmailChannel({ smtp_url: receiver.url, tls: 'off', from: FROM, to });
   onTestFinished(() => channel.close());
   const send = (...events: Parameters<typeof outgoing>[0][]) =>
     channel.send(events.map(outgoing), AbortSignal.timeout(10_000));
@@ -28,11 +50,11 @@ async function rigOf(options?: ReceiverOptions): Promise<Rig> {
 }
 
 function rigAt(url: string, connections: () => number): Rig {
-  const smtpUrl = url
+  const smtp_url = url
     .replace('http:', `smtp:`)
     .replace('//', `//${LOGIN.user}:${encodeURIComponent(LOGIN.password)}@`);
   return {
-    channel: createEmailChannel({ smtpUrl, from: FROM, to: TO }),
+    channel: createEmailChannel({ smtp_url, tls: 'off', from: FROM, to: TO }),
     received: () => [],
     connections,
   };
@@ -134,8 +156,8 @@ it.each([
 
 it('reports a refused login without the credentials', async () => {
   const receiver = await openSmtpReceiver({ login: { ...LOGIN, password: 'another' } });
-  const smtpUrl = receiver.url.replace('another', 'a-wrong-password');
-  const channel = createEmailChannel({ smtpUrl, from: FROM, to: TO });
+  const smtp_url = receiver.url.replace('another', 'a-wrong-password');
+  const channel = createEmailChannel({ smtp_url, tls: 'off', from: FROM, to: TO });
   onTestFinished(() => channel.close());
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
   expect(result).toMatchObject({ kind: 'failed', error: expect.stringContaining('535') });
@@ -154,4 +176,71 @@ it('opens another connection after one that hung', async () => {
     expect(await sent).toMatchObject({ kind: 'failed', error: 'the attempt was aborted' });
   }
   await vi.waitFor(() => expect(sockets.open.size).toBe(0), 5_000);
+});
+
+describe('with a private authority,', () => {
+  /** A server with a certificate of the authority, and the setting that trusts it. */
+  function privateServer(smtps: boolean) {
+    const authority = createAuthority();
+    const { cert, key } = authority.issue('mail');
+    const tls = { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8'), smtps };
+    return { tls, trusted: { tls_ca_file: authority.ca } };
+  }
+
+  it.each([false, true])(
+    'mail and login go over TLS, and doctor confirms it (smtps:// %s)',
+    async (smtps) => {
+      const { tls, trusted } = privateServer(smtps);
+      const settings = { ...trusted, ehlo_name: 'watch.example.org' };
+      const { result, check, receiver } = await sentOver(settings, { tls });
+      expect(result).toMatchObject({ kind: 'delivered' });
+      expect(check).toBeUndefined();
+      expect(receiver.mails).toMatchObject([{ secure: true, ehlo: 'watch.example.org' }]);
+      expect(receiver.logins).toEqual([{ secure: true }, { secure: true }]);
+    },
+  );
+
+  it.each([false, true])(
+    'a certificate that is not trusted is named as the cause (smtps:// %s)',
+    async (smtps) => {
+      const { result, check, receiver } = await sentOver({}, { tls: privateServer(smtps).tls });
+      const error = expect.stringMatching(/^the mail could not be sent: TLS failed \(UNABLE_TO_/);
+      expect(result).toMatchObject({ kind: 'failed', error });
+      expect(check).toEqual({ error, answered: true });
+      expect(receiver.logins).toEqual([]);
+    },
+  );
+});
+
+it('a login is not sent in clear to a server without STARTTLS, unless a setting allows it', async () => {
+  const refused = await sentOver({});
+  const error = 'the mail server offers no TLS (500 to STARTTLS), which the setting tls requires';
+  expect(refused.result).toEqual({ kind: 'failed', httpStatus: null, response: null, error });
+  expect(refused.check).toEqual({ error, answered: true });
+  expect(refused.receiver.logins).toEqual([]);
+  for (const policy of ['opportunistic', 'off'] as const) {
+    const { result, check, receiver } = await sentOver({ tls: policy });
+    expect([result.kind, check]).toEqual(['delivered', undefined]);
+    expect(receiver.mails).toMatchObject([{ secure: false }]);
+  }
+});
+
+it('a name with a comma in `from` is one sender', async () => {
+  const { receiver } = await sentOver({ from: 'Watch, Inc. <a@b.example>', tls: 'off' });
+  expect(receiver.mails[0]?.headers.get('from')).toEqual(['"Watch, Inc." <a@b.example>']);
+});
+
+it('mails about an alert refer to the one about its beginning, and those of other alerts do not', async () => {
+  const { receiver, send } = await rig();
+  const another = { id: 8 };
+  await send(alertEvent('alert.raised'));
+  await send(alertEvent('alert.raised', another));
+  await send(alertEvent('alert.reminder'));
+  await send(alertEvent('alert.resolved'), alertEvent('alert.resolved', another));
+  const header = (name: string) =>
+    receiver.mails.map(({ headers }) => headers.get(name)?.[0]?.split(' ') ?? []);
+  const ids = header('message-id').flat();
+  expect(new Set(ids).size).toBe(4);
+  expect(header('in-reply-to')).toEqual([[], [], [ids[0]], [ids[0]]]);
+  expect(header('references')).toEqual([[], [], [ids[0]], [ids[0], ids[1]]]);
 });

@@ -19,6 +19,7 @@ import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledg
 import { cli } from '../support/processes/cli.ts';
 import { CLIENT, openOidcProvider } from '../support/servers/oidc-provider.ts';
 import { openReceiver, selfSigned } from '../support/servers/receiver.ts';
+import { openSmtpReceiver } from '../support/servers/smtp-receiver.ts';
 import { deadAddress, KEY, serve, serveRaw } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -75,6 +76,27 @@ it('dawatch doctor shows each finding with its solution, and exits with the wors
     2,
     { status: 'problem', checks: [{ message: expect.stringMatching(/^server\.port must be/) }] },
   ]);
+});
+
+it('the doctor logs in at a mail server without sending a mail', async () => {
+  const { url, mails } = await openSmtpReceiver({ login: { user: 'dawatch', password: 'right' } });
+  const mail = { type: 'email', tls: 'off', from: 'a@b.example', to: ['c@d.example'] };
+  const { findings } = await examine({
+    channels: {
+      well: { ...mail, smtp_url: url },
+      wrong: { ...mail, smtp_url: url.replace('right', 'the-password') },
+      clear: { ...mail, smtp_url: url, tls: 'require' },
+      file: { ...mail, smtp_url: url, tls_ca_file: join(tempFolder(), 'none.pem') },
+    },
+  });
+  const channels = findings.filter(({ name }) => name.startsWith('channel.'));
+  expect(channels.map(({ name, status, message }) => `${name} ${status} ${message}`)).toEqual([
+    expect.stringMatching(/^channel\.well ok .* accepts the connection; no mail is sent$/),
+    expect.stringMatching(/^channel\.wrong problem .*: the mail server responded with 535 to AUTH/),
+    expect.stringMatching(/^channel\.clear problem .*: the mail server offers no TLS/),
+    expect.stringMatching(/^channel\.file problem channels\.file\.tls_ca_file is unusable: ENOENT/),
+  ]);
+  expect(mails).toEqual([]);
 });
 
 it('the doctor checks every upstream, webhook and channel, without sending to receivers', async () => {

@@ -275,6 +275,38 @@ describe('a problem is reported with its setting and source', () => {
   });
 });
 
+describe('a mail channel', () => {
+  const mail = (fields: string) =>
+    `channels: { mail: { type: email, to: [a@b.example], ${fields} } }`;
+  const server = 'smtp_url: "smtp://h.example"';
+
+  it.each([
+    'a@b',
+    'dawatch <a@b.example>',
+    'Watch, Inc. <a@b.example>',
+    '\\"Watch\\" <a@b.example>',
+  ])('is sent from %s', (from) => {
+    expect(problems(mail(`${server}, from: "${from}"`))).toEqual([]);
+  });
+
+  it.each([
+    ['from', 'not an address'],
+    ['from', 'a@b.example, c@d.example'],
+    ['from', 'a@b.example\\r\\nBcc: c@d.example'],
+    ['from', 'dawatch <dawatch>'],
+    ['smtp_url', `smtp://h.example?tls.rejectUnauthorized=${SECRET}`],
+    ['tls', 'sometimes'],
+    ['ehlo_name', 'a b'],
+  ])('is refused with %s %s', (name, value) => {
+    const valid: Record<string, string> = { smtp_url: 'smtp://h.example', from: 'a@b.example' };
+    const fields = Object.entries({ ...valid, [name]: value });
+    const yaml = mail(fields.map(([key, text]) => `${key}: "${text}"`).join(', '));
+    expect(problems(yaml)).toEqual([
+      expect.stringMatching(new RegExp(`^channels\\.mail\\.${name} must be `)),
+    ]);
+  });
+});
+
 describe('no message contains a secret:', () => {
   it.each([
     `https://user:${SECRET}@u.example`,

@@ -1,5 +1,9 @@
-import { createHash } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createTransport } from 'nodemailer';
+import { causeOf } from '../../lib/connection-error.ts';
+import { withTimeout } from '../../lib/with-timeout.ts';
+import { AlertEventType } from '../../submissions/event-types.ts';
 import type { EventRecord } from '../event-body.ts';
 import {
   escapeWith,
@@ -11,10 +15,25 @@ import {
 } from '../message.ts';
 import { type Channel, failed, retryDelayMs, type SendResult } from './channel.ts';
 import { CHAT_BATCH } from './chat.ts';
+import { senderOf } from './sender.ts';
 
-export type EmailOptions = {
-  /** `smtps://user:password@host`, or `smtp://` with STARTTLS if the server supports it. */
-  smtpUrl: string;
+/** The settings of a mail server. */
+export type MailServer = {
+  /** `smtps://user:password@host`, or `smtp://`. */
+  smtp_url: string;
+  /**
+   * Whether `smtp://` uses STARTTLS: always, if the server offers it, or never. Default: always with
+   * a login, which would be sent in clear, otherwise if the server offers it.
+   */
+  tls?: 'require' | 'opportunistic' | 'off' | undefined;
+  /** PEM file of the authorities to trust. Default: those that Node trusts. */
+  tls_ca_file?: string | undefined;
+  /** The name of this host in EHLO. Default: the name of the machine. */
+  ehlo_name?: string | undefined;
+};
+
+export type EmailOptions = MailServer & {
+  /** `name@host`, or `Name <name@host>`. */
   from: string;
   to: readonly string[];
   /** Returns the setting `server.public_url`, for links. Default: none. */
@@ -27,26 +46,67 @@ const CONNECT_TIMEOUT_MS = 10_000;
  */
 const SILENCE_TIMEOUT_MS = 120_000;
 
-/**
- * Sends one mail over SMTP to all recipients. It counts as delivered if the server accepts at least
- * one recipient, because a retry would reach accepted recipients twice. The response contains the
- * number of refused recipients.
- */
-export function createEmailChannel({ smtpUrl, from, to, publicUrl }: EmailOptions): Channel {
-  const transport = createTransport({
+/** Throws if the file of the authorities is unusable. */
+function openTransport(server: MailServer, limitMs?: number) {
+  const { smtp_url, tls, tls_ca_file, ehlo_name } = server;
+  const { username, password } = new URL(smtp_url);
+  const policy = tls ?? (username === '' && password === '' ? 'opportunistic' : 'require');
+  return createTransport({
     pool: true,
-    url: smtpUrl,
+    url: smtp_url,
     maxConnections: 2,
     // One retry on a new connection if a pooled one was closed. The dispatcher makes all other
     // retries.
     maxRequeues: 1,
-    connectionTimeout: CONNECT_TIMEOUT_MS,
-    dnsTimeout: CONNECT_TIMEOUT_MS,
-    greetingTimeout: CONNECT_TIMEOUT_MS,
-    socketTimeout: SILENCE_TIMEOUT_MS,
+    connectionTimeout: limitMs ?? CONNECT_TIMEOUT_MS,
+    dnsTimeout: limitMs ?? CONNECT_TIMEOUT_MS,
+    greetingTimeout: limitMs ?? CONNECT_TIMEOUT_MS,
+    socketTimeout: limitMs ?? SILENCE_TIMEOUT_MS,
+    requireTLS: policy === 'require',
+    ignoreTLS: policy === 'off',
+    ...(tls_ca_file !== undefined && { tls: { ca: authoritiesIn(tls_ca_file) } }),
+    ...(ehlo_name !== undefined && { name: ehlo_name }),
     disableFileAccess: true,
     disableUrlAccess: true,
   });
+}
+
+function authoritiesIn(file: string): Buffer {
+  const ca = readFileSync(file);
+  // Throws for a file without a certificate, with which TLS would trust nobody.
+  new X509Certificate(ca);
+  return ca;
+}
+
+/**
+ * Connects to a mail server as the channel does, with TLS and login, and sends no mail. Returns
+ * undefined if that works. `answered`: the server refused the session, so a retry does not help.
+ */
+export async function checkMailServer(
+  server: MailServer,
+  limitMs: number,
+): Promise<{ error: string; answered: boolean } | undefined> {
+  const transport = openTransport(server, limitMs);
+  const verified = transport.verify().then(
+    () => undefined,
+    (error: SmtpError) => {
+      const isTls = connectionCause(error)?.cause === 'tls';
+      return { error: reasonOf(error), answered: error.responseCode !== undefined || isTls };
+    },
+  );
+  const isLate = (await withTimeout(limitMs, verified)) === 'late';
+  transport.close({ force: true });
+  return isLate ? { error: NO_RESPONSE, answered: false } : verified;
+}
+
+/**
+ * Sends one mail over SMTP to all recipients. It counts as delivered if the server accepts at least
+ * one recipient, because a retry would reach accepted recipients twice. The response contains the
+ * number of refused recipients. Throws if the file of the authorities is unusable.
+ */
+export function createEmailChannel({ from, to, publicUrl, ...server }: EmailOptions): Channel {
+  const transport = openTransport(server);
+  const sender = senderOf(from);
   // Errors of an idle connection appear in the next send.
   transport.on('error', () => undefined);
   return {
@@ -55,12 +115,11 @@ export function createEmailChannel({ smtpUrl, from, to, publicUrl }: EmailOption
     async send(batch, signal) {
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');
-      const messageId = messageIdOf([first, ...others], from);
       const mail = {
         ...toMail(toMessage([first, ...others], publicUrl?.())),
-        from,
+        ...threadOf([first, ...others], sender.address),
+        from: sender,
         to: [...to],
-        messageId,
         signal,
       };
       try {
@@ -88,26 +147,35 @@ function summaryOf(refused: number, all: number, response: string): string {
   return refused === 0 ? code : `${code}; ${refused} of ${all} recipients refused`;
 }
 
-/**
- * Uses only the codes of an error, because its message quotes addresses and logins. 4xx is a
- * temporary failure.
- */
-function refusal({
-  code = '',
-  command = '',
-  responseCode,
-  originalCode = '',
-}: SmtpError): SendResult {
+const NO_RESPONSE = 'the mail server did not respond in time';
+
+/** 4xx is a temporary failure. Without TLS there is no session, so the mail is not refused. */
+function refusal(error: SmtpError): SendResult {
+  const { responseCode, command } = error;
+  if (responseCode === undefined || command === 'STARTTLS') return failed(reasonOf(error));
+  const temporary = responseCode >= 400 && responseCode < 500;
+  const more = temporary ? { slowDown: { retryAfterMs: null } } : { refused: true };
+  return { ...failed(reasonOf(error)), ...more };
+}
+
+/** Uses only the codes of an error, because its message quotes addresses and logins. */
+function reasonOf(error: SmtpError): string {
+  const { code = '', command = '', responseCode } = error;
   if (responseCode !== undefined) {
+    if (command === 'STARTTLS')
+      return `the mail server offers no TLS (${responseCode} to STARTTLS), which the setting tls requires`;
     const to = /^[A-Z ]{1,20}$/.test(command) ? ` to ${command}` : '';
-    const temporary = responseCode >= 400 && responseCode < 500;
-    const error = `the mail server responded with ${responseCode}${to}`;
-    const more = temporary ? { slowDown: { retryAfterMs: null } } : { refused: true };
-    return { kind: 'failed', httpStatus: null, error, response: null, ...more };
+    return `the mail server responded with ${responseCode}${to}`;
   }
-  if (code === 'ETIMEDOUT') return failed('the mail server did not respond in time');
-  const cause = [originalCode, code].find((each) => /^[A-Z]{1,30}$/.test(each));
-  return failed(`the mail could not be sent${cause ? ` (${cause})` : ''}`);
+  if (code === 'ETIMEDOUT') return NO_RESPONSE;
+  const sentence = connectionCause(error)?.sentence ?? (/^[A-Z]{1,30}$/.test(code) ? code : '');
+  return `the mail could not be sent${sentence && `: ${sentence}`}`;
+}
+
+/** Returns the cause below nodemailer's own code, such as a certificate that is not trusted. */
+function connectionCause({ code, originalCode = code }: SmtpError) {
+  const found = causeOf(Object.assign(new Error(), { code: originalCode }));
+  return found.cause === 'other' ? undefined : found;
 }
 
 const COLOURS: Record<Severity, string> = {
@@ -145,13 +213,28 @@ function row({ label, value }: Line): string {
   return `<tr><td style="color:#666;vertical-align:top">${html(label ?? '')}</td>${cell}</tr>\n`;
 }
 
+const MAX_REFERENCES = 20;
+
 /**
  * The same events always produce the same Message-ID, so that a repeated mail can be recognized.
+ * Mails about an alert refer to the one about its beginning, so that they are shown as one thread.
  */
-function messageIdOf(batch: readonly [EventRecord, ...EventRecord[]], from: string): string {
+function threadOf(batch: readonly [EventRecord, ...EventRecord[]], sender: string) {
   const [first] = batch;
+  const domain = /@([a-z0-9.-]+)$/i.exec(sender)?.[1] ?? 'dawatch.invalid';
+  const idOf = (local: string) => `<${local.replace(/[^\w.-]/g, '_')}@${domain}>`;
   const ids = createHash('sha256').update(batch.map(({ id }) => id).join('\n'));
   const local = batch.length === 1 ? first.id : `${first.id}.${ids.digest('hex').slice(0, 16)}`;
-  const domain = /@([a-z0-9.-]+)>?\s*$/i.exec(from)?.[1] ?? 'dawatch.invalid';
-  return `<${local.replace(/[^\w.-]/g, '_')}@${domain}>`;
+  // With the time, because the alerts of another installation have the same numbers.
+  const alerts = batch.flatMap((event) =>
+    'alert' in event ? [idOf(`alert.${event.alert.id}.${event.alert.since}`)] : [],
+  );
+  const [alert] = alerts;
+  if (alert === undefined) return { messageId: idOf(local) };
+  if (batch.length === 1 && first.type === AlertEventType.raised) return { messageId: alert };
+  return {
+    messageId: idOf(local),
+    inReplyTo: alert,
+    references: alerts.slice(0, MAX_REFERENCES),
+  };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isLoopback, trustedProxyError } from '../../lib/addresses.ts';
+import { isSender } from '../../notifications/channels/sender.ts';
 import { isAddressRange } from '../../notifications/transport/address-guard.ts';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../../notifications/webhook.ts';
 import {
@@ -10,7 +11,7 @@ import {
   upstreamsSection,
   workerSection,
 } from './section-polling.ts';
-import { byName, count, days, httpUrl, seconds, section } from './section-values.ts';
+import { byName, count, days, httpUrl, pemFile, seconds, section } from './section-values.ts';
 
 const webhooksSection = section({
   allow: z
@@ -76,8 +77,33 @@ const channelSchema = z.discriminatedUnion(
       type: z.literal('email'),
       smtp_url: z
         .url({ protocol: /^smtps?$/, error: 'must be an smtp:// or smtps:// address' })
+        .refine(
+          (url) => !/[?#]/.test(url),
+          'must be an address without a query; in a password, write %3F for ? and %23 for #',
+        )
         .describe('Mail server: smtp://user:password@host:587'),
-      from: z.string().min(3).max(320).describe('Sender address'),
+      tls: z
+        .enum(['require', 'opportunistic', 'off'])
+        .optional()
+        .describe(
+          'Whether smtp:// uses STARTTLS: `require` sends nothing without it, `opportunistic` uses it if the server offers it, `off` does not. Default: `require` with a login in `smtp_url`, otherwise `opportunistic`. smtps:// always uses TLS',
+        ),
+      tls_ca_file: pemFile.describe(
+        'PEM file of the certificate authorities that sign the certificate of the mail server; default: those that Node trusts',
+      ),
+      ehlo_name: z
+        .string()
+        .regex(/^[\w.-]{1,255}$|^\[[\w.:]+\]$/, 'must be a host name, or an address in brackets')
+        .optional()
+        .describe('Name of this host in EHLO; default: the name of the machine'),
+      from: z
+        .string()
+        .max(320)
+        .refine(
+          isSender,
+          'must be an e-mail address, or a name with one: dawatch <dawatch@example.com>',
+        )
+        .describe('Sender address'),
       to: z
         .array(z.email('must be an e-mail address'))
         .min(1)

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { byName, count, httpUrl, seconds, section } from './section-values.ts';
+import { byName, count, httpUrl, pemFile, seconds, section } from './section-values.ts';
 
 const isBare = ({ username, password, search, hash }: URL) =>
   !(username || password || search || hash);
@@ -138,8 +138,6 @@ const signingSecret = z
     /^[\x21-\x7e]{32,512}$/,
     '32 to 512 characters, printable ASCII without spaces: openssl rand -base64 32',
   );
-
-const pemFile = z.string().min(1).optional();
 
 export const redisSection = section({
   url: z

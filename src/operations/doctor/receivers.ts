@@ -2,6 +2,7 @@ import { lookup } from 'node:dns';
 import { isIP } from 'node:net';
 import { detailOf, discover } from '../../access/provider.ts';
 import { type ConnectionCause, causeOf } from '../../lib/connection-error.ts';
+import type { MailServer } from '../../notifications/channels/email.ts';
 import { checkWebhookUrl } from '../../notifications/channels/webhook.ts';
 import {
   type AddressGuard,
@@ -23,8 +24,6 @@ export type ConnectionCheck =
 const PROTOCOLS: Record<string, { connectAs: 'http:' | 'https:'; port: string } | undefined> = {
   'http:': { connectAs: 'http:', port: '80' },
   'https:': { connectAs: 'https:', port: '443' },
-  'smtp:': { connectAs: 'http:', port: '587' },
-  'smtps:': { connectAs: 'https:', port: '465' },
 };
 
 /**
@@ -108,6 +107,35 @@ export async function checkAddress(
   if (reached.kind === 'reached') return [ok(about, `${host} is reachable`)];
   const advice = `verify that it runs, and verify ${setting}`;
   return [warning(about, `${host} is unreachable: ${reached.error}`, advice)];
+}
+
+/** Checks that a mail server accepts the session of a channel, with its login. Sends no mail. */
+export async function checkMail(
+  name: string,
+  { settings, limitMs }: { settings: MailServer; limitMs: number },
+): Promise<Finding[]> {
+  const about = `channel.${name}`;
+  // Loaded on demand, because importing it would slow every start.
+  const { checkMailServer } = await import('../../notifications/channels/email.ts');
+  const { host } = new URL(settings.smtp_url);
+  const setting = `channels.${name}`;
+  try {
+    const failure = await checkMailServer(settings, limitMs);
+    if (!failure) return [ok(about, `${host} accepts the connection; no mail is sent`)];
+    const { error, answered } = failure;
+    return [
+      answered
+        ? problem(about, `${host}: ${error}`, `verify smtp_url, tls and tls_ca_file of ${setting}`)
+        : warning(
+            about,
+            `${host}: ${error}`,
+            `verify that it runs, and verify ${setting}.smtp_url`,
+          ),
+    ];
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : error;
+    return [problem(about, `${setting}.tls_ca_file is unusable: ${reason}`, 'correct the file')];
+  }
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   inspectLedger,
   type LedgerInspection,
 } from './ledger.ts';
-import { checkAddress, checkProvider, checkWebhook } from './receivers.ts';
+import { checkAddress, checkMail, checkProvider, checkWebhook } from './receivers.ts';
 import { checkCredentials, checkSettings } from './settings.ts';
 import { checkBearer, checkUpstream } from './upstream.ts';
 
@@ -88,9 +88,10 @@ function checksOf(
   const addAddress = (name: string, setting: string, address: string) =>
     checks.push({ name, run: () => checkAddress(name, { url: address, setting, limitMs }) });
   for (const [name, channel] of Object.entries(config.channels))
-    if (channel.type === 'email')
-      addAddress(`channel.${name}`, `channels.${name}.smtp_url`, channel.smtp_url);
-    else addAddress(`channel.${name}`, `channels.${name}.url`, channel.url);
+    if (channel.type === 'email') {
+      const run = () => checkMail(name, { settings: channel, limitMs });
+      checks.push({ name: `channel.${name}`, run });
+    } else addAddress(`channel.${name}`, `channels.${name}.url`, channel.url);
   if (config.heartbeat.url !== undefined)
     addAddress('heartbeat', 'heartbeat.url', config.heartbeat.url);
   return checks;

@@ -4,7 +4,12 @@ import { text } from 'node:stream/consumers';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { onTestFinished } from 'vitest';
 
-type ReceivedMail = Mail & { recipients: string[] };
+type ReceivedMail = Mail & {
+  recipients: string[];
+  /** Whether it arrived over TLS, and the name of the client in EHLO. */
+  secure: boolean;
+  ehlo: string;
+};
 
 type SmtpReceiverOptions = {
   login?: { user: string; password: string };
@@ -12,15 +17,25 @@ type SmtpReceiverOptions = {
   refuse?: (recipient: string) => number | undefined;
   /** The code with which the mail is refused after all recipients were accepted. */
   refuseData?: number;
+  /** Offers STARTTLS with this certificate; with `smtps`, begins with TLS. */
+  tls?: { key: string; cert: string; smtps?: boolean };
 };
 
 /** A mail server on a free port, closed with its connections when the test ends. */
-export async function openSmtpReceiver({ login, refuse, refuseData }: SmtpReceiverOptions = {}) {
+export async function openSmtpReceiver({
+  login,
+  refuse,
+  refuseData,
+  tls,
+}: SmtpReceiverOptions = {}) {
   const mails: ReceivedMail[] = [];
   let sessions = 0;
+  const logins: { secure: boolean }[] = [];
   const options: SMTPServerOptions = {
     authOptional: login === undefined,
-    disabledCommands: login ? ['STARTTLS'] : ['STARTTLS', 'AUTH'],
+    disabledCommands: [...(tls ? [] : ['STARTTLS']), ...(login ? [] : ['AUTH'])],
+    secure: tls?.smtps === true,
+    ...tls,
     allowInsecureAuth: true,
     logger: false,
     closeTimeout: 1,
@@ -28,7 +43,8 @@ export async function openSmtpReceiver({ login, refuse, refuseData }: SmtpReceiv
       sessions += 1;
       done();
     },
-    onAuth({ username, password }, _session, done) {
+    onAuth({ username, password }, { secure }, done) {
+      logins.push({ secure });
       if (username === login?.user && password === login?.password) done(null, { user: username });
       else done(refusal(535, `no such login: ${username}`));
     },
@@ -36,10 +52,11 @@ export async function openSmtpReceiver({ login, refuse, refuseData }: SmtpReceiv
       const code = refuse?.(address);
       done(code === undefined ? null : refusal(code, `<${address}> not here`));
     },
-    async onData(stream, { envelope }, done) {
+    async onData(stream, { envelope, secure, hostNameAppearsAs }, done) {
       const raw = await text(stream);
       if (refuseData !== undefined) return done(refusal(refuseData, 'not this one'));
-      mails.push({ ...parseMail(raw), recipients: envelope.rcptTo.map(({ address }) => address) });
+      const recipients = envelope.rcptTo.map(({ address }) => address);
+      mails.push({ ...parseMail(raw), recipients, secure, ehlo: hostNameAppearsAs });
       // Some servers quote the recipient in their response.
       done(null, `taken for ${envelope.rcptTo.map(({ address }) => address).join()}`);
     },
@@ -53,8 +70,10 @@ export async function openSmtpReceiver({ login, refuse, refuseData }: SmtpReceiv
   const { port } = listener.address() as AddressInfo;
   const credentials = login ? `${login.user}:${encodeURIComponent(login.password)}@` : '';
   return {
-    url: `smtp://${credentials}127.0.0.1:${port}`,
+    url: `${tls?.smtps ? 'smtps' : 'smtp'}://${credentials}127.0.0.1:${port}`,
     mails,
+    /** Attempts to log in. */
+    logins,
     connections: { open: () => server.connections.size, total: () => sessions },
   };
 }
