@@ -35,7 +35,10 @@ export class DelayLog {
   }
 
   /** `endedAt`: null while it lasts. A delay of this cause that lasts continues. */
-  begin(cause: DelayCause, reason: string, at: { beganAt: number; endedAt: number | null }): void {
+  begin(cause: DelayCause, reason: string, given: Pick<Delay, 'beganAt' | 'endedAt'>): void {
+    // Poll times have fractions, which the ledger does not store.
+    const beganAt = Math.round(given.beganAt);
+    const at = { beganAt, endedAt: given.endedAt && Math.round(given.endedAt) };
     const newest = this.#newest.get(cause);
     if (newest && (newest.endedAt ?? Number.POSITIVE_INFINITY) + CONTINUES_MS >= at.beganAt) {
       if (newest.endedAt === null && at.endedAt === null) return;

@@ -182,6 +182,16 @@ describe('the log of delays', () => {
     ]);
   });
 
+  it('rounds its times: poll times have fractions, which the ledger refuses', () => {
+    const log = new DelayLog();
+    log.begin('budget_exhausted', 'late', { beganAt: 10.6, endedAt: null });
+    log.begin('paused', '429', { beganAt: 10.4, endedAt: 20.4 });
+    expect(log.overlapping(0, 99)).toMatchObject([
+      { beganAt: 10, endedAt: 20 },
+      { beganAt: 11, endedAt: null },
+    ]);
+  });
+
   it('shows the newest twenty that overlap a time, and keeps the newest thousand', () => {
     const log = new DelayLog();
     const stored = Array.from({ length: 1_100 }, (_, at) => delay(at * 100, at * 100 + 50));
