@@ -99,7 +99,7 @@ export class AgeDistribution {
     return Math.min(scheduledMs, ageMs + intervalMs(schedule.cdf, cell, price));
   }
 
-  /** Returns the expected time (ms) since a submission became final at an age in (fromMs, untilMs]. */
+  /** Returns the expected time (ms) from finality at an age in (fromMs, untilMs] to `untilMs`. */
   lagMs(fromMs: number, untilMs: number): number {
     const { weights } = this.#histogram;
     let [total, lag] = [0, 0];

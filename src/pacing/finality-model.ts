@@ -306,9 +306,9 @@ export class FinalityModel {
   }
 
   /**
-   * Learns from a submission that was found final at `at`. Returns `lagMs`: see `lagOf`; `isNews`: this shows that the event of the slot has happened; `isOther`:
-   * the slot time or the number of senders has changed, so waiting submissions must be assigned to
-   * cohorts again.
+   * Learns from a submission that was found final at `at`. Returns `lagMs`: see `lagOf`; `isNews`:
+   * this shows that the event of the slot has happened; `isOther`: the slot time or the number of
+   * senders has changed, so waiting submissions must be assigned to cohorts again.
    */
   observeFinal(
     item: Candidate,

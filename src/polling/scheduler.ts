@@ -116,8 +116,8 @@ export class Scheduler {
   }
 
   /**
-   * Returns the expected time (ms) for which a scheduled submission had been final when a poll found
-   * it final; null if it is not known. Must be called before `observe`.
+   * Returns the expected time (ms) for which a scheduled submission had been final when a poll
+   * found it final; null if it is not known. Must be called before `observe`.
    */
   lagOf(found: FoundFinal, now: number): number | null {
     const entry = this.#entries.get(found.submissionId);

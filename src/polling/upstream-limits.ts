@@ -166,8 +166,8 @@ export type BreakerSettings = {
 };
 
 /**
- * The circuit breaker of an upstream. Closed (`up`): all polls are sent. Open: one probe at a time is
- * sent, at growing intervals (for refused credentials always the longest one). The first good
+ * The circuit breaker of an upstream. Closed (`up`): all polls are sent. Open: one probe at a time
+ * is sent, at growing intervals (for refused credentials always the longest one). The first good
  * response closes the circuit breaker.
  */
 export class CircuitBreaker {
