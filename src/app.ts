@@ -130,7 +130,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     // The features.
     const local = createLocalEngine({ clock, sendPoll: upstreams.sendPoll });
     const shared = { config, settings, ledger, upstreams, clock, random, log, counters, tuning };
-    const { features, objectives } = await openFeatures({ ...shared, local });
+    const { features, objectives, redisHealth } = await openFeatures({ ...shared, local });
     opened.push(() => Promise.all(features.map((feature) => feature.close?.())));
     ledger.onFinal.push(...features.flatMap(({ onFinal }) => onFinal ?? []));
     const notifications = await startNotifications({
@@ -193,10 +193,11 @@ export async function startApp(deps: AppDeps): Promise<App> {
       credentials: (hash) => credentials.find(hash),
       hasConfiguredAdmin: () => credentials.hasConfiguredAdmin,
       reload: (actor) => reload.reload(actor),
-      health: () => ({
-        ...watcher.health(),
-        redis: features.find(({ redisHealth }) => redisHealth)?.redisHealth?.(),
-      }),
+      health() {
+        const { ledgerWritable, upstreams } = watcher.health();
+        const isWritable = features.every((feature) => feature.isLedgerWritable?.() !== false);
+        return { ledgerWritable: ledgerWritable && isWritable, upstreams, redis: redisHealth() };
+      },
       metrics,
       log: log as unknown as FastifyBaseLogger,
       responseDeadlineMs: responseDeadlineMs(tuning, upstreams.named),
@@ -216,6 +217,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
         track: tracing ? tracing.intake(tracker.trackInParts) : tracker.trackInParts,
         get: notifications.get,
         defect: () => defectOf(ledger, watcher, clock),
+        isLedgerWritable: () => watcher.health().ledgerWritable,
         polling: polling.promise,
       });
     }

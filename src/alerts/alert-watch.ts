@@ -1,9 +1,11 @@
+import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import {
   type Alert,
   type AlertCondition,
   type AlertFacts,
   AlertRule,
+  type LiveFacts,
 } from '../notifications/alert.ts';
 import { parseDestination } from '../notifications/delivery.ts';
 import { alertPath, durationText, linkTo, truncate } from '../notifications/message.ts';
@@ -25,11 +27,20 @@ export type AlertThresholds = {
   failures: number;
   /** Deliveries that have been waiting for longer than a minute. */
   backlog: number;
+  /** Time for which Redis has been down. */
+  redisDownMs: number;
+  /** Time since the last worker left. */
+  noWorkersMs: number;
 };
 
 const FAILURES_WINDOW_MS = 600_000;
 /** Maintenance keeps the log far below; only a reader that does not end lets it grow so far. */
 const WAL_BYTES = 256 * 1_048_576;
+/**
+ * The disk is low below 1 GB of free space, or a tenth of it if that is less. The alert clears at
+ * this multiple.
+ */
+const DISK_LOW = { bytes: 1e9, share: 0.1, clears: 1.5 };
 /** A persisting alert is sent again after this time: twice in a working day. */
 const REMIND_AFTER_MS = 4 * 3_600_000;
 
@@ -46,6 +57,9 @@ export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): Al
     ...facts.disabled.map(ofDisabled),
     ...ofWal(facts.walBytes, reached),
     ...facts.objectives.flatMap((status) => ofObjective(status, facts.open)),
+    ...ofDisk(facts),
+    ...ofLedger(facts),
+    ...ofRedis(facts, thresholds),
   ];
 }
 
@@ -125,6 +139,75 @@ function ofWal(bytes: number, reached: Reached): AlertCondition[] {
   return [{ rule, subject, summary, count: null }];
 }
 
+function isOpen({ open }: AlertFacts, rule: AlertRule): boolean {
+  return open.some((alert) => alert.rule === rule);
+}
+
+function ofDisk(facts: AlertFacts): AlertCondition[] {
+  const { disk } = facts;
+  const rule = AlertRule.diskLow;
+  if (!disk) return [];
+  const leastBytes = Math.min(DISK_LOW.bytes, DISK_LOW.share * disk.sizeBytes);
+  if (disk.freeBytes >= (isOpen(facts, rule) ? DISK_LOW.clears : 1) * leastBytes) return [];
+  // Without the changing number: each change of the text is written to the ledger.
+  const summary = `The disk of the ledger has less than ${Math.round(leastBytes / 1e6)} MB of free space; when it is full, submissions are refused`;
+  return [{ rule, subject: 'ledger', summary, count: null }];
+}
+
+function ofLedger({ unwritableSince: since }: AlertFacts): AlertCondition[] {
+  return since === null ? [] : [notWritable(since)];
+}
+
+function notWritable(since: number) {
+  return {
+    rule: AlertRule.ledgerNotWritable,
+    subject: 'ledger',
+    summary:
+      'The ledger cannot be written: submissions are refused, and nothing is polled or delivered',
+    count: null,
+    since,
+  };
+}
+
+function ofRedis(
+  facts: AlertFacts,
+  { redisDownMs, noWorkersMs }: AlertThresholds,
+): AlertCondition[] {
+  const { redis, now } = facts;
+  if (!redis) return [];
+  const { disconnectedSince: since, workers, workersLeftAt } = redis;
+  const isDown =
+    since !== null && (now - since >= redisDownMs || isOpen(facts, AlertRule.redisDown));
+  const isWithout =
+    isOpen(facts, AlertRule.noWorkers) ||
+    (since === null && workersLeftAt !== null && now - workersLeftAt >= noWorkersMs);
+  return [
+    ...(isDown
+      ? [
+          {
+            rule: AlertRule.redisDown,
+            subject: 'redis',
+            summary:
+              'Redis does not respond: this server polls alone; queued submissions and events for queues wait',
+            count: null,
+            since,
+          },
+        ]
+      : []),
+    ...(isWithout && workers.length === 0
+      ? [
+          {
+            rule: AlertRule.noWorkers,
+            subject: 'workers',
+            summary: 'All workers have left: this server polls alone',
+            count: null,
+            since: workersLeftAt,
+          },
+        ]
+      : []),
+  ];
+}
+
 function ofObjective(status: ObjectiveStatus, open: AlertFacts['open']): AlertCondition[] {
   const { upstream: subject, objective } = status;
   const rule = AlertRule.errorBudget;
@@ -201,6 +284,8 @@ type AlertWatchDeps = {
   upstreams: readonly string[];
   thresholds: AlertThresholds;
   checkMs: number;
+  redis: () => LiveFacts['redis'];
+  isLedgerWritable: () => boolean;
   /** The setting `server.public_url`. */
   publicUrl: () => string | undefined;
   onReported: (reported: { type: AlertEventType; alert: Alert }) => void;
@@ -209,14 +294,22 @@ type AlertWatchDeps = {
 
 /**
  * Evaluates the alert rules every `checkMs`. Open alerts are stored in the ledger, so a restart
- * does not repeat them.
+ * does not repeat them. That the ledger cannot be written is an alert in memory, which is recorded
+ * and sent by the first check that can write.
  */
 export class AlertWatch {
   readonly #deps: AlertWatchDeps;
   #cancel: (() => void) | undefined;
+  /** Since when the ledger cannot be written, and no check has recorded that. */
+  #unwritableSince: number | null = null;
 
   constructor(deps: AlertWatchDeps) {
     this.#deps = deps;
+  }
+
+  /** The alert that is not in the ledger; undefined: there is none. */
+  get unrecorded(): (AlertCondition & { since: number }) | undefined {
+    return this.#unwritableSince === null ? undefined : notWritable(this.#unwritableSince);
   }
 
   start(): void {
@@ -235,14 +328,20 @@ export class AlertWatch {
     const { store, clock, upstreams, thresholds, onReported, onFailed } = this.#deps;
     const now = clock.now();
     const publicUrl = this.#deps.publicUrl();
+    if (!this.#deps.isLedgerWritable()) {
+      this.#unwritableSince ??= now;
+      return;
+    }
     try {
-      const facts = store.facts({
+      const stored = store.facts({
         upstreams,
         now,
         failuresSince: now - FAILURES_WINDOW_MS,
         deadSince: now - DEAD_WINDOW_MS,
         waitingBefore: now - WAITING_MS,
       });
+      const redis = this.#deps.redis();
+      const facts = { ...stored, now, redis, unwritableSince: this.#unwritableSince };
       const linkOf = (condition: AlertCondition) =>
         publicUrl && linkTo(publicUrl, alertPath(condition));
       for (const reported of store.reconcile(conditionsOf(facts, thresholds), {
@@ -251,7 +350,9 @@ export class AlertWatch {
         linkOf,
       }))
         onReported(reported);
+      this.#unwritableSince = null;
     } catch (error) {
+      if (error instanceof LedgerUnavailableError) this.#unwritableSince ??= now;
       onFailed(error);
     }
   }

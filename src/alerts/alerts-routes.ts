@@ -15,7 +15,7 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { iso } from '../lib/timestamps.ts';
-import type { Mute } from '../notifications/alert.ts';
+import type { AlertCondition, Mute } from '../notifications/alert.ts';
 import { alertRuleSchema } from '../notifications/event-body.ts';
 import { alertPath, linkTo } from '../notifications/message.ts';
 import { type Alerts, MAX_MUTES, type MutedAlert, type Mutes } from './alerts-store.ts';
@@ -93,7 +93,7 @@ const EXAMPLE = {
   resolved_at: null,
   acknowledged: { at: '2026-01-02T03:10:00.000Z', by: 'on call' },
   muted_until: null,
-  link: 'https://dawatch.example.com/#/',
+  link: 'https://dawatch.example.com/#/pacing',
 } as const;
 
 const acknowledgementSchema = z
@@ -106,10 +106,12 @@ export const alertSchema = z
     id: z
       .int()
       .describe(
-        'Identifies this occurrence. When the same condition begins again, its alert has another id',
+        'Identifies this occurrence. When the same condition begins again, its alert has another id. 0: the alert is not recorded yet, because the ledger cannot be written',
       ),
     rule: alertRuleSchema,
-    subject: z.string().describe('The affected upstream or destination, or `ledger` or `all`'),
+    subject: z
+      .string()
+      .describe('The affected upstream or destination, or `ledger`, `redis`, `workers` or `all`'),
     summary: z.string().describe('One sentence for operators'),
     count: z.int().nullable().describe('Number of affected submissions or deliveries'),
     since: timeSchema.describe('Since when the condition has held'),
@@ -206,6 +208,16 @@ function toMuteBody(
   };
 }
 
+/** An alert that is not in the ledger. */
+const UNRECORDED = {
+  id: 0,
+  sentAt: null,
+  acknowledgedAt: null,
+  acknowledgedBy: null,
+  mutedUntil: null,
+  resolvedAt: null,
+};
+
 const READ = { scopes: ['submissions:read'] } as const;
 
 const params = z.strictObject({ id: alertIdSchema });
@@ -243,16 +255,32 @@ const OPERATIONS = operations('alerts', {
 
 type AlertDeps = {
   ledger: { alerts: Alerts; audit: AuditTrail };
+  /** The alert that cannot be recorded because the ledger cannot be written. */
+  unrecorded: () => (AlertCondition & { since: number }) | undefined;
   clock: Clock;
   publicUrl: () => string | undefined;
 };
 
-export function registerAlerts(app: TypedServer, { ledger, clock, publicUrl }: AlertDeps): void {
+export function registerAlerts(
+  app: TypedServer,
+  { ledger, unrecorded, clock, publicUrl }: AlertDeps,
+): void {
   const shown = (alert: MutedAlert) => toAlertBody(alert, publicUrl());
 
   app.get('/v1/alerts', { config: READ, schema: OPERATIONS.listAlerts }, async ({ query }) => {
-    const page = ledger.alerts.list({ state: query.state, ...pageOf(query), now: clock.now() });
-    return { alerts: page.alerts.map(shown), next_cursor: nextCursor(page.nextBefore) };
+    const { before, limit } = pageOf(query);
+    const isFirst = before === undefined && query.state !== 'resolved';
+    const inMemory = [isFirst ? unrecorded() : undefined].flatMap((one) => one ?? []);
+    const page = ledger.alerts.list({
+      state: query.state,
+      before,
+      limit: Math.max(1, limit - inMemory.length),
+      now: clock.now(),
+    });
+    return {
+      alerts: [...inMemory.map((one) => ({ ...one, ...UNRECORDED })), ...page.alerts].map(shown),
+      next_cursor: nextCursor(page.nextBefore),
+    };
   });
 
   app.get(

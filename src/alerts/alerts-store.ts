@@ -8,6 +8,7 @@ import {
   type AlertQuery,
   type AlertRecord,
   covers,
+  type LiveFacts,
   type Mute,
   type NewMute,
   resolvedSummary,
@@ -125,8 +126,8 @@ export class Alerts {
     this.#objectives = deps.objectives;
   }
 
-  /** Returns the facts that alert rules depend on. */
-  facts({ upstreams, now, ...times }: AlertQuery): AlertFacts {
+  /** Returns the facts of the ledger that alert rules depend on. */
+  facts({ upstreams, now, ...times }: AlertQuery): Omit<AlertFacts, keyof LiveFacts> {
     return {
       upstreams: this.#db.rows(UPSTREAMS, { ...times, names: JSON.stringify(upstreams) }),
       waiting: this.#db.value<number>(WAITING, times) ?? 0,
@@ -136,6 +137,7 @@ export class Alerts {
          FROM webhooks WHERE disabled_reason IN ('gone', 'failing')`,
       ),
       walBytes: this.#stats.walBytes(),
+      disk: this.#stats.disk(),
       objectives: this.#objectives(now),
       open: this.#firing().map(({ rule, subject }) => ({ rule, subject })),
     };

@@ -3,7 +3,7 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
-import type { Alert } from '../notifications/alert.ts';
+import type { Alert, LiveFacts } from '../notifications/alert.ts';
 import type { Outbox } from '../notifications/outbox.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';
 import type { Config } from '../operations/config/schema.ts';
@@ -28,7 +28,9 @@ type Server = {
   upstreams: { names: readonly string[] };
   /** How the upstreams meet their service level objectives. */
   objectives: (now: number) => ObjectiveStatus[];
-  tuning: { alertCheckMs: number };
+  /** The state of Redis; undefined if it is not configured. */
+  redisHealth: () => LiveFacts['redis'];
+  tuning: { alertCheckMs: number; redisDownMs: number; noWorkersMs: number };
 };
 
 /** Opens the alerts: rules that are evaluated periodically, mutes, and the heartbeat. */
@@ -37,17 +39,21 @@ export function openAlerts({ config, settings, clock, log, counters, ...server }
   const mutes = new Mutes(database);
   const alerts = new Alerts(database, { outbox, stats, mutes, objectives: server.objectives });
   const publicUrl = () => settings().server.public_url;
-  const routes = { ledger: { alerts, mutes, audit }, clock, publicUrl };
+  let isWatcherWriting = () => true;
   const watch = new AlertWatch({
     store: alerts,
     upstreams: server.upstreams.names,
     clock,
-    thresholds: config.alerts,
+    thresholds: { ...config.alerts, ...server.tuning },
     checkMs: server.tuning.alertCheckMs,
+    redis: server.redisHealth,
+    isLedgerWritable: () => isWatcherWriting(),
     publicUrl,
     onReported: ({ type, alert }) => logAlert(log, type, alert),
     onFailed: (error) => log.error({ err: error }, 'dispatcher.failed'),
   });
+  const unrecorded = () => watch.unrecorded;
+  const routes = { ledger: { alerts, mutes, audit }, unrecorded, clock, publicUrl };
   let heartbeat: Heartbeat | undefined;
   const beat = ({ url, every_s }: Config['heartbeat']) => {
     if (!heartbeat) return;
@@ -65,10 +71,13 @@ export function openAlerts({ config, settings, clock, log, counters, ...server }
       get: HttpPost['get'];
       /** Returns why this server does not work; undefined if it works. */
       defect: () => string | undefined;
+      /** Whether the watcher can write the ledger. */
+      isLedgerWritable: () => boolean;
       /** Resolves when polling has begun; until then, the heartbeat is not sent. */
       polling: Promise<void>;
     }): void {
       const { get, defect, polling } = running;
+      isWatcherWriting = running.isLedgerWritable;
       watch.start();
       const logged = heartbeatLog(log);
       void polling.then(() => {
@@ -80,6 +89,7 @@ export function openAlerts({ config, settings, clock, log, counters, ...server }
         beat(settings().heartbeat);
       });
     },
+    isLedgerWritable: () => watch.unrecorded === undefined,
     useSettings: (next: Config) => beat(next.heartbeat),
     stop(): void {
       heartbeat?.stop();

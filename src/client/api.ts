@@ -10,10 +10,10 @@ export type Acknowledgement = {
 
 /** An alert */
 export type Alert = {
-  /** Identifies this occurrence. When the same condition begins again, its alert has another id */
+  /** Identifies this occurrence. When the same condition begins again, its alert has another id. 0: the alert is not recorded yet, because the ledger cannot be written */
   id: number;
   rule: AlertRule;
-  /** The affected upstream or destination, or `ledger` or `all` */
+  /** The affected upstream or destination, or `ledger`, `redis`, `workers` or `all` */
   subject: string;
   /** One sentence for operators */
   summary: string;
@@ -83,7 +83,11 @@ export type AlertRule =
   | 'dead_letters'
   | 'webhook_disabled'
   | 'wal_size'
-  | 'error_budget';
+  | 'error_budget'
+  | 'disk_low'
+  | 'ledger_not_writable'
+  | 'redis_down'
+  | 'no_workers';
 
 /**
  * firing: alerts whose condition holds, also acknowledged and muted ones
@@ -351,7 +355,7 @@ export type DeliveryAttempt = {
   /** ISO 8601, UTC */
   at: string;
   duration_ms: number;
-  /** null without a response */
+  /** null without a response, and for mail and queues, which have none */
   http_status: number | null;
   /** null on success */
   error: string | null;

@@ -25,6 +25,14 @@ export const AlertRule = {
   walSize: 'wal_size',
   /** The error budget of a service level objective is spent too fast. Per upstream. */
   errorBudget: 'error_budget',
+  /** The disk of the ledger has little free space. */
+  diskLow: 'disk_low',
+  /** The ledger cannot be written. Kept in memory until it can. */
+  ledgerNotWritable: 'ledger_not_writable',
+  /** Redis does not respond. */
+  redisDown: 'redis_down',
+  /** All workers have left. */
+  noWorkers: 'no_workers',
 } as const;
 export type AlertRule = (typeof AlertRule)[keyof typeof AlertRule];
 
@@ -36,7 +44,7 @@ export const ALERT_RULES = Object.values(AlertRule);
  */
 export type AlertCondition = {
   rule: AlertRule;
-  /** An upstream, a destination, the ledger, or "all". */
+  /** An upstream, a destination, "ledger", "redis", "workers", or "all". */
   subject: string;
   /** One sentence for operators. */
   summary: string;
@@ -69,6 +77,10 @@ const RESOLVED: Record<AlertRule, (subject: string) => string> = {
   [AlertRule.walSize]: () => "The ledger's write-ahead log is below half the threshold",
   [AlertRule.errorBudget]: (subject) =>
     `The error budget of the upstream ${subject} is no longer spent too fast`,
+  [AlertRule.diskLow]: () => 'The disk of the ledger has enough free space again',
+  [AlertRule.ledgerNotWritable]: () => 'The ledger can be written again',
+  [AlertRule.redisDown]: () => 'Redis responds again',
+  [AlertRule.noWorkers]: () => 'A worker has joined, or Redis is no longer configured',
 };
 
 /** A condition with its start in epoch milliseconds, as an event reports it. */
@@ -134,8 +146,25 @@ export type AlertQuery = {
   now: number;
 };
 
+/** What alert rules depend on and the ledger does not contain. Times are epoch milliseconds. */
+export type LiveFacts = {
+  now: number;
+  /** Since when the ledger could not be written; null: it can. */
+  unwritableSince: number | null;
+  /** Undefined: Redis is not configured. */
+  redis:
+    | {
+        /** Since when Redis has not responded; null: it responds. */
+        disconnectedSince: number | null;
+        workers: readonly unknown[];
+        /** When the last worker left; null: there is one, or there has been none. */
+        workersLeftAt: number | null;
+      }
+    | undefined;
+};
+
 /** The current state of everything that alert rules depend on. */
-export type AlertFacts = {
+export type AlertFacts = LiveFacts & {
   /** `watched` is counted only while the upstream is down. */
   upstreams: {
     name: string;
@@ -156,6 +185,8 @@ export type AlertFacts = {
   disabled: { id: string; description: string | null; reason: DisabledReason; since: number }[];
   /** Bytes of the ledger's write-ahead log. */
   walBytes: number;
+  /** The file system of the ledger; undefined: unknown. */
+  disk: { freeBytes: number; sizeBytes: number } | undefined;
   objectives: readonly ObjectiveStatus[];
   /** Alerts that were raised and are not resolved. */
   open: { rule: AlertRule; subject: string }[];

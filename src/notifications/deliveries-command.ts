@@ -289,12 +289,11 @@ export function deliveryText(delivery: DeliveryDetails): string {
   ];
   const head = factTable(facts);
   const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
-    const status = http_status === null ? 'no response' : `HTTP ${http_status}`;
     const line = [
       `  ${at}`,
-      status,
+      ...(http_status === null ? [] : [`HTTP ${http_status}`]),
       `${Math.round(duration_ms)} ms`,
-      ...(error === null ? [] : [error]),
+      error ?? 'delivered',
     ].map((text) => escapeText(text));
     const body = response ? `    ${escapeText(response, MAX_RESPONSE_CHARS)}\n` : '';
     return `${line.join('  ')}\n${body}`;

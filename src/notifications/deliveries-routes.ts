@@ -169,7 +169,10 @@ const attemptSchema = z
   .object({
     at: timeSchema,
     duration_ms: z.number(),
-    http_status: z.int().nullable().describe('null without a response'),
+    http_status: z
+      .int()
+      .nullable()
+      .describe('null without a response, and for mail and queues, which have none'),
     error: z.string().nullable().describe('null on success'),
     response: z.string().nullable().describe('Beginning of the response body, unchanged'),
   })

@@ -54,7 +54,7 @@ export type Delivery = {
 export type DeliveryAttempt = {
   at: number;
   durationMs: number;
-  /** null: there was no response. */
+  /** null: there was no response, or the channel does not use HTTP. */
   httpStatus: number | null;
   /** null: it succeeded. */
   error: string | null;

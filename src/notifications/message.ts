@@ -86,20 +86,30 @@ export function durationText(ms: number): string {
  * server.
  */
 export function alertPath({ rule, subject }: { rule: AlertRule; subject: string }): string {
-  if (rule === AlertRule.failures) return '#/submissions?status=failing';
+  if (rule === AlertRule.stuck)
+    return `#/submissions?status=tracking,pending,failing&upstream=${encoded(subject)}`;
+  if (rule === AlertRule.failures)
+    return `#/submissions?status=failing,failed&upstream=${encoded(subject)}`;
+  if (rule === AlertRule.upstreamDown || rule === AlertRule.credentialsRefused)
+    return UPSTREAMS_PATH;
   if (rule === AlertRule.backlog) return '#/deliveries?state=waiting';
   if (rule === AlertRule.deadLetters) return '#/deliveries?state=dead';
-  if (rule === AlertRule.webhookDisabled)
-    return `#/webhooks/${encoded(subject.replace(/^webhook:/, ''))}`;
+  if (rule === AlertRule.webhookDisabled) return webhookPath(subject.replace(/^webhook:/, ''));
   if (rule === AlertRule.errorBudget) return '#/reports';
-  return OVERVIEW_PATH;
+  return ALERTS_PATH;
 }
 
 export function submissionPath(submissionId: string): string {
   return `#/submissions/${encoded(submissionId)}`;
 }
 
-const OVERVIEW_PATH = '#/';
+function webhookPath(webhookId: string): string {
+  return `#/webhooks/${encoded(webhookId)}`;
+}
+
+const UPSTREAMS_PATH = '#/pacing';
+const ALERTS_PATH = '#/alerts';
+const CHANNELS_PATH = '#/channels';
 
 /**
  * Joins a path of the dashboard to `server.public_url`. The result contains no character that ends
@@ -189,6 +199,9 @@ export type Message = {
   title: string;
   severity: Severity;
   lines: readonly Line[];
+  /** The lines and the link, without the title. */
+  body: string;
+  /** The title and the body. */
   text: string;
   link: string | null;
 };
@@ -213,13 +226,17 @@ export function toMessage(
     MAX_TITLE_CHARS,
   );
   const lines = batch.length === 1 ? linesOf(first) : linesOfMany(batch);
-  const body = lines.map(({ label, value }) => (label === null ? value : `${label}: ${value}`));
   const link = publicUrl === undefined ? null : linkTo(publicUrl, pathOf(batch));
+  const body = [
+    ...lines.map(({ label, value }) => (label === null ? value : `${label}: ${value}`)),
+    ...(link === null ? [] : ['', link]),
+  ].join('\n');
   return {
     title,
     severity,
     lines,
-    text: [title, '', ...body, ...(link === null ? [] : ['', link])].join('\n'),
+    body,
+    text: `${title}\n\n${body}`,
     link,
   };
 }
@@ -229,12 +246,14 @@ function pathOf(batch: readonly [EventRecord, ...EventRecord[]]): string {
   const paths = new Set(
     batch.map((event) => {
       if ('submission' in event) return submissionPath(event.submission.submissionId);
-      return 'alert' in event ? alertPath(event.alert) : OVERVIEW_PATH;
+      if ('alert' in event) return alertPath(event.alert);
+      if ('upstream' in event) return UPSTREAMS_PATH;
+      return 'channel' in event ? CHANNELS_PATH : webhookPath(event.webhookId);
     }),
   );
-  const [first = OVERVIEW_PATH, ...others] = paths;
+  const [first = ALERTS_PATH, ...others] = paths;
   if (others.length === 0) return first;
-  return batch.every((event) => 'submission' in event) ? '#/submissions' : OVERVIEW_PATH;
+  return batch.every((event) => 'submission' in event) ? '#/submissions' : ALERTS_PATH;
 }
 
 const SUBMISSION_TEXTS: Record<
@@ -275,6 +294,7 @@ const SUBMISSION_TEXTS: Record<
 };
 
 const URGENT_RULES: ReadonlySet<AlertRule> = new Set([
+  AlertRule.ledgerNotWritable,
   AlertRule.upstreamDown,
   AlertRule.credentialsRefused,
 ]);
@@ -337,7 +357,10 @@ function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
   const duration = durationText(event.at - since);
   const isOver = event.type === AlertEventType.resolved;
   return [
-    { label: isOver ? 'Resolved' : 'Alert', value: toSingleLine(summary) },
+    // The title has it, unless it is too long.
+    ...(titleOf(event).length > MAX_TITLE_CHARS
+      ? [{ label: isOver ? 'Resolved' : 'Alert', value: toSingleLine(summary) }]
+      : []),
     { label: 'Rule', value: rule },
     { label: 'Subject', value: toSingleLine(subject) },
     ...(count === null || isOver ? [] : [{ label: 'Count', value: String(count) }]),

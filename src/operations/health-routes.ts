@@ -12,6 +12,10 @@ export type RedisHealth = {
   workers: readonly { name: string; version: string; in_flight: number; concurrency: number }[];
   /** Number of announced workers that get no jobs. */
   refusedWorkers: number;
+  /** Since when Redis has not responded, epoch ms; null: it responds. */
+  disconnectedSince: number | null;
+  /** When the last worker left, epoch ms; null: there is one, or there has been none. */
+  workersLeftAt: number | null;
 };
 
 /** `redis`: undefined without Redis. */

@@ -1,4 +1,5 @@
-import { statSync } from 'node:fs';
+import { statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { isTime, nearestTime } from '../lib/json.ts';
 import { SubmissionEventType } from '../submissions/event-types.ts';
@@ -57,6 +58,16 @@ export class LedgerStats {
   /** Returns the size of the write-ahead log; 0 for a missing file. */
   walBytes(): number {
     return sizeOf(`${this.#db.connection.name}-wal`);
+  }
+
+  /** Returns the free space and the size of the file system; undefined if they cannot be read. */
+  disk(): { freeBytes: number; sizeBytes: number } | undefined {
+    try {
+      const { bavail, blocks, bsize } = statfsSync(dirname(this.#db.connection.name));
+      return { freeBytes: bavail * bsize, sizeBytes: blocks * bsize };
+    } catch {
+      return undefined;
+    }
   }
 
   /**

@@ -65,6 +65,10 @@ export class RedisLink {
   readonly #registry: WorkerRegistry;
   #state: 'up' | 'disconnected' | undefined;
   #reason: DisconnectReason | null = 'unreachable';
+  /** Since when it is not `up`, epoch ms. */
+  #disconnectedSince: number;
+  /** When the last worker left, epoch ms; null: there is one, or there has been none. */
+  #workersLeftAt: number | null = null;
   #detail: string | null = null;
   #fencingToken: string | undefined;
   /** Set from the issue of a token until all listeners were called. */
@@ -80,6 +84,7 @@ export class RedisLink {
 
   constructor(deps: RedisLinkDeps) {
     this.#deps = deps;
+    this.#disconnectedSince = deps.clock.now();
     this.redis = openRedis(deps.redis);
     this.#tokens = new FencingTokenStore(this.redis, deps.redis);
     this.#registry = new WorkerRegistry(this.redis, deps.redis);
@@ -99,6 +104,8 @@ export class RedisLink {
       reason: isUp ? null : this.#reason,
       workers,
       refusedWorkers: refused.length,
+      disconnectedSince: isUp ? null : this.#disconnectedSince,
+      workersLeftAt: this.#workersLeftAt,
     };
   }
 
@@ -173,6 +180,8 @@ export class RedisLink {
       this.#unannounced = undefined;
     }
     this.#reportWorkers(workers, refused);
+    if (workers.length > 0) this.#workersLeftAt = null;
+    else if (this.#workers.length > 0) this.#workersLeftAt = probedAt;
     this.#workers = workers;
     this.#refused = refused;
     this.#probedAt = probedAt;
@@ -215,6 +224,7 @@ export class RedisLink {
     const isRefusal = found === 'unreachable' && isCredentialRefusal(this.#detail ?? '');
     const reason = isRefusal ? 'refused' : found;
     const isChange = this.#state !== 'disconnected' || this.#reason !== reason;
+    if (this.#state === 'up') this.#disconnectedSince = this.#deps.clock.now();
     this.#state = 'disconnected';
     this.#reason = reason;
     if (isChange) this.#deps.onEvent({ kind: 'disconnected', reason, detail: this.#detail });

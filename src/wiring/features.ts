@@ -32,6 +32,8 @@ export type FeatureDeps = {
   counters: Counters;
   /** How the upstreams meet their service level objectives, as the features know it. */
   objectives: (now: number) => ObjectiveStatus[];
+  /** The state of Redis, as the features know it. */
+  redisHealth: () => RedisHealth | undefined;
   tuning: Tuning;
 };
 
@@ -42,6 +44,8 @@ type Running = {
   get: HttpPost['get'];
   /** Returns why this server does not work; undefined if it works. */
   defect: () => string | undefined;
+  /** Whether the watcher can write the ledger. */
+  isLedgerWritable: () => boolean;
   /** Resolves when polling has begun. */
   polling: Promise<void>;
 };
@@ -55,6 +59,8 @@ export type Feature = {
   /** Receives every event. */
   queueChannel?: { channel: Channel; address: string };
   redisHealth?: () => RedisHealth;
+  /** Whether the feature's newest write to the ledger succeeded. */
+  isLedgerWritable?: () => boolean;
   /** Called in each transaction that has final changes. */
   onFinal?: OnFinal;
   objectives?: (now: number) => ObjectiveStatus[];
@@ -85,10 +91,11 @@ const FEATURES: readonly ((deps: FeatureDeps) => Feature | Promise<Feature>)[] =
 
 /** Opens all features. The caller starts, stops and closes each. */
 export async function openFeatures(
-  deps: Omit<FeatureDeps, 'objectives'>,
-): Promise<{ features: readonly Feature[]; objectives: FeatureDeps['objectives'] }> {
+  deps: Omit<FeatureDeps, 'objectives' | 'redisHealth'>,
+): Promise<{ features: readonly Feature[] } & Pick<FeatureDeps, 'objectives' | 'redisHealth'>> {
   const features: Feature[] = [];
   const objectives = (now: number) => features.flatMap((one) => one.objectives?.(now) ?? []);
-  for (const open of FEATURES) features.push(await open({ ...deps, objectives }));
-  return { features, objectives };
+  const redisHealth = () => features.find((one) => one.redisHealth)?.redisHealth?.();
+  for (const open of FEATURES) features.push(await open({ ...deps, objectives, redisHealth }));
+  return { features, objectives, redisHealth };
 }

@@ -14,6 +14,9 @@ export const TUNING = {
   gatherMs: 5_000,
   /** Time between two evaluations of the alert rules, which take some milliseconds. */
   alertCheckMs: 5_000,
+  /** How long Redis is down, or all workers are gone, before an alert: restarts take less. */
+  redisDownMs: 10_000,
+  noWorkersMs: 30_000,
   /**
    * Single failures of an upstream are normal, five in a row are not. It is probed soon after a
    * short outage, and rarely in a long one.

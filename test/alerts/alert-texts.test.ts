@@ -14,10 +14,14 @@ const QUIET: AlertFacts = {
   dead: [],
   disabled: [],
   walBytes: 0,
+  disk: undefined,
   objectives: [],
   open: [],
+  now: 0,
+  unwritableSince: null,
+  redis: undefined,
 };
-const THRESHOLDS = { failures: 1, backlog: 1 };
+const THRESHOLDS = { failures: 1, backlog: 1, redisDownMs: 10_000, noWorkersMs: 30_000 };
 const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<AlertFacts> => ({
   upstreams: [
     {
@@ -32,6 +36,11 @@ const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<Ale
       ...fields,
     },
   ],
+});
+
+const redis = (fields: Partial<AlertFacts['redis']>): Partial<AlertFacts> => ({
+  now: 60_000,
+  redis: { disconnectedSince: null, workers: [], workersLeftAt: null, ...fields },
 });
 
 const late = (counts: ObjectiveCounts): ObjectiveStatus => ({
@@ -137,6 +146,41 @@ const TEXTS: Record<
       ],
     ],
     over: 'The error budget of the upstream default is no longer spent too fast',
+  },
+  disk_low: {
+    holds: [
+      [
+        { disk: { freeBytes: 1e9 - 1, sizeBytes: 1e12 } },
+        'The disk of the ledger has less than 1000 MB of free space; when it is full, submissions are refused',
+      ],
+      [
+        { disk: { freeBytes: 0, sizeBytes: 1e9 } },
+        'The disk of the ledger has less than 100 MB of free space; when it is full, submissions are refused',
+      ],
+    ],
+    over: 'The disk of the ledger has enough free space again',
+  },
+  ledger_not_writable: {
+    holds: [
+      [
+        { unwritableSince: 0 },
+        'The ledger cannot be written: submissions are refused, and nothing is polled or delivered',
+      ],
+    ],
+    over: 'The ledger can be written again',
+  },
+  redis_down: {
+    holds: [
+      [
+        redis({ disconnectedSince: 0 }),
+        'Redis does not respond: this server polls alone; queued submissions and events for queues wait',
+      ],
+    ],
+    over: 'Redis responds again',
+  },
+  no_workers: {
+    holds: [[redis({ workersLeftAt: 0 }), 'All workers have left: this server polls alone']],
+    over: 'A worker has joined, or Redis is no longer configured',
   },
 };
 

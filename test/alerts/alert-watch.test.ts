@@ -11,15 +11,19 @@ import {
 } from '../support/virtual-time/virtual-dispatcher.ts';
 
 const MIB = 1_048_576;
-const THRESHOLDS = { failures: 3, backlog: 10 };
+const THRESHOLDS = { failures: 3, backlog: 10, redisDownMs: 10_000, noWorkersMs: 30_000 };
 const QUIET: AlertFacts = {
   upstreams: [],
   waiting: 0,
   dead: [],
   disabled: [],
   walBytes: 0,
+  disk: undefined,
   objectives: [],
   open: [],
+  now: 0,
+  unwritableSince: null,
+  redis: undefined,
 };
 const upstream = {
   name: 'default',
@@ -39,6 +43,13 @@ const late = {
   budget: counts,
   windows: { '5m': counts, '30m': counts, '1h': counts, '6h': counts, '3d': counts },
 };
+
+const redis = (fields: Partial<AlertFacts['redis']>): AlertFacts['redis'] => ({
+  disconnectedSince: null,
+  workers: [],
+  workersLeftAt: null,
+  ...fields,
+});
 
 describe('the rules', () => {
   it.each<[string, Partial<AlertFacts>, string[]]>([
@@ -89,6 +100,53 @@ describe('the rules', () => {
       { walBytes: 128 * MIB - 1, open: [{ rule: 'wal_size', subject: 'ledger' }] },
       [],
     ],
+    ['a large disk with 1 GB of free space', { disk: { freeBytes: 1e9, sizeBytes: 1e12 } }, []],
+    ['with less', { disk: { freeBytes: 1e9 - 1, sizeBytes: 1e12 } }, ['disk_low ledger null']],
+    ['a small disk of which a tenth is free', { disk: { freeBytes: 1e6, sizeBytes: 1e7 } }, []],
+    [
+      'of which less is free',
+      { disk: { freeBytes: 999_999, sizeBytes: 1e7 } },
+      ['disk_low ledger null'],
+    ],
+    [
+      'free space above the threshold, but below 1.5 times as much',
+      {
+        disk: { freeBytes: 1.4e9, sizeBytes: 1e12 },
+        open: [{ rule: 'disk_low', subject: 'ledger' }],
+      },
+      ['disk_low ledger null'],
+    ],
+    [
+      'free space above 1.5 times the threshold',
+      {
+        disk: { freeBytes: 1.5e9, sizeBytes: 1e12 },
+        open: [{ rule: 'disk_low', subject: 'ledger' }],
+      },
+      [],
+    ],
+    ['Redis that restarts', { now: 9_999, redis: redis({ disconnectedSince: 0 }) }, []],
+    [
+      'Redis that is down',
+      { now: 10_000, redis: redis({ disconnectedSince: 0 }) },
+      ['redis_down redis null'],
+    ],
+    ['Redis without workers from the start', { now: 60_000, redis: redis({}) }, []],
+    ['workers that restart', { now: 29_999, redis: redis({ workersLeftAt: 0 }) }, []],
+    [
+      'workers that left',
+      { now: 30_000, redis: redis({ workersLeftAt: 0 }) },
+      ['no_workers workers null'],
+    ],
+    [
+      'workers that had left before a restart of the server',
+      { redis: redis({}), open: [{ rule: 'no_workers', subject: 'workers' }] },
+      ['no_workers workers null'],
+    ],
+    [
+      'a worker that came back',
+      { redis: redis({ workers: ['w'] }), open: [{ rule: 'no_workers', subject: 'workers' }] },
+      [],
+    ],
   ])('%s', (_name, facts, expected) => {
     const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
     expect(conditions.map(({ rule, subject, count }) => `${rule} ${subject} ${count}`)).toEqual(
@@ -128,12 +186,15 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
     { name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 },
   ]);
   const errors: unknown[] = [];
+  const state = { isWritable: true };
   const watch = new AlertWatch({
     store: ledger.alerts,
     clock,
     upstreams: ['default'],
     thresholds: THRESHOLDS,
     checkMs: 5_000,
+    redis: () => undefined,
+    isLedgerWritable: () => state.isWritable,
     publicUrl: () => 'https://dawatch.example.com/ops/',
     onReported: () => undefined,
     onFailed: (error) => errors.push(error),
@@ -144,7 +205,7 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
     world.sent
       .filter(({ destination }) => destination === 'channel:ops')
       .flatMap(({ types }) => types);
-  return { ...world, ledger, watch, messages };
+  return { ...world, ledger, watch, messages, state, errors };
 }
 
 describe('reported alerts', () => {
@@ -172,10 +233,53 @@ describe('reported alerts', () => {
     await clock.advance(60_000);
     expect(messages().slice(3)).toEqual(['alert.resolved']);
     const alerts = ledger.events.after(0, 100).filter((event) => 'alert' in event);
-    const link = 'https://dawatch.example.com/ops/#/';
+    const link = 'https://dawatch.example.com/ops/#/pacing';
     expect(alerts[0]).toMatchObject({
       alert: { rule: 'upstream_down', count: 1_000, id: 1, link },
     });
+  });
+
+  it('a ledger that cannot be written is an alert in memory, recorded and sent once it can', async () => {
+    const { clock, ledger, watch, messages, state } = openWatch();
+    await clock.advance(5_000);
+    expect(watch.unrecorded).toBeUndefined();
+    state.isWritable = false;
+    await clock.advance(5_000);
+    const since = clock.now();
+    await clock.advance(60_000);
+    expect(watch.unrecorded).toMatchObject({ rule: 'ledger_not_writable', since });
+    expect(messages()).toEqual([]);
+    state.isWritable = true;
+    await clock.advance(5_000);
+    expect(watch.unrecorded).toBeUndefined();
+    expect(messages()).toEqual(['alert.raised']);
+    await clock.advance(5_000);
+    expect(messages()).toEqual(['alert.raised', 'alert.resolved']);
+    expect(ledger.events.after(0, 100)).toMatchObject([
+      { alert: { rule: 'ledger_not_writable', since } },
+      { alert: { summary: 'The ledger can be written again' } },
+    ]);
+  });
+
+  it('an alert that SQLite refuses to store shows that the ledger cannot be written', async () => {
+    const { clock, ledger, watch, messages, errors } = openWatch();
+    ledger.recordUpstream({
+      upstream: 'default',
+      at: clock.now(),
+      event: 'upstream.down',
+      reason: 'HTTP 503',
+      lastedMs: 0,
+      record: { state: 'down', outSince: clock.now(), outageMs: 0 },
+    });
+    ledger.database.connection.pragma('query_only = 1');
+    await clock.advance(10_000);
+    expect(errors).toHaveLength(2);
+    expect(watch.unrecorded).toMatchObject({ rule: 'ledger_not_writable' });
+    ledger.database.connection.pragma('query_only = 0');
+    await clock.advance(5_000);
+    const rules = ledger.alerts.list({ state: 'firing', limit: 10, now: clock.now() }).alerts;
+    expect(rules.map(({ rule }) => rule)).toEqual(['ledger_not_writable', 'upstream_down']);
+    expect(messages()).toEqual(['alert.raised', 'alert.raised']);
   });
 
   it('a disabled webhook is reported through the other channels, and resolved once it is enabled', async () => {

@@ -53,7 +53,7 @@ describe('alerts', () => {
       resolved_at: null,
       acknowledged: null,
       muted_until: null,
-      link: 'https://dawatch.example.com/ops/#/',
+      link: 'https://dawatch.example.com/ops/#/pacing',
     });
     expect(
       parse(await call(app.url, `/v1/alerts/${alert.id}`), 200, alertSchema.strict()),

@@ -111,7 +111,7 @@ describe('channels', () => {
     expect(receiver.requests).toHaveLength(1);
     expect(receiver.requests[0]?.body).toContain('Test event for the channel ops');
     expect(receiver.requests[0]?.body).toContain(
-      '<https://dawatch.example.com/#/|Open in dawatch>',
+      '<https://dawatch.example.com/#/channels|Open in dawatch>',
     );
   });
 

@@ -73,7 +73,14 @@ it.each([
   const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(chars) }));
   expectWithinLimits(
     JSON.stringify(
-      toDiscordBody({ title: 'T'.repeat(500), severity: 'info', lines, text: '', link: null }),
+      toDiscordBody({
+        title: 'T'.repeat(500),
+        severity: 'info',
+        lines,
+        body: '',
+        text: '',
+        link: null,
+      }),
     ),
   );
 });

@@ -62,11 +62,11 @@ describe('a message', () => {
     );
     expect(
       linkOf(alertEvent('alert.raised', { rule: 'backlog' }), alertEvent('alert.raised')),
-    ).toBe(`${BASE}/#/`);
+    ).toBe(`${BASE}/#/alerts`);
     expect(linkOf(alertEvent('alert.raised', { rule: 'backlog' }))).toBe(
       `${BASE}/#/deliveries?state=waiting`,
     );
-    expect(linkOf(upstreamEvent('upstream.down'))).toBe(`${BASE}/#/`);
+    expect(linkOf(upstreamEvent('upstream.down'))).toBe(`${BASE}/#/pacing`);
   });
 });
 
@@ -87,9 +87,12 @@ describe('a link to the dashboard', () => {
     expect(submissionPath('lone \ud83d')).toBe('#/submissions/lone%20%EF%BF%BD');
   });
 
-  it.each(ALERT_RULES)('about an alert of the rule %s leads to a page', (rule) => {
-    expect(alertPath({ rule, subject: 'webhook:wh_1' })).toMatch(
-      /^#\/(?:reports|(?:submissions|deliveries|webhooks)[/?]\S+)?$/,
-    );
-  });
+  it.each(ALERT_RULES)(
+    'about an alert of the rule %s leads to its page, not to the first one',
+    (rule) => {
+      expect(alertPath({ rule, subject: 'webhook:wh_1' })).toMatch(
+        /^#\/(?:reports|pacing|alerts|(?:submissions|deliveries|webhooks)[/?]\S+)$/,
+      );
+    },
+  );
 });

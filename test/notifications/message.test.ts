@@ -129,7 +129,6 @@ describe('one event', () => {
   ] as const)('%s is "%s", with its start or duration', (type, title, time, severity) => {
     expect(toMessage([alertEvent(type)])).toMatchObject({ title, severity });
     expect(linesOf(alertEvent(type))).toEqual([
-      `${type === 'alert.resolved' ? 'Resolved' : 'Alert'}: 12 submissions are stuck`,
       'Rule: stuck',
       'Subject: default',
       ...(type === 'alert.resolved' ? [] : ['Count: 12']),

@@ -59,6 +59,8 @@ it('shows Teams a card with the title in the colour of its severity and every fa
 it('omits what exceeds the limits of Teams', () => {
   const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(1_500) }));
   expectWithinLimits(
-    JSON.stringify(toTeamsBody({ title: 'T', severity: 'info', lines, text: '', link: null })),
+    JSON.stringify(
+      toTeamsBody({ title: 'T', severity: 'info', lines, body: '', text: '', link: null }),
+    ),
   );
 });

@@ -151,9 +151,12 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       reason: null,
       workers: [seen],
       refusedWorkers: 0,
+      disconnectedSince: null,
+      workersLeftAt: null,
     });
     await worker.close();
     await server.sees(0);
+    expect(server.link.health.workersLeftAt).toEqual(expect.any(Number));
     expect(server.events).toContainEqual({ kind: 'worker_joined', worker: seen });
     expect(server.events).toContainEqual({
       kind: 'worker_left',

@@ -42,8 +42,28 @@ const burn = (rates: Record<string, number>): Series =>
     ),
   );
 
+const disk = (free: number, size: number): Series => ({
+  ...is('dawatch_ledger_disk_free_bytes', free),
+  ...is('dawatch_ledger_disk_size_bytes', size),
+});
+
 /** Rules that compare more than one value with a constant; promtool checks the syntax of all. */
 const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
+  DawatchUpstreamDown: {
+    // A probe takes most of the time while the upstream hangs.
+    fires: [
+      is(`dawatch_upstream_state{${UPSTREAM}state="down"}`, 1),
+      {
+        [`dawatch_upstream_state{${UPSTREAM}state="down"}`]: '0 1 '.repeat(90).trim(),
+        [`dawatch_upstream_state{${UPSTREAM}state="probing"}`]: '1 0 '.repeat(90).trim(),
+      },
+    ],
+    isQuiet: [is(`dawatch_upstream_state{${UPSTREAM}state="up"}`, 1)],
+  },
+  DawatchDiskLow: {
+    fires: [disk(0.9e9, 1e12)],
+    isQuiet: [disk(1.1e9, 1e12), disk(0.5e9, 1e9)],
+  },
   DawatchSubmissionsFail: {
     fires: [
       grew(`${ENDED}"failed"}`, 12),
@@ -96,10 +116,12 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     isQuiet: [is(REJECTED, 7)],
   },
   DawatchNoWorkers: {
-    fires: [{ ...is('dawatch_workers', 0), ...is('dawatch_redis_up', 1) }],
+    fires: [{ dawatch_workers: '1+0x100 0+0x80', ...is('dawatch_redis_up', 1) }],
     isQuiet: [
+      // Redis is used for queues only.
+      { ...is('dawatch_workers', 0), ...is('dawatch_redis_up', 1) },
       { ...is('dawatch_workers', 1), ...is('dawatch_redis_up', 1) },
-      { ...is('dawatch_workers', 0), ...is('dawatch_redis_up', 0) },
+      { dawatch_workers: '1+0x100 0+0x80', ...is('dawatch_redis_up', 0) },
     ],
   },
   DawatchCommitsSlow: {

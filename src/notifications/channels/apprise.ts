@@ -17,9 +17,9 @@ const TYPES: Record<Severity, string> = {
 
 /** An Apprise API server, which forwards messages to the services configured there. */
 export function createAppriseChannel({ tag, ...options }: AppriseOptions): Channel {
-  const toBody = ({ title, severity, text }: Message) => ({
+  const toBody = ({ title, severity, body }: Message) => ({
     title: unmentioned(title),
-    body: unmentioned(text),
+    body: unmentioned(body),
     type: TYPES[severity],
     format: 'text',
     ...(tag !== undefined && { tag }),

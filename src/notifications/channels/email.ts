@@ -40,6 +40,7 @@ export type EmailOptions = MailServer & {
   publicUrl?: (() => string | undefined) | undefined;
 };
 
+const MAX_REPLY_CHARS = 200;
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
  * A server may take long to accept the message body; a shorter timeout would send the mail twice.
@@ -102,7 +103,8 @@ export async function checkMailServer(
 /**
  * Sends one mail over SMTP to all recipients. It counts as delivered if the server accepts at least
  * one recipient, because a retry would reach accepted recipients twice. The response contains the
- * number of refused recipients. Throws if the file of the authorities is unusable.
+ * reply of the mail server and the number of refused recipients. Throws if the file of the
+ * authorities is unusable.
  */
 export function createEmailChannel({ from, to, publicUrl, ...server }: EmailOptions): Channel {
   const transport = openTransport(server);
@@ -141,10 +143,10 @@ export function createEmailChannel({ from, to, publicUrl, ...server }: EmailOpti
 
 type SmtpError = { code?: string; command?: string; responseCode?: number; originalCode?: string };
 
-/** Keeps only the codes of a response, because servers quote recipients. */
+/** Returns the reply of the server without mail addresses, because servers quote recipients. */
 function summaryOf(refused: number, all: number, response: string): string {
-  const code = /^\d{3}(?:[ -]\d\.\d+\.\d+)?/.exec(response)?.[0] ?? '';
-  return refused === 0 ? code : `${code}; ${refused} of ${all} recipients refused`;
+  const reply = response.slice(0, MAX_REPLY_CHARS).replace(/\S*@\S*/g, '…');
+  return refused === 0 ? reply : `${reply}; ${refused} of ${all} recipients refused`;
 }
 
 const NO_RESPONSE = 'the mail server did not respond in time';
@@ -189,17 +191,16 @@ const escaped = escapeWith({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot
 const html = (text: string) => Array.from(text, escaped).join('');
 
 /**
- * Formats a message as text and HTML. The title contains no line break, so the subject cannot
- * inject a header.
+ * Formats a message as text and HTML. Only the subject has the title. The title contains no line
+ * break, so the subject cannot inject a header.
  */
-export function toMail({ title, severity, lines, text, link }: Message) {
+export function toMail({ title, severity, lines, body, link }: Message) {
   return {
     subject: `[dawatch] ${title}`,
-    text: `${text}\n`,
+    text: `${body}\n`,
     html: [
       '<!doctype html><html><body style="font-family:sans-serif">',
-      `<h2 style="color:${COLOURS[severity]};font-size:18px">${html(title)}</h2>`,
-      `<table cellpadding="4" style="border-collapse:collapse;font-size:14px">${lines.map(row).join('')}</table>`,
+      `<table cellpadding="4" style="border-collapse:collapse;border-left:4px solid ${COLOURS[severity]};font-size:14px">${lines.map(row).join('')}</table>`,
       ...(link === null ? [] : [`<p><a href="${html(link)}">${LINK_TEXT}</a></p>`]),
       '</body></html>',
     ].join('\n'),

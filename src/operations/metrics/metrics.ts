@@ -89,6 +89,7 @@ export type GaugeValues = {
   counts: LedgerCounts | undefined;
   health: Readiness;
   ledgerBytes: { database: number; wal: number };
+  disk: { freeBytes: number; sizeBytes: number } | undefined;
   readers: number;
   waitingIds: number;
 };
@@ -128,6 +129,8 @@ const GAUGES: Record<
   ],
   ledger_size_bytes: ['Size of the database file', ({ ledgerBytes }) => ledgerBytes.database],
   ledger_wal_size_bytes: ['Size of the write-ahead log', ({ ledgerBytes }) => ledgerBytes.wal],
+  ledger_disk_free_bytes: ['Free space on the disk of the ledger', ({ disk }) => disk?.freeBytes],
+  ledger_disk_size_bytes: ['Size of the disk of the ledger', ({ disk }) => disk?.sizeBytes],
   redis_up: [
     '1: Redis responds; 0: it does not, and this server polls alone; no sample without Redis',
     ({ health: { redis } }) => redis && Number(redis.state === 'up'),

@@ -68,6 +68,7 @@ export function registerMetrics(
       objectives: readable(() => objectives(now)) ?? [],
       pacing: watcher.pacing(),
       ledgerBytes: ledger.stats.bytes(),
+      disk: ledger.stats.disk(),
       readers: feed.readers,
       health: deps.health(),
       waitingIds: deps.waitingIds(),

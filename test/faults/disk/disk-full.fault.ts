@@ -10,9 +10,12 @@ import { readiness, trackOnce } from '../support/requests.ts';
 import { prepareWorld } from '../support/world.ts';
 
 const MIB = 2 ** 20;
-const DISK_MIB = 16;
+/** An alert reports that less than a tenth is free. */
+const DISK_MIB = 100;
+const LOW_MIB = 8;
 const BATCH = 100;
 const WITHIN_MS = 15_000;
+const PATIENT = { timeout: 20_000, interval: 200 };
 const MOUNT = 'mount';
 const UMOUNT = 'umount';
 
@@ -33,14 +36,29 @@ test.skipIf(isRedisMissing())(
     await world.start();
     await world.track(200);
     const ballast = join(folder, 'ballast');
-    fill(folder, ballast);
+    fill(folder, ballast, LOW_MIB);
+    const { client } = world.server;
+    const firing = async () => (await client.alerts.list()).alerts.map(({ rule }) => rule);
+    const sent = () => [...world.receiver.bodies.values()].flatMap((bodies) => [...bodies]).join();
+    await expect.poll(firing, PATIENT).toEqual(['disk_low']);
+    await expect.poll(sent, PATIENT).toContain('disk_low');
+    const rest = join(folder, 'rest');
+    fill(folder, rest, 1);
     await untilRefused(world);
     // A job waits for space, however long that takes.
     const queued = world.submit(BATCH);
     const job = openProducer(redis).enqueue(queued, AbortSignal.timeout(200_000));
     await staysRefused(world);
+    await expect.poll(firing, PATIENT).toEqual(['ledger_not_writable', 'disk_low']);
+    expect(await readiness(world.server.url)).toMatchObject({ status: 503 });
+    expect(sent()).not.toContain('ledger_not_writable');
     rmSync(ballast);
+    rmSync(rest);
     await expectWorking(world);
+    await expect.poll(firing, PATIENT).toEqual([]);
+    const { alerts } = await client.alerts.list({ state: 'resolved' });
+    expect(alerts.map(({ rule }) => rule).toSorted()).toEqual(['disk_low', 'ledger_not_writable']);
+    await expect.poll(sent, PATIENT).toContain('The ledger can be written again');
     expect(await job).toMatchObject({ accepted: BATCH, already_tracked: 0 });
     for (const id of queued) world.expected.set(id, 'finalized');
     await world.expectSurvived();
@@ -98,8 +116,8 @@ function mountSmall(): string | undefined {
   return folder;
 }
 
-/** Fills the disk except for a small rest. */
-function fill(folder: string, ballast: string): void {
+/** Fills the disk except for this rest. */
+function fill(folder: string, ballast: string, restMib: number): void {
   const { bavail, bsize } = statfsSync(folder);
-  writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - MIB)));
+  writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - restMib * MIB)));
 }

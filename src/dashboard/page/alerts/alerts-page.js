@@ -100,7 +100,8 @@ function State({ alert: { firing, resolved_at, acknowledged, muted_until } }) {
 function actionsColumn(mutes) {
   return {
     title: 'Action',
-    cell: (alert) => alert.firing && html`<${Actions} alert=${alert} mutes=${mutes} />`,
+    cell: (alert) =>
+      alert.firing && isRecorded(alert) && html`<${Actions} alert=${alert} mutes=${mutes} />`,
   };
 }
 
@@ -125,6 +126,9 @@ function Actions({ alert, mutes }) {
     }
   </div>`;
 }
+
+/** An alert that is not in the ledger cannot be changed. @param {Alert} alert */
+const isRecorded = ({ id }) => id > 0;
 
 /** Further alerts are on the page of alerts. */
 const SHOWN = 100;
@@ -156,7 +160,7 @@ export function AlertBanner() {
         (alert) => html`<li key=${alert.id}>
           <a href=${pageOf(alert)}>${alert.summary}</a>
           <span class="muted">began <${Time} at=${alert.since} /></span>
-          ${isAdmin(session) && html`<${Acknowledgement} alert=${alert} />`}
+          ${isAdmin(session) && isRecorded(alert) && html`<${Acknowledgement} alert=${alert} />`}
         </li>`,
       )}
     </ul>
@@ -203,6 +207,10 @@ export const RULES = [
   'webhook_disabled',
   'wal_size',
   'error_budget',
+  'disk_low',
+  'ledger_not_writable',
+  'redis_down',
+  'no_workers',
 ];
 
 /**

@@ -296,7 +296,7 @@ function Attempts({ id, version }) {
         ${attempts.map(
           (attempt) => html`<li key=${attempt.at}>
             <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms ·
-            ${attempt.http_status === null ? 'no response' : `HTTP ${attempt.http_status}`} ·
+            ${attempt.http_status === null ? '' : `HTTP ${attempt.http_status} · `}
             ${attempt.error === null ? 'delivered' : html`<span class="wrong">${attempt.error}</span>`}
             ${attempt.response && html`<${Command}>${attempt.response}<//>`}
           </li>`,

@@ -114,7 +114,7 @@ describe('channels', () => {
     const { code, stdout } = await run(['channels', 'test', 'ops']);
     expect([code, stdout]).toEqual([
       3,
-      expect.stringMatching(/no response .* the connection was refused/),
+      expect.stringMatching(/^ {2}\S+ {2}\d+ ms {2}the connection was refused$/m),
     ]);
     expect(await run(['channels', 'test', 'other'])).toMatchObject({ code: 2 });
   });

@@ -23,7 +23,7 @@ it('shows a paragraph per upstream', async () => {
   expect(more).toEqual([]);
   expect(first).toMatch(/^default\n/);
   for (const line of [
-    /^ {2}state +closed, 0 tracked$/m,
+    /^ {2}state +up, 0 tracked$/m,
     /^ {2}mode +slots: submissions become final in groups, at the slots of a chain$/m,
     /^ {2}slots +one every 20\.0 s, 3 % of them empty; the next group becomes final in about \d+\.\d s$/m,
     /^ {2}senders +3, each sending serially$/m,

@@ -1,0 +1,45 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { call } from '../support/app/http-calls.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { openWorker } from '../support/redis/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+it.skipIf(isRedisMissing())(
+  'the loss of Redis and the loss of all workers are alerts, which end when they are back',
+  async () => {
+    const redis = await redisForTest();
+    const app = await openApp({
+      database: `${tempFolder()}/dawatch.db`,
+      redisUrl: redis.url,
+      tuning: { redisDownMs: 100, noWorkersMs: 100 },
+    });
+    onTestFinished(() => app.close());
+    const get = async (path: string) => JSON.parse((await call(app.url, path)).text);
+    const firing = async () =>
+      (await get('/v1/alerts')).alerts.map(({ rule }: { rule: string }) => rule);
+    const until = (rules: string[]) =>
+      vi.waitFor(async () => expect(await firing()).toEqual(rules), {
+        timeout: 20_000,
+        interval: 50,
+      });
+    const workers = async (count: number) =>
+      vi.waitFor(async () => expect((await get('/v1/overview')).workers).toBe(count), 10_000);
+
+    // Redis without workers is no fault.
+    await vi.waitFor(async () => expect((await get('/readyz')).status).toBe('ok'), 10_000);
+    await until([]);
+    const worker = openWorker(redis);
+    await workers(1);
+    expect(await firing()).toEqual([]);
+    await worker.close();
+    await until(['no_workers']);
+    const next = openWorker(redis);
+    await until([]);
+    await redis.kill();
+    await until(['redis_down']);
+    await redis.restart();
+    await until([]);
+    await next.close();
+  },
+);
