@@ -36,7 +36,7 @@ Most teams set these, and keep the defaults of all others:
 an unknown setting or a value out of bounds no command starts; the error names the setting.
 
 Each secret can be read from a file, such as a mounted secret of Docker or Kubernetes: \`api_key_file\` instead of \`api_key\`, or the variable
-\`DAWATCH_API_KEY_FILE\` instead of \`DAWATCH_API_KEY\`. The file contains one line. Setting both is an error. A process reads only the files of secrets that it
+\`DAWATCH_API_KEY_FILE\` instead of \`DAWATCH_API_KEY\`. The file contains one line; a pipe is read once, and a device is refused. Setting both is an error. A process reads only the files of secrets that it
 uses, and needs no access to the others: the server, \`dawatch config\` and \`dawatch doctor\` all files, a worker \`api_key_file\` of the upstreams and the files of
 \`redis\`, commands that connect to the server at most \`auth.api_key_file\`, and commands that work on the ledger none.
 

@@ -32,13 +32,13 @@ const MAX_NAME_CHARS = 254;
 
 /**
  * Returns the person of verified claims. An address that the provider has not verified may belong
- * to another person.
+ * to another person. Microsoft Entra ID never sends `email_verified`, and AWS Cognito may send text.
  */
 function personOf(claims: Claims & { iss: string; sub: string }): Person {
   const { iss: issuer, sub: subject, email, email_verified: isVerified } = claims;
   const isAddress =
     typeof email === 'string' && z.regexes.html5Email.test(email) && email.length <= MAX_NAME_CHARS;
-  const mayBeUsed = isAddress && isVerified !== false && isVerified !== 'false';
+  const mayBeUsed = isAddress && [undefined, true, 'true'].some((value) => value === isVerified);
   return { issuer, subject, name: mayBeUsed ? email : escapeText(subject, MAX_NAME_CHARS) };
 }
 

@@ -82,8 +82,10 @@ export class Provider {
         idTokenExpected: true,
       });
       const claims = tokens.claims();
-      if (claims) return claims;
-      throw new ProviderError('invalid', 'there is no ID token');
+      if (!claims) throw new ProviderError('invalid', 'there is no ID token');
+      if (claims.sub.trim() === '')
+        throw new ProviderError('invalid', 'the ID token has an empty subject');
+      return claims;
     } catch (error) {
       // The keys or endpoints of the provider may have changed.
       this.#discovered = undefined;

@@ -250,7 +250,7 @@ export type CredentialPage = {
 
 /** Absent fields are unchanged. Role and scopes cannot be changed */
 export type CredentialPatch = {
-  /** Name of the client, 1 to 64 characters; appears in the audit */
+  /** Name of the client, 1 to 64 characters of ASCII; appears in the audit */
   name?: string;
   /** Time from which the credential is refused; null: never */
   expires_at?: string | null;
@@ -520,7 +520,7 @@ export type MutePage = {
 };
 
 export type NewCredential = {
-  /** Name of the client, 1 to 64 characters; appears in the audit */
+  /** Name of the client, 1 to 64 characters of ASCII; appears in the audit */
   name: string;
   role?: Role;
   scopes?: Scope[];

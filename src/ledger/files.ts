@@ -8,6 +8,7 @@ import {
   lstatSync,
   openSync,
   readSync,
+  statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { LedgerError, sqliteCodeOf } from './errors.ts';
@@ -40,6 +41,13 @@ export function createPrivateFile(path: string): void {
  */
 export function refuseLinkedSideFiles(path: string): void {
   for (const suffix of BESIDE) refuseLink(`${path}${suffix}`);
+}
+
+/** Throws LedgerError for a device or a pipe, whose permissions a start would change. */
+export function refuseSpecialFile(path: string): void {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats || stats.isFile() || stats.isDirectory()) return;
+  throw new LedgerError('read_only', `${path} is not a regular file`);
 }
 
 function refuseLink(path: string): void {

@@ -13,6 +13,7 @@ import { damaged, guarded, LedgerError, sqliteCodeOf } from './errors.ts';
 import {
   createPrivateFile,
   refuseLinkedSideFiles,
+  refuseSpecialFile,
   syncWithFolder,
   tightenPermissions,
 } from './files.ts';
@@ -55,6 +56,7 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
   const { file } = options;
   return guarded(file, () => {
     const path = realPath(file);
+    refuseSpecialFile(path);
     createFolder(path);
     refuseLinkedSideFiles(path);
     const lock = lockFile(path);

@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { Redis, type RedisOptions } from 'ioredis';
+import { readBounded } from '../lib/bounded-file.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 
@@ -209,6 +209,9 @@ function readTls({ tls_ca_file, tls_cert_file, tls_key_file }: RedisTlsFiles): R
   }
 }
 
+/** Far above a bundle of all public authorities. */
+const MAX_PEM_BYTES = 4 * 1024 * 1024;
+
 /** Returns the text of a file; undefined without one. `parse` throws if the text is unusable. */
 function readPem(
   setting: string,
@@ -217,7 +220,10 @@ function readPem(
 ): string | undefined {
   if (file === undefined) return undefined;
   try {
-    const text = readFileSync(file, 'utf8');
+    const content = readBounded(file, MAX_PEM_BYTES);
+    if (content.kind !== 'read')
+      throw new Error(`neither a file nor a pipe of at most ${MAX_PEM_BYTES} bytes`);
+    const text = content.bytes.toString('utf8');
     parse(text);
     return text;
   } catch (error) {

@@ -17,6 +17,15 @@ class AheadClock extends HeldClock {
   }
 }
 
+/** Names that a reader takes for one that the audit uses itself. */
+const LOOKALIKES = [
+  ['a Cyrillic letter', 'd\u0430watch'],
+  ['a space that does not break', 'dawatch\u00a0'],
+  ['a full-width letter', '\uff24AWATCH_ADMIN_TOKEN'],
+  ['a combining mark', 'SI\u0307GHUP'],
+  ['a small capital', 'SIGHU\u1d18'],
+] as const;
+
 type Credential = {
   id: number;
   secret: string;
@@ -108,6 +117,11 @@ describe('creating a credential', () => {
     ['a name of 10 kB', { role: 'user', name: 'x'.repeat(10_240) }, '/name'],
     ['a name with control characters', { role: 'user', name: 'a\u001b[2J' }, '/name'],
     ['a name of the audit', { role: 'user', name: 'cli:root' }, '/name'],
+    ...LOOKALIKES.map(([how, name]): [string, object, string] => [
+      `a name that looks like one of the audit: ${how}`,
+      { role: 'user', name },
+      '/name',
+    ]),
     ['an expiry in the past', { role: 'user', expires_at: '2020-01-02T03:04:05Z' }, '/expires_at'],
     [
       'an expiry without a zone',

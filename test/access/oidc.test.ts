@@ -102,6 +102,12 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
 
   it.each([
     [{ email: 'ada@example.com', email_verified: false }, 'the-subject'],
+    ...[0, 1, null, 'False', 'TRUE', '', [true]].map((email_verified): [object, string] => [
+      { email: 'ada@example.com', email_verified },
+      'the-subject',
+    ]),
+    [{ email: 'ada@example.com', email_verified: true }, 'ada@example.com'],
+    [{ email: 'ada@example.com', email_verified: 'true' }, 'ada@example.com'],
     [{ email: 'not an address' }, 'the-subject'],
     [{}, 'the-subject'],
     [{ email: 'ada@example.com' }, 'ada@example.com'],
@@ -379,6 +385,15 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
     expect((await server.signIn()).failed).toBe('invalid');
     server.provider.fault = undefined;
     expect((await server.signIn()).failed).toBe(undefined);
+  });
+
+  it('if the ID token has an empty subject', async () => {
+    const server = await open();
+    // The provider itself refuses one without any character.
+    server.provider.person = { sub: ' ', groups: ['watchers'] };
+    expect((await server.signIn()).failed).toBe('invalid');
+    expect(server.logs()).toContain('the ID token has an empty subject');
+    expect(server.query((db) => db.prepare('SELECT count(*) FROM people').pluck().get())).toBe(0);
   });
 
   it('if the secret of the client is wrong', async () => {

@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import {
   closeSync,
   copyFileSync,
   existsSync,
   openSync,
+  readdirSync,
   readFileSync,
   statSync,
   writeFileSync,
@@ -117,6 +119,15 @@ describe('a file that is not a ledger is refused and left unchanged', () => {
     expect(problem).toBe('foreign');
     expect(message).toMatch(/newer dawatch .*999.*upgrade/);
   });
+});
+
+it('a pipe or a device is refused, keeps its permissions, and nothing is written beside it', () => {
+  const folder = tempFolder();
+  const file = join(folder, 'dawatch.db');
+  execFileSync('mkfifo', ['-m', '666', file]);
+  expect(() => new Ledger({ file, now: 0 })).toThrow(`${file} is not a regular file`);
+  expect(statSync(file).mode & 0o777).toBe(0o666);
+  expect(readdirSync(folder)).toEqual(['dawatch.db']);
 });
 
 it('an empty file becomes a ledger', () => {

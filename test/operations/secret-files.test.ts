@@ -1,9 +1,10 @@
-import { writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConfigError, loadConfig, secretsOf } from '../../src/operations/config/load.ts';
 import { ENVIRONMENT } from '../../src/operations/config/schema.ts';
-import { fileVariables } from '../../src/operations/config/settings-file.ts';
+import { fileVariables, SECRET_SETTING } from '../../src/operations/config/settings-file.ts';
 import { cli } from '../support/processes/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -12,6 +13,21 @@ const SECRET = 'hunter2-must-never-be-shown-anywhere';
 function file(content: string | Buffer, name = 'secret'): string {
   const path = join(tempFolder(), name);
   writeFileSync(path, content);
+  return path;
+}
+
+/** A pipe into which another process writes what this command prints. */
+function pipeFrom(command: string): string {
+  const path = join(tempFolder(), 'pipe');
+  execFileSync('mkfifo', [path]);
+  const writer = spawn('sh', ['-c', `${command} > ${path}`], { stdio: 'ignore' });
+  onTestFinished(() => void writer.kill());
+  return path;
+}
+
+function linkTo(target: string): string {
+  const path = join(tempFolder(), 'link');
+  symlinkSync(target, path);
   return path;
 }
 
@@ -101,6 +117,9 @@ channels:
     ['is empty', () => file(''), 'names an empty file'],
     ['has two lines', () => file(`${SECRET}\n${SECRET}\n`), 'it must be one line'],
     ['is large', () => file('x'.repeat(20_000)), 'larger than 16384 bytes'],
+    ['is a pipe without an end', () => pipeFrom('cat /dev/zero'), 'larger than 16384 bytes'],
+    ['is a device without an end', () => '/dev/zero', 'names neither a file nor a pipe'],
+    ['is a link to a device', () => linkTo('/dev/random'), 'names neither a file nor a pipe'],
   ])('that %s is an error with the variable', (_what, make, reason) => {
     const path = make();
     const [problem = '', ...more] = problems('', { DAWATCH_API_KEY_FILE: path });
@@ -109,6 +128,12 @@ channels:
     expect(problem).toContain(reason);
     expect(problem).toContain('(DAWATCH_API_KEY_FILE)');
     expect(more).toEqual([]);
+  });
+
+  it('is read through links, as Kubernetes mounts it, and from a pipe', () => {
+    const secret = `${SECRET}-of-32-bytes-at-least`;
+    for (const path of [linkTo(linkTo(file(`${secret}\n`))), pipeFrom(`echo ${secret}`)])
+      expect(load('', { DAWATCH_API_KEY_FILE: path }).config.auth.api_key).toBe(secret);
   });
 
   it('is not quoted if it is set instead of the name of its file', () => {
@@ -132,6 +157,21 @@ channels:
   ])('%s is an error', (yaml, text) => {
     expect(problems(yaml).join('\n')).toContain(text);
   });
+});
+
+it.each([
+  ['a device without an end', () => '/dev/zero', /^\/dev\/zero: is neither a file nor a pipe$/],
+  ['large', () => file('x: '.repeat(400_000)), /: is larger than 1048576 bytes$/],
+])('a settings file that is %s is an error', (_, make, problem) => {
+  expect(() => loadConfig({ env: {}, file: make() })).toThrow(
+    expect.objectContaining({ problems: [expect.stringMatching(problem)] }),
+  );
+});
+
+it('the Helm chart refuses the same settings as secrets', () => {
+  const chart = readFileSync('deploy/helm/dawatch/templates/_helpers.tpl', 'utf8');
+  const [, pattern = ''] = /regexMatch ("[^"]+") \$path/.exec(chart) ?? [];
+  expect(JSON.parse(pattern)).toBe(SECRET_SETTING.source);
 });
 
 it('dawatch config shows the source of a secret in a file, not the secret', async () => {

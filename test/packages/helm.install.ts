@@ -329,6 +329,11 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       { litestream: { replica: { url: 'nats://nats:4222/ledger' } } },
       'litestream.replica.url: Must not validate the schema',
     ],
+    [
+      'a replica with a password',
+      { litestream: { replica: { url: 'sftp://user:password@host/ledger' } } },
+      'litestream.replica.url: Must not validate the schema',
+    ],
     ['an ingress without a host', { ingress: { enabled: true } }, 'ingress.host is required'],
   ])('refuses %s', async (_, values, message) => {
     const { code, stderr } = await helm.template(CHART, filesOf(BASE, values));
@@ -336,19 +341,17 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     expect(stderr).toContain(message);
   });
 
-  it.each(['auth.api_key', 'upstreams.second.bearer', 'redis.url', 'channels.ops.url'])(
-    'refuses the secret %s in the settings, which are no secret',
-    async (path) => {
-      expect(isSecret(path)).toBe(true);
-      const settings = path
-        .split('.')
-        .reduceRight<unknown>((value, key) => ({ [key]: value }), 'x');
-      const { code, stderr } = await helm.template(CHART, filesOf(BASE, { settings }));
-      expect(code).toBe(1);
-      expect(stderr).toContain(`settings.${path} is a secret`);
-      expect(stderr).toContain(`settings.${path}_file`);
-    },
-  );
+  it.each([
+    ...['auth.api_key', 'upstreams.second.bearer', 'oidc.client_secret', 'redis.sentinel_password'],
+    ...['redis.url', 'heartbeat.url', 'channels.ops.url', 'channels.ops.smtp_url'],
+  ])('refuses the secret %s in the settings, which are no secret', async (path) => {
+    expect(isSecret(path)).toBe(true);
+    const settings = path.split('.').reduceRight<unknown>((value, key) => ({ [key]: value }), 'x');
+    const { code, stderr } = await helm.template(CHART, filesOf(BASE, { settings }));
+    expect(code).toBe(1);
+    expect(stderr).toContain(`settings.${path} is a secret`);
+    expect(stderr).toContain(`settings.${path}_file`);
+  });
 
   it('refuses versions of Kubernetes without sidecars', async () => {
     const { code, stderr } = await helm.template(CHART, filesOf(BASE), '1.28.0');

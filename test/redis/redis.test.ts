@@ -52,12 +52,15 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
     ]);
   });
 
-  it('with an unusable file of TLS is a problem that names the setting', async () => {
-    const settings = { url: 'rediss://127.0.0.1:1', prefix: 'bull', tls_ca_file: '/nowhere' };
+  it.each([
+    ['/nowhere', ' (ENOENT)'],
+    ['/dev/zero', ''],
+  ])('with an unusable file of TLS is a problem that names the setting: %s', async (file, code) => {
+    const settings = { url: 'rediss://127.0.0.1:1', prefix: 'bull', tls_ca_file: file };
     expect(await checkRedis(settings, LIMIT_MS)).toMatchObject([
       {
         status: 'problem',
-        message: 'redis.tls_ca_file names a file that is no usable PEM file (ENOENT)',
+        message: `redis.tls_ca_file names a file that is no usable PEM file${code}`,
       },
     ]);
   });

@@ -1,5 +1,6 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { isMap, isScalar, isSeq, LineCounter, parse, parseDocument } from 'yaml';
+import { readBounded } from '../../lib/bounded-file.ts';
 import { mistypedReason } from './mistyped.ts';
 
 export type SettingsTree = { [key: string]: unknown };
@@ -20,10 +21,18 @@ const REASONS: Record<string, string | undefined> = {
   EACCES: 'no permission to read the file',
 };
 
+/** Far above the settings of hundreds of upstreams and channels. */
+const MAX_SETTINGS_BYTES = 1024 * 1024;
+
 export function readSettings(file: string): SettingsFile {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    const content = readBounded(file, MAX_SETTINGS_BYTES);
+    if (content.kind === 'unusual')
+      return { kind: 'unusable', reason: 'is neither a file nor a pipe' };
+    if (content.kind === 'too_large')
+      return { kind: 'unusable', reason: `is larger than ${MAX_SETTINGS_BYTES} bytes` };
+    text = content.bytes.toString('utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     return { kind: 'unusable', reason: REASONS[code] ?? messageOf(error) };
@@ -104,13 +113,14 @@ const SECRET_REASONS: Record<string, string | undefined> = {
 };
 
 /**
- * Returns whether a setting is a secret. Addresses of channels, of the heartbeat and of Redis
- * contain keys and passwords.
+ * The settings that are secrets. Addresses of channels, of the heartbeat and of Redis contain keys
+ * and passwords. The Helm chart has the same expression.
  */
+export const SECRET_SETTING =
+  /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$/;
+
 export function isSecret(path: string): boolean {
-  return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$/.test(
-    path,
-  );
+  return SECRET_SETTING.test(path);
 }
 
 /**
@@ -217,12 +227,15 @@ export function readSecretFile(
 ): { secret: string } | { problem: string } {
   let text: string;
   try {
-    const stats = statSync(file);
     // Reading it would block the running process until something is written to it.
-    if (isReload && stats.isFIFO()) return { problem: 'names a pipe, which cannot be read again' };
-    if (stats.size > MAX_BYTES)
+    if (isReload && statSync(file).isFIFO())
+      return { problem: 'names a pipe, which cannot be read again' };
+    const content = readBounded(file, MAX_BYTES);
+    if (content.kind === 'unusual') return { problem: 'names neither a file nor a pipe' };
+    if (content.kind === 'too_large')
       return { problem: `names a file larger than ${MAX_BYTES} bytes, which is not a secret` };
-    text = readFileSync(file, 'utf8')
+    text = content.bytes
+      .toString('utf8')
       .replace(/^\uFEFF/, '')
       .replace(/\r?\n$/, '');
   } catch (error) {

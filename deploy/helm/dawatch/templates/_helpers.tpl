@@ -68,14 +68,14 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- $names | toJson -}}
 {{- end -}}
 
-{{/* Fails for each secret in the settings, as isSecret in src/operations/config defines them. Argument: `tree` and `prefix`. */}}
+{{/* Fails for each secret in the settings, as SECRET_SETTING in src/operations/config defines them. Argument: `tree` and `prefix`. */}}
 {{- define "dawatch.refuseSecrets" -}}
 {{- $prefix := .prefix -}}
 {{- range $key, $value := .tree -}}
 {{- $path := printf "%s%s" $prefix $key -}}
 {{- if kindIs "map" $value -}}
 {{- include "dawatch.refuseSecrets" (dict "tree" $value "prefix" (printf "%s." $path)) -}}
-{{- else if regexMatch "(api_key|bearer|token|secret|password)$|^channels\\..*url$|^redis\\.url$" $path -}}
+{{- else if regexMatch "(?:api_key|bearer|token|secret|password)$|^channels\\..*url$|^(?:redis|heartbeat)\\.url$" $path -}}
 {{- fail (printf "settings.%s is a secret: put it under secrets, and set settings.%s_file to the file /run/secrets/dawatch/<name>" $path $path) -}}
 {{- end -}}
 {{- end -}}
