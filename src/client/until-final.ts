@@ -60,11 +60,12 @@ export async function* untilFinal(
     for (const id of found) due.add(id);
     wake();
   };
-  const assertReachable = (error: unknown) => {
+  /** Throws the error unless it is one of an outage that has not lasted too long. */
+  const tolerate = (error: unknown, sinceMs: number) => {
     if (!isTransient(error)) throw error;
-    const isResponse = error instanceof ApiError && error.status === 429;
-    if (isResponse) respondedAt = performance.now();
-    if (performance.now() - respondedAt > MAX_OUTAGE_MS)
+    // A server that limits the rate is available.
+    const isOutage = !(error instanceof ApiError && error.status === 429);
+    if (isOutage && performance.now() - sinceMs > MAX_OUTAGE_MS)
       throw whileWaiting(error, `${open.size} of ${total} submissions`);
   };
 
@@ -77,7 +78,7 @@ export async function* untilFinal(
         isFollowing = true;
       },
       onGap: () => lookUp(open),
-      onRetry: ({ error }) => assertReachable(error),
+      onRetry: ({ error }) => tolerate(error, respondedAt),
     });
     for await (const { data } of events)
       if ('submission' in data && open.has(data.submission.submission_id))
@@ -85,12 +86,13 @@ export async function* untilFinal(
     stopped.throwIfAborted();
   };
   const find = async (batch: readonly string[]) => {
+    const beganAt = performance.now();
     for (let failures = 1; ; failures += 1) {
       try {
         return await lookup(batch, stopped);
       } catch (error) {
         stopped.throwIfAborted();
-        assertReachable(error);
+        tolerate(error, beganAt);
         const retryAfterS = error instanceof ApiError ? (error.retryAfterS ?? 0) : 0;
         await pause(Math.max(1_000 * retryAfterS, retryDelayMs(failures, Math.random)), stopped);
       }

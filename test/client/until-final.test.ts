@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { ApiError, DawatchClient, type Submission } from '../../src/client/index.ts';
 import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
@@ -35,17 +37,36 @@ it('yields each submission once when it is final, and ends after the last one', 
     expect(submission).toMatchObject({ status: 'finalized', polls: expect.any(Number) });
 });
 
-it('yields thousands that ended before it was called or while it waits for the reader', async () => {
+it('looks up thousands in a few requests: those that ended before, and those that end while it waits', async () => {
   const ids = named('many', 2_500);
-  await client().track(ids, { upstream: 'other' });
-  const [last = '', ...others] = ids;
-  await Promise.all(others.slice(0, 1_200).map((id) => client().cancel(id)));
-  let yielded = 0;
-  const found = await readAll(client().untilFinal(ids), async () => {
-    if (++yielded === 600) await Promise.all(others.slice(1_200).map((id) => client().cancel(id)));
-    if (yielded === ids.length - 1) await client().cancel(last);
+  const ended = new Set(ids.slice(0, 1_200));
+  const lookups: number[] = [];
+  const stateOf = (submission_id: string) => ({
+    submission_id,
+    status: ended.has(submission_id) ? 'failed' : 'pending',
   });
-  expect(idsOf(found)).toEqual(ids.toSorted());
+  let feed: ServerResponse | undefined;
+  const server = await serve(async (request, response) => {
+    if (request.method === 'GET') {
+      feed = response.writeHead(200, { 'content-type': 'text/event-stream' });
+      feed.write(': dawatch\nid: 0\n\n');
+      return;
+    }
+    const { submission_ids }: { submission_ids: string[] } = JSON.parse(await text(request));
+    lookups.push(submission_ids.length);
+    const submissions = submission_ids.map(stateOf);
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ submissions, not_found: [], remaining: [] }));
+    if (lookups.length !== 3) return;
+    for (const [index, id] of ids.slice(1_200).entries()) {
+      ended.add(id);
+      const event = { type: 'submission.failed', data: { submission: { submission_id: id } } };
+      feed?.write(`id: ${index + 1}\ndata: ${JSON.stringify(event)}\n\n`);
+    }
+  });
+  expect(idsOf(await readAll(client(server.url).untilFinal(ids)))).toEqual(ids.toSorted());
+  expect(lookups.slice(0, 3)).toEqual([1_000, 1_000, 500]);
+  expect(lookups.length).toBeLessThan(100);
 });
 
 it('yields those that end while its connections are cut', async () => {

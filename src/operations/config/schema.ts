@@ -348,7 +348,7 @@ const settingsSchema = z.strictObject({
   heartbeat: heartbeatSection,
 });
 
-/** All settings. The descriptions become docs/settings.md and the output of `dawatch config --json`. */
+/** All settings. Their descriptions are in docs/settings.md and in `dawatch config --json`. */
 export const configSchema = settingsSchema.superRefine(
   ({ channels, routes, redis, oidc, server }, context) => {
     const refuse = (path: (string | number)[], message: string) =>
