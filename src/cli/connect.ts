@@ -114,7 +114,14 @@ function addressOf(options: ConnectOptions, config: Config): string {
   const listening = `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
   const url = options.server ?? process.env.DAWATCH_URL ?? listening;
   // "localhost:8080" parses as well, with localhost as the scheme.
-  if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
+  const parsed = /^https?:\/\//i.test(url) ? URL.parse(url) : null;
+  // An address with a password is not shown.
+  if (/^[^?#]*@/.test(url))
+    throw new CommandError(
+      'the address of the server must not contain a user name or a password',
+      ExitCode.usage,
+    );
+  if (!parsed)
     throw new CommandError(
       `${JSON.stringify(url)} is not an http:// or https:// address such as http://127.0.0.1:8080`,
       ExitCode.usage,

@@ -1,4 +1,4 @@
-import { ApiError, ConnectionError } from '../client/errors.ts';
+import { ApiError, ConnectionError, isCertificateCode } from '../client/errors.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import { escapeText } from '../lib/text.ts';
 import { ConfigError } from '../operations/config/load.ts';
@@ -50,7 +50,7 @@ export function explain(error: unknown, command: string): { message: string; exi
     return { message: `${error.message}\n(${CONFIG_ADVICE})`, exitCode: ExitCode.usage };
   if (error instanceof ConnectionError)
     return {
-      message: `${error.message}: is \`dawatch serve\` running there? (set another address with --server or DAWATCH_URL)`,
+      message: advised(escapeText(error.message, MAX_MESSAGE_CHARS), connectionAdvice(error)),
       exitCode: ExitCode.server,
     };
   if (error instanceof ApiError)
@@ -74,6 +74,15 @@ function explainApi(error: ApiError, command: string): string {
   const message = escapeText(error.message, MAX_MESSAGE_CHARS);
   if (error.status === 401 || error.status === 403) return advised(message, KEY_ADVICE);
   return advised(message, error.status === 404 ? NOT_FOUND_ADVICE[command] : undefined);
+}
+
+function connectionAdvice({ status, code }: ConnectionError): string | undefined {
+  if (isCertificateCode(code))
+    return 'NODE_EXTRA_CA_CERTS names a PEM file of further certificate authorities to trust';
+  if (status === undefined)
+    return 'is `dawatch serve` running there? Set another address with --server or DAWATCH_URL';
+  const isOther = status < 400 || status === 404;
+  return isOther ? 'set another address with --server or DAWATCH_URL' : undefined;
 }
 
 function advised(message: string, advice: string | undefined): string {

@@ -92,5 +92,6 @@ export async function waitUntilFinal(
 /** Returns the error of an outage with what was waited for; an ApiError as it is. */
 export function whileWaiting<T extends Error>(error: T, open: string): T | ConnectionError {
   if (!(error instanceof ConnectionError)) return error;
-  return new ConnectionError(`${error.message}; still open: ${open}`, { cause: error.cause });
+  const { message, cause, status, code } = error;
+  return new ConnectionError(`${message}; still open: ${open}`, { cause, status, code });
 }

@@ -12,12 +12,11 @@ import type {
   SubmissionWithHistory,
   TrackedSubmissions,
   TrackItem,
-  TrackRequest,
   User,
   VerifyAuditQuery,
 } from './api.ts';
 import { waitUntilFinal } from './backoff.ts';
-import { bodyOf, ConnectionError, notDawatchError, toApiError } from './errors.ts';
+import { bodyOf, noResponse, notDawatchError, toApiError } from './errors.ts';
 import {
   type EventOptions,
   type EventTypePattern,
@@ -45,10 +44,8 @@ import {
   WebhookRequests,
 } from './resources.ts';
 import { bytesOf, linesOf } from './sse.ts';
+import { type TrackOptions, track } from './track.ts';
 import { FINAL_TYPES, untilFinal } from './until-final.ts';
-
-/** Options of all submissions of a request. */
-export type TrackOptions = Omit<TrackRequest, 'submission_id' | 'submission_ids' | 'submissions'>;
 
 export type DawatchClientOptions = {
   /** Base address of the server, such as http://127.0.0.1:8080. */
@@ -66,6 +63,15 @@ const CALL_TIMEOUT_MS = 60_000;
 const LONG_TIMEOUT_MS = 600_000;
 /** Added to the duration of a long poll. */
 const RESPONSE_MARGIN_MS = 5_000;
+
+/** Throws TypeError without the address, which may contain a password. */
+function baseOf(url: string): string {
+  const { protocol, username, password } = URL.canParse(url) ? new URL(url) : {};
+  if (!/^https?:$/.test(protocol ?? ''))
+    throw new TypeError('url must be an http:// or https:// address');
+  if (username || password) throw new TypeError('url must not contain a user name or a password');
+  return url.replace(/\/+$/, '');
+}
 
 type Limits = { signal?: AbortSignal | undefined; timeoutMs?: number };
 
@@ -90,7 +96,7 @@ export class DawatchClient {
   readonly credentials: CredentialRequests;
 
   constructor(options: DawatchClientOptions) {
-    this.#url = options.url.replace(/\/+$/, '');
+    this.#url = baseOf(options.url);
     this.#headers = {
       ...(options.apiKey !== undefined && { 'x-api-key': options.apiKey }),
       accept: 'application/json',
@@ -109,23 +115,17 @@ export class DawatchClient {
   }
 
   /**
-   * Tracks up to 10,000 submissions. They are on the server's disk when the promise resolves;
-   * repeat the request if it rejects. Each is an id, or an object with options of its own;
-   * `options` apply to those without such an option of their own.
+   * Tracks submissions, in requests of at most 10,000 and 900 kB, which proxies let through. They
+   * are on the server's disk when the promise resolves; repeat the call if it rejects. Each is an
+   * id, or an object with options of its own; `options` apply to those without such an option of
+   * their own.
    */
   track(
     submissions: readonly (string | TrackItem)[],
     options: TrackOptions = {},
   ): Promise<TrackedSubmissions> {
-    const isPlain = submissions.every((one) => typeof one === 'string');
-    const items = submissions.map((one) =>
-      typeof one === 'string' ? { submission_id: one } : one,
-    );
-    return this.#request<TrackedSubmissions>('POST', '/v1/submissions', {
-      body: isPlain
-        ? { submission_ids: submissions, ...options }
-        : { submissions: items, ...options },
-    });
+    const send: SendRequest = (method, path, body) => this.#request(method, path, { body });
+    return track(send, submissions, options);
   }
 
   /** Returns a submission with its history. */
@@ -355,11 +355,12 @@ export class DawatchClient {
   async #fetch(method: string, path: string, init: RequestInit): Promise<Response> {
     try {
       const headers = { ...(init.headers as Record<string, string>) };
-      return await fetch(`${this.#url}${path}`, { ...init, headers, method, redirect: 'error' });
+      // A redirect is not followed, because the credential belongs to this address.
+      return await fetch(`${this.#url}${path}`, { ...init, headers, method, redirect: 'manual' });
     } catch (error) {
       const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
       if (!isTimeout) init.signal?.throwIfAborted();
-      throw new ConnectionError(`no response from ${this.#url}`, { cause: error });
+      throw noResponse(this.#url, error);
     }
   }
 }

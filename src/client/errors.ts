@@ -28,6 +28,58 @@ export class ApiError extends Error {
 /** There was no response, or not one of dawatch. `cause` is the error of the platform. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
+  /** The HTTP status of a response that is not from dawatch, but from a proxy for example. */
+  readonly status: number | undefined;
+  /** The code of the platform for a missing response, such as ECONNREFUSED. */
+  readonly code: string | undefined;
+
+  constructor(
+    message: string,
+    {
+      cause,
+      status,
+      code,
+    }: { cause?: unknown; status?: number | undefined; code?: string | undefined } = {},
+  ) {
+    super(message, { cause });
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** Whether the code of an error is about the certificate of the server. */
+export function isCertificateCode(code: string | undefined): boolean {
+  return /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/.test(code ?? '');
+}
+
+const REASONS: readonly [codes: RegExp, reason: string][] = [
+  [/^(?:ECONNREFUSED|ConnectionRefused)$/, 'the connection was refused'],
+  [/^(?:ENOTFOUND|EAI_)/, 'the host name does not resolve'],
+  [/^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET|ConnectionClosed)$/, 'the connection was closed'],
+  [/^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'the connection timed out'],
+  [/^(?:ERR_SSL_|ERR_TLS_|EPROTO)/, 'TLS failed'],
+];
+
+/** Returns the error of a request without a response. */
+export function noResponse(url: string, cause: unknown): ConnectionError {
+  if (cause instanceof DOMException && cause.name === 'TimeoutError')
+    return new ConnectionError(`no response from ${url} in time`, { cause });
+  const { code, message } = innermost(cause);
+  const known = isCertificateCode(code)
+    ? 'its certificate is not trusted'
+    : REASONS.find(([codes]) => codes.test(code ?? ''))?.[1];
+  const reason = known === undefined ? message : `${known} (${code})`;
+  return new ConnectionError(`no response from ${url}: ${reason}`, { cause, code });
+}
+
+/** Node has the code in the cause, Bun in the error itself, and browsers have none. */
+function innermost(error: unknown): { code: string | undefined; message: string } {
+  if (!(error instanceof Error)) return { code: undefined, message: String(error) };
+  if ('code' in error && typeof error.code === 'string')
+    return { code: error.code, message: error.message || error.code };
+  return error.cause === undefined
+    ? { code: undefined, message: error.message }
+    : innermost(error.cause);
 }
 
 /**
@@ -59,20 +111,52 @@ export async function bodyOf<T>(response: Response, url: string, signal?: AbortS
  */
 export async function toApiError(response: Response, url: string): Promise<ApiError> {
   const problem: unknown = await response.json().catch(() => undefined);
-  if (typeof problem !== 'object' || problem === null) throw notDawatchError(response, url);
+  if (!isProblem(problem)) throw notDawatchError(response, url);
   const retryAfter = response.headers.get('retry-after') ?? '';
   const retryAfterS = /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) : undefined;
-  return new ApiError({
-    title: 'Refused',
-    detail: '',
-    ...problem,
-    status: response.status,
-    retryAfterS,
-  });
+  return new ApiError({ ...problem, status: response.status, retryAfterS });
 }
 
-export function notDawatchError(response: Response, url: string): ConnectionError {
-  return new ConnectionError(
-    `${url} responded with HTTP ${response.status}, but is not a dawatch server`,
+function isProblem(body: unknown): body is { title: string; detail: string } {
+  return (
+    typeof body === 'object' &&
+    body !== null &&
+    'title' in body &&
+    typeof body.title === 'string' &&
+    'detail' in body &&
+    typeof body.detail === 'string'
   );
+}
+
+/** What a proxy in front of dawatch means by a status. */
+const OF_PROXIES: Record<number, string | undefined> = {
+  401: 'requires a login',
+  403: 'refuses the request',
+  407: 'requires a login',
+  413: 'refuses a request of this size',
+  429: 'limits the rate',
+  502: 'gets no response from it',
+  503: 'does not reach it',
+  504: 'gets no response from it in time',
+};
+
+/** Returns the error of a response that is not from dawatch. */
+export function notDawatchError(response: Response, url: string): ConnectionError {
+  const { status, headers, type } = response;
+  const location = headers.get('location');
+  const meaning = OF_PROXIES[status];
+  const reason =
+    type === 'opaqueredirect' || (status >= 300 && status < 400)
+      ? `${url} redirects${location === null ? '' : ` to ${placeOf(location, url)}`}, which is not followed`
+      : meaning === undefined
+        ? `${url} responded with HTTP ${status}, but is not a dawatch server`
+        : `${url} responded with HTTP ${status}: a proxy in front of dawatch ${meaning}`;
+  return new ConnectionError(reason, { status });
+}
+
+/** Without the query, which may contain a token. */
+function placeOf(location: string, url: string): string {
+  if (!URL.canParse(location, url)) return 'another address';
+  const { origin, pathname } = new URL(location, url);
+  return `${origin}${pathname}`;
 }

@@ -61,7 +61,6 @@ export { isFinal } from './backoff.ts';
 export {
   DawatchClient,
   type DawatchClientOptions,
-  type TrackOptions,
 } from './client.ts';
 export { ApiError, ConnectionError } from './errors.ts';
 export {
@@ -81,3 +80,4 @@ export type {
   SubmissionFilter,
   SubmissionQuery,
 } from './request.ts';
+export type { TrackOptions } from './track.ts';

@@ -6,12 +6,13 @@ import { createProgress, toJson, withWaitIndicator } from '../cli/output.ts';
 import { pause } from '../client/backoff.ts';
 import { ApiError } from '../client/errors.ts';
 import type { DawatchClient, Tracked, TrackItem, TrackOptions } from '../client/index.ts';
+import { partsOf } from '../client/track.ts';
 import { escapeText } from '../lib/text.ts';
 import { type GivenSubmission, readSubmissions } from './cli-submissions.ts';
 import type { TrackEffect } from './ports.ts';
 import { awaitFinal } from './wait-command.ts';
 
-/** Submissions of one request: even with the largest metadata they are within its limits. */
+/** Submissions of one request, so that the progress is shown. */
 const MAX_BATCH = 1_000;
 /** Rate limited or overloaded. */
 const BUSY: readonly number[] = [429, 503];
@@ -26,9 +27,8 @@ async function trackInBatches(
   given: readonly GivenSubmission[],
   options: TrackOptions,
 ): Promise<Total> {
-  const batches: GivenSubmission[][] = [];
-  for (let from = 0; from < given.length; from += MAX_BATCH)
-    batches.push(given.slice(from, from + MAX_BATCH));
+  const itemOf = ({ item }: GivenSubmission) => item;
+  const batches = partsOf(given, { options, itemOf, maxItems: MAX_BATCH });
   const total: Total = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
   const [first] = batches;
   if (first && batches.length === 1) {

@@ -29,6 +29,15 @@ it.each<[string, unknown, string, number, RegExp]>([
     /`dawatch serve`.*--server or DAWATCH_URL/,
   ],
   [
+    'an untrusted certificate',
+    new ConnectionError('no response', { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' }),
+    'list',
+    5,
+    /NODE_EXTRA_CA_CERTS/,
+  ],
+  ['a proxy', new ConnectionError('HTTP 413', { status: 413 }), 'track', 5, /^HTTP 413$/],
+  ['another server', new ConnectionError('HTTP 404', { status: 404 }), 'list', 5, /DAWATCH_URL/],
+  [
     'invalid settings',
     new ConfigError(['server.port: odd']),
     'serve',

@@ -1,8 +1,13 @@
+import { readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ApiError, ConnectionError, DawatchClient } from '../../src/client/index.ts';
 import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
+import { createAuthority } from '../support/redis/certificates.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import { deadAddress } from '../support/servers/upstream-server.ts';
 
 const app = useAppWithSandbox();
 const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });
@@ -106,28 +111,66 @@ describe('throws an ApiError', () => {
 
 describe('throws a ConnectionError', () => {
   it('for a refused connection, with the cause', async () => {
-    const error = await client('http://127.0.0.1:1')
-      .list()
-      .catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(ConnectionError);
-    expect(error).toMatchObject({
-      message: 'no response from http://127.0.0.1:1',
+    const url = await deadAddress();
+    await expect(client(url).list()).rejects.toMatchObject({
+      name: 'ConnectionError',
+      message: `no response from ${url}: the connection was refused (ECONNREFUSED)`,
+      code: 'ECONNREFUSED',
       cause: expect.any(Error),
     });
   });
 
-  it.each<[string, RequestListener]>([
+  it('for an address that the platform does not call, with its reason', async () => {
+    const message = 'no response from http://127.0.0.1:1: bad port';
+    await expect(client('http://127.0.0.1:1').list()).rejects.toMatchObject({ message });
+  });
+
+  it('for a certificate that is not trusted, with its code', async () => {
+    const { key, cert } = createAuthority().issue('server');
+    const tls = { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
+    const { url, requests } = await openReceiver({}, { tls });
+    await expect(client(url).list()).rejects.toMatchObject({
+      name: 'ConnectionError',
+      message: expect.stringMatching(/: its certificate is not trusted \(UNABLE_TO_VERIFY/),
+    });
+    expect(requests).toEqual([]);
+  });
+
+  const page =
+    (status: number, headers = {}): RequestListener =>
+    (_, response) =>
+      response.writeHead(status, { 'content-type': 'text/html', ...headers }).end('<h1>no</h1>');
+  const other = { location: 'https://login.example/in?state=SECRET' };
+  it.each<[string, string, RequestListener]>([
     [
-      'a page',
-      (_, response) =>
-        response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>'),
+      'a body that is too large for a proxy',
+      'HTTP 413: a proxy in front of dawatch refuses a request of this size',
+      page(413),
     ],
-    ['half of a document', (_, response) => response.end('{"submissions":')],
-    ['null', (_, response) => response.end('null')],
-    ['a cut connection', (_, response) => response.destroy()],
-    ['a redirect', (_, response) => response.writeHead(302, { location: app.url }).end()],
-  ])('if the response is %s', async (_, respond) => {
-    await expect(client(await fakeServer(respond)).list()).rejects.toBeInstanceOf(ConnectionError);
+    ['an absent server', 'HTTP 502: a proxy in front of dawatch gets no response', page(502)],
+    ['a proxy with a login', 'HTTP 401: a proxy in front of dawatch requires a login', page(401)],
+    [
+      'an error that is not a problem of dawatch',
+      'HTTP 403: a proxy in front of dawatch refuses the request',
+      (_, response) => response.writeHead(403).end('{"message":"Forbidden"}'),
+    ],
+    ['another server', 'responded with HTTP 404, but is not a dawatch server', page(404)],
+    ['half of a document', 'but is not', (_, response) => response.end('{"submissions":')],
+    ['null', 'but is not', (_, response) => response.end('null')],
+    ['a cut connection', ': the connection was closed', (_, response) => response.destroy()],
+    [
+      'a redirect',
+      'redirects to https://login.example/in, which is not followed',
+      page(302, other),
+    ],
+  ])('for %s: "%s"', async (_, message, respond) => {
+    const url = await fakeServer(respond);
+    const error = await client(url)
+      .list()
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ConnectionError);
+    expect(String(error)).toContain(message);
+    expect(String(error)).toContain(url);
   });
 
   it('instead of sending the key to another host', async () => {
@@ -143,3 +186,46 @@ describe('throws a ConnectionError', () => {
     expect(seen).toEqual([]);
   });
 });
+
+it('tracks any number of submissions in requests of at most 900 kB, and counts those that are refused from the first', async () => {
+  const bodies: { submissions: unknown[] }[] = [];
+  const url = await fakeServer(async (request, response) => {
+    const body = await text(request);
+    expect(Buffer.byteLength(body)).toBeLessThanOrEqual(900_000);
+    const { submissions } = JSON.parse(body);
+    bodies.push({ submissions });
+    const isLast = submissions.at(-1).submission_id === 'last';
+    const pointer = `/submissions/${submissions.length - 1}`;
+    const errors = [{ pointer, detail: 'is refused' }];
+    response
+      .writeHead(isLast ? 400 : 202)
+      .end(
+        JSON.stringify(
+          isLast
+            ? { title: 'Refused', detail: `body ${pointer}`, errors }
+            : { accepted: submissions.length, already_tracked: 0, submissions },
+        ),
+      );
+  });
+  const metadata = { note: 'ü'.repeat(1_900) };
+  const items = Array.from({ length: 600 }, (_, index) => ({
+    submission_id: `${index}`,
+    metadata,
+  }));
+  const tracked = await client(url).track(items);
+  expect(tracked).toMatchObject({ accepted: 600, already_tracked: 0, submissions: items });
+  expect(bodies.length).toBe(3);
+  const pointer = `/submissions/${items.length}`;
+  await expect(client(url).track([...items, 'last'])).rejects.toMatchObject({
+    message: `Refused: body ${pointer}`,
+    errors: [{ pointer, detail: 'is refused' }],
+  });
+});
+
+it.each(['localhost:8080', 'http://user:SECRET@127.0.0.1:1', 'ftp://SECRET@h', 'SECRET'])(
+  'refuses the address %s without showing it',
+  (url) => {
+    expect(() => client(url)).toThrow(TypeError);
+    expect(() => client(url)).not.toThrow(/SECRET/);
+  },
+);

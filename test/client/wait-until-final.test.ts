@@ -71,7 +71,7 @@ describe('rejects', () => {
       else response.setHeader('content-type', 'application/json').end(JSON.stringify(submission));
     });
     await expect(client(server.url).waitUntilFinal('a', { timeoutMs: 10 })).rejects.toThrow(
-      `no response from ${server.url}; still open: a: failing, upstream state Error, error: no gas; last poll 2026-01-02T03:04:05Z, next poll 2026-01-02T03:04:09Z`,
+      `no response from ${server.url}: the connection was closed (UND_ERR_SOCKET); still open: a: failing, upstream state Error, error: no gas; last poll 2026-01-02T03:04:05Z, next poll 2026-01-02T03:04:09Z`,
     );
   });
 

@@ -115,11 +115,18 @@ it.each<[string, string, string | null, string]>([
     'a-service-key-for-tests-0123456789',
     '"localhost:8080" is not an http:// or',
   ],
+  [
+    'the address has a password',
+    'http://user:SECRET@127.0.0.1:8080',
+    'a-service-key-for-tests-0123456789',
+    'the address of the server must not contain a user name or a password',
+  ],
 ])('exits with 2 and the remedy if %s', async (_, url, key, message) => {
   const args = ['track', 'good-1', '--server', url || app.url];
   const { code, stdout, stderr } = await cli(args, { env: { DAWATCH_API_KEY: key } });
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toContain(message);
+  expect(stderr).not.toContain('SECRET');
 });
 
 it('reports ids that had ended, exits with 3, and tracks them again with --retrack', async () => {
