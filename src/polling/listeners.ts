@@ -1,5 +1,5 @@
 import type { Observation } from '../submissions/classify.ts';
-import type { RecordedObservation } from '../submissions/ports.ts';
+import type { EndedSubmission, RecordedObservation } from '../submissions/ports.ts';
 import { Status } from '../submissions/submission.ts';
 import type { UpstreamChange } from '../submissions/upstream.ts';
 
@@ -12,6 +12,8 @@ export type WatcherListener = {
   polled?: (upstream: string, observation: Observation) => void;
   /** Called for every recorded observation. */
   recorded?: (recorded: RecordedObservation) => void;
+  /** Called for every submission that ended at its deadline, without an observation. */
+  expired?: (ended: EndedSubmission) => void;
   finalized?: (finality: Finality) => void;
   /** The circuit breaker opened, closed, or is open for another reason than before. */
   upstream?: (change: UpstreamChange) => void;
@@ -44,6 +46,7 @@ export function combineListeners(listeners: readonly WatcherListener[]): Require
   return {
     polled: (upstream, observation) => each((listener) => listener.polled?.(upstream, observation)),
     recorded: (recorded) => each((listener) => listener.recorded?.(recorded)),
+    expired: (ended) => each((listener) => listener.expired?.(ended)),
     finalized: (finality) => each((listener) => listener.finalized?.(finality)),
     upstream: (change) => each((listener) => listener.upstream?.(change)),
     writeFailed: (error) => each((listener) => listener.writeFailed?.(error)),

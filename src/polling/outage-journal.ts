@@ -129,11 +129,20 @@ export class OutageJournal {
   }
 
   /** Continues the outage, the pause and the delays that an earlier process recorded. */
-  restore(record: UpstreamRecord, delays: readonly Delay[], now: number): void {
+  restore(
+    record: UpstreamRecord,
+    delays: readonly Delay[],
+    { now, hasOpen }: { now: number; hasOpen: boolean },
+  ): void {
     const { scheduler } = this.#deps;
     const { breaker } = scheduler.limits;
     this.#clock.restore(record, now);
     this.delays.restore(delays, record, now);
+    if (record.pollingUntil !== null && hasOpen)
+      this.delays.begin(DelayCause.serverDown, 'the server did not run', {
+        beganAt: Math.min(record.pollingUntil, now),
+        endedAt: null,
+      });
     if (record.outSince !== null)
       breaker.restore(record.state, Math.min(record.outSince, now), now);
     // A process whose clock was ahead may have recorded a pause that ends too late.
@@ -207,7 +216,7 @@ export class OutageJournal {
    * Notes whether polls wait for the request budget. Must be called when all polls that may be sent
    * have been sent. `since`: since when nothing else has delayed them.
    */
-  noteBudget(since: number, now: number): void {
+  noteWaiting(since: number, now: number): void {
     const { scheduler } = this.#deps;
     const dueAt = Math.max(scheduler.waitingSince(), since);
     if (now - dueAt < BUDGET_WAIT_MS) {

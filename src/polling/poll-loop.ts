@@ -2,9 +2,12 @@ import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
-import { type Delay, DelayCause, reasonOf } from '../submissions/delay.ts';
+import { DelayCause, reasonOf } from '../submissions/delay.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
+import type { Submission } from '../submissions/submission.ts';
+import { extendedDeadline } from '../submissions/transition.ts';
 import { BreakerState } from '../submissions/upstream.ts';
+import { Deadlines } from './deadlines.ts';
 import { DetectionLags, finalitiesOf, type WatcherListener } from './listeners.ts';
 import {
   OnDemandPolls,
@@ -14,6 +17,8 @@ import {
 } from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
 import type { Paced } from './poll-queues.ts';
+import { PollingRecord } from './polling-record.ts';
+import { Registration } from './registration.ts';
 import type { Scheduler } from './scheduler.ts';
 import { TimeLimits } from './time-limits.ts';
 
@@ -28,8 +33,6 @@ type PollLoopDeps = {
   listener: Required<WatcherListener>;
 };
 
-/** Submissions that are read from the ledger at once after a restart. */
-const RESUME_PAGE_SIZE = 5_000;
 /** A new submission that has been tracked for longer than this was tracked by another system. */
 const IMPORTED_MS = 60_000;
 /**
@@ -37,16 +40,6 @@ const IMPORTED_MS = 60_000;
  * are wasted requests.
  */
 const WRITE_RETRY_MS = 1_000;
-/**
- * How far ahead the ledger records that the process is polling, so that it is written once a minute
- * instead of once per poll.
- */
-const POLL_AHEAD_MS = 60_000;
-/**
- * Waiting for the disk longer than this does not count as upstream silence. A sync takes
- * milliseconds, and one is waited for each minute.
- */
-const HANGING_MS = 10_000;
 /**
  * When a submission is polled again whose result is rejected although the ledger is writable: a
  * defect of dawatch.
@@ -72,8 +65,12 @@ const NOT_POLLING: OnDemandRefusal = { kind: 'failed', reason: 'not_polling', re
  */
 export class PollLoop {
   readonly #deps: PollLoopDeps;
-  readonly #journal: OutageJournal;
+  readonly scheduler: Scheduler;
+  readonly journal: OutageJournal;
   readonly #limits: TimeLimits;
+  readonly #deadlines: Deadlines;
+  readonly #polling: PollingRecord;
+  readonly #registration: Registration;
   readonly #onDemand: OnDemandPolls;
   readonly #detectionLags = new DetectionLags();
   readonly #batches = new Set<Promise<void>>();
@@ -83,27 +80,27 @@ export class PollLoop {
   #isOnDemandNext = false;
   #skippedMs = 0;
   #cancelTimer: (() => void) | undefined;
-  /** Undefined once all open submissions of the ledger are registered. */
-  #cancelResume: (() => void) | undefined;
-  /** Submissions that were tracked again while older ones are being registered. */
-  readonly #retracked: Paced[] = [];
   /** Results that are not committed yet. */
   #arrived: Observation[] = [];
   #cancelCommit: (() => void) | undefined;
   #isLedgerFailing = false;
   /** Until when nothing is polled because a write failed. */
   #retryAt = 0;
-  #pollingUntil = Number.NEGATIVE_INFINITY;
-  /**
-   * Whether the newest record of polling is not on the disk yet: after a power failure, the next
-   * process would not know of the polls.
-   */
-  #isWaitingForDisk = false;
 
   constructor(deps: PollLoopDeps) {
     this.#deps = deps;
-    this.#journal = new OutageJournal(deps);
-    this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.#journal });
+    this.scheduler = deps.scheduler;
+    this.journal = new OutageJournal(deps);
+    this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.journal });
+    this.#deadlines = new Deadlines({ ...deps, journal: this.journal });
+    this.#polling = new PollingRecord({ ...deps, onDurable: this.#onDurable });
+    this.#registration = new Registration({
+      ...deps,
+      retryMs: WRITE_RETRY_MS,
+      onPage: () => this.#ledgerWorks(),
+      onFailed: (error) => this.#writeFailed(error),
+      onEnd: this.#onRegistered,
+    });
     const isLedgerAvailable = () => this.now() >= this.#blockedUntil;
     this.#onDemand = new OnDemandPolls({ ...deps, isLedgerAvailable });
   }
@@ -117,39 +114,27 @@ export class PollLoop {
     return this.#running;
   }
 
-  get scheduler(): Scheduler {
-    return this.#deps.scheduler;
-  }
-
   /** Until when nothing is polled; Infinity: until the disk has stored the record of polling. */
   get #blockedUntil(): number {
-    return this.#isWaitingForDisk ? Number.POSITIVE_INFINITY : this.#retryAt;
+    return this.#polling.isWaitingForDisk ? Number.POSITIVE_INFINITY : this.#retryAt;
   }
 
-  /**
-   * Total duration (ms) of the upstream's outages and of the pauses it requested. Every time limit
-   * is extended by it.
-   */
+  /** Total duration (ms) of outages and pauses. Every time limit is extended by it. */
   outageMs(): number {
-    return this.#journal.outageMs(this.now());
-  }
-
-  /** Returns why polls were late between two times, oldest first. */
-  delaysBetween(from: number, until: number): Delay[] {
-    return this.#journal.delays.overlapping(from, until);
+    return this.journal.outageMs(this.now());
   }
 
   /**
    * Returns the time, and handles a step of the clock: time limits are extended by the step, and
    * the request budget is treated as exhausted. It is unknown how much real time passed, so
-   * requests sent before the step may still count at the upstream. `saveStep` writes the step.
+   * requests sent before the step may still count at the upstream. `settle` writes the step.
    */
   now(): number {
     const { clock, scheduler } = this.#deps;
     const now = clock.now();
     const skippedMs = clock.skippedMs?.() ?? 0;
     if (!this.#running || skippedMs === this.#skippedMs) return now;
-    this.#journal.skip(skippedMs - this.#skippedMs, now);
+    this.journal.skip(skippedMs - this.#skippedMs, now);
     this.#limits.begin(now);
     this.#skippedMs = skippedMs;
     scheduler.limits.resumeBudget(now, now);
@@ -157,13 +142,14 @@ export class PollLoop {
   }
 
   /**
-   * Writes a step of the clock that the ledger does not have. Must be called before a submission is
-   * tracked or its deadline is changed: both start from the total in the ledger, which must already
-   * include the step.
+   * Writes a step of the clock that the ledger does not have, and passes deadlines. Must be called
+   * before a submission is tracked or its deadline is changed: both start from the total in the
+   * ledger, and only deadlines that pass later end a submission without a response.
    */
-  saveStep(): void {
+  settle(): void {
     this.now();
     this.#writeJournal();
+    this.#passDeadlines();
   }
 
   /**
@@ -178,7 +164,7 @@ export class PollLoop {
       record: ledger.upstream(upstream),
       delays: ledger.listDelays(upstream),
       shownId: ledger.findShownId(upstream),
-      first: ledger.listWatched(upstream, { after: 0, limit: RESUME_PAGE_SIZE }),
+      first: this.#registration.read(),
     });
     let stored: ReturnType<typeof read>;
     try {
@@ -186,69 +172,45 @@ export class PollLoop {
     } catch (error) {
       if (!(error instanceof LedgerUnavailableError)) throw error;
       // It is unknown what the previous process sent.
-      if (!this.#cancelResume) scheduler.limits.resumeBudget(now, now);
+      if (!this.#registration.isRunning) scheduler.limits.resumeBudget(now, now);
       this.#writeFailed(error);
-      this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.start());
+      this.#registration.retry(() => this.start());
       return;
     }
     const { record, delays, shownId, first } = stored;
     this.#skippedMs = clock.skippedMs?.() ?? 0;
-    this.#journal.restore(record, delays, now);
-    if (record.pollingUntil !== null && first.watched.length > 0)
-      this.#journal.delays.begin(DelayCause.serverDown, 'the server did not run', {
-        beganAt: Math.min(record.pollingUntil, now),
-        endedAt: null,
-      });
+    this.journal.restore(record, delays, { now, hasOpen: first.watched.length > 0 });
     this.#limits.restore(shownId);
     if (record.pollingUntil !== null) scheduler.limits.resumeBudget(record.pollingUntil, now);
     if (record.snapshot !== null) scheduler.restore(record.snapshot);
     this.#running = true;
-    this.#resume(first);
+    this.#registration.run(first);
   }
 
-  /**
-   * Registers submissions page by page, so that the process serves callers in between; a million
-   * submissions take seconds. Polling begins when all are registered: whether "not found" is
-   * believed depends on what the upstream has shown before.
-   */
-  #resume({ watched, next }: ReturnType<WatcherLedger['listWatched']>): void {
-    const { scheduler, clock } = this.#deps;
-    const now = this.now();
-    this.#isLedgerFailing = false;
-    for (const item of watched) scheduler.resume(item, now);
-    this.#cancelResume = next === null ? undefined : clock.after(0, () => this.#resumeAfter(next));
-    if (next !== null) return;
-    for (const item of this.#retracked.splice(0)) scheduler.add(item, now);
-    this.#limits.begin(now);
-    this.#journal.delays.end(DelayCause.serverDown, now);
+  readonly #onRegistered = (): void => {
+    this.#begin(this.now());
+    this.journal.delays.end(DelayCause.serverDown, this.now());
     this.wake();
-  }
-
-  #resumeAfter(after: number): void {
-    const { ledger, clock, upstream, listener } = this.#deps;
-    let page: ReturnType<WatcherLedger['listWatched']>;
-    try {
-      page = ledger.listWatched(upstream, { after, limit: RESUME_PAGE_SIZE });
-    } catch (error) {
-      this.#isLedgerFailing = true;
-      listener.writeFailed(error);
-      this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.#resumeAfter(after));
-      return;
-    }
-    this.#resume(page);
-  }
+  };
 
   /**
-   * Registers a submission. Before `start`, and while `#resume` registers older submissions,
-   * `#resume` also registers new ones, because the ledger lists them last. A submission that is
-   * tracked again is remembered, because the ledger may already have listed it. The caller wakes
-   * the loop.
+   * Registers a submission. Before `start`, and while older submissions are registered, new ones
+   * are registered with them, because the ledger lists them last. The caller wakes the loop.
    */
   add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
     if (item.trackedAt < now - IMPORTED_MS) this.#detectionLags.begin(item.submissionId, now);
     if (!this.#running) return;
-    if (!this.#cancelResume) this.#deps.scheduler.add(item, now);
-    else if (isRetracked) this.#retracked.push(item);
+    const { scheduler } = this.#deps;
+    if (!this.#registration.isRunning) scheduler.add(item, now);
+    else if (isRetracked) this.#registration.addRetracked(item);
+    // It is likely to be final already.
+    if (isRetracked) scheduler.pollBy(item.submissionId, now);
+  }
+
+  /** Ends the submission at its deadline, which is new. The caller wakes the loop. */
+  addDeadline(submission: Submission): void {
+    if (this.#running)
+      this.#deadlines.add(submission.submissionId, extendedDeadline(submission, 0), this.now());
   }
 
   /**
@@ -278,7 +240,7 @@ export class PollLoop {
   /** `pause`: the time of the next request as requested by the response. */
   release(pause: PauseRequest | undefined): void {
     this.#deps.scheduler.limits.complete(pause, this.now());
-    if (pause) this.#journal.noteReason('the response to submitted data requested a pause');
+    if (pause) this.journal.noteReason('the response to submitted data requested a pause');
     this.#writeJournal();
     this.wake();
   }
@@ -289,9 +251,10 @@ export class PollLoop {
    */
   wake(): void {
     if (!this.#running) return;
-    this.saveStep();
+    this.settle();
     if (this.#isReady()) this.#send(this.#take(this.#deps.clock.now()));
-    this.#noteDelays();
+    if (!this.#registration.isRunning)
+      this.journal.noteWaiting(this.#limits.pollableSince(this.#blockedUntil), this.now());
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     const wakeAt = this.#wakeAt();
@@ -300,68 +263,70 @@ export class PollLoop {
     this.#cancelTimer = clock.after(Math.max(1, wakeAt - clock.now()), () => this.wake());
   }
 
-  #noteDelays(): void {
-    if (this.#cancelResume) return;
+  /** Ends the submissions whose deadlines have passed. Results that have arrived decide first. */
+  #passDeadlines(): void {
     const now = this.now();
-    if (!this.#isLedgerFailing) this.#journal.delays.end(DelayCause.ledgerUnavailable, now);
-    this.#journal.noteBudget(this.#limits.pollableSince(this.#blockedUntil), now);
+    const isPolling = this.#running && !this.#registration.isRunning && !this.#isLedgerFailing;
+    if (!isPolling || now < this.#blockedUntil || !this.#deadlines.isDue(now)) return;
+    const { listener, scheduler } = this.#deps;
+    this.#store();
+    try {
+      for (const ended of this.#deadlines.pass(now)) {
+        scheduler.remove(ended.submission.submissionId, now);
+        listener.expired(ended);
+      }
+    } catch (error) {
+      this.#writeFailed(error);
+    }
   }
 
   /** Whether there are polls to send and they may be sent now. */
   #isReady(): boolean {
-    if (this.#cancelResume) return false;
+    if (this.#registration.isRunning) return false;
     const now = this.now();
-    const isDue = () => this.#deps.scheduler.wakeAt() <= now || this.#onDemand.isWaiting;
+    const isDue = () => this.#wakeAt() <= now || this.#onDemand.isWaiting;
     return now >= this.#blockedUntil && this.#extendPolling(now, isDue);
   }
 
   /**
-   * Returns whether polls may be sent now; false also if none `isDue`. The ledger records until
-   * when this process may be polling, so that the next process knows which part of the budget may
-   * already be spent. The record is written ahead, with the scheduler's snapshot, and polls wait
-   * until it is on the disk. It is written again after a failed write: while results cannot be
-   * committed, nothing is polled.
+   * Returns whether polls may be sent now; false also if none `isDue`. After a failed write, tries
+   * one: while results cannot be committed, nothing is polled.
    */
   #extendPolling(now: number, isDue: () => boolean): boolean {
-    if (now < this.#pollingUntil && !this.#isLedgerFailing) return true;
+    if (this.#polling.covers(now) && !this.#isLedgerFailing) return true;
     if (!isDue()) return false;
     try {
-      this.#recordPolling(now + POLL_AHEAD_MS);
-      this.#pollingUntil = now + POLL_AHEAD_MS;
-      this.#isLedgerFailing = false;
-      this.#waitForDisk();
-      return !this.#isWaitingForDisk;
+      this.#polling.extend(now);
+      this.#ledgerWorks();
+      return !this.#polling.isWaitingForDisk;
     } catch (error) {
       this.#writeFailed(error);
       return false;
     }
   }
 
-  /** Throws what the ledger throws. */
-  #recordPolling(until: number): void {
-    const { ledger, upstream, scheduler } = this.#deps;
-    ledger.recordPolling(upstream, until, scheduler.snapshot());
+  #ledgerWorks(): void {
+    if (!this.#isLedgerFailing) return;
+    this.#isLedgerFailing = false;
+    this.#begin(this.now());
+    this.journal.delays.end(DelayCause.ledgerUnavailable, this.now());
   }
 
-  #waitForDisk(): void {
-    const startedAt = this.now();
-    const durable = this.#deps.ledger.whenDurable();
-    this.#isWaitingForDisk = durable !== undefined;
-    const onDurable = () => {
-      this.#isWaitingForDisk = false;
-      if (this.#stopped) return;
-      const now = this.now();
-      if (now - startedAt >= HANGING_MS) {
-        this.#limits.begin(now);
-        this.#journal.delays.begin(DelayCause.ledgerUnavailable, 'the disk did not respond', {
-          beganAt: startedAt,
-          endedAt: now,
-        });
-      }
-      this.wake();
-    };
-    // After a failed sync the process ends.
-    void durable?.then(onDurable, () => undefined);
+  readonly #onDurable = (hungSince: number | null): void => {
+    if (this.#stopped) return;
+    const now = this.now();
+    if (hungSince !== null) {
+      this.#begin(now);
+      const hang = { beganAt: hungSince, endedAt: now };
+      this.journal.delays.begin(DelayCause.ledgerUnavailable, 'the disk did not respond', hang);
+    }
+    this.wake();
+  };
+
+  /** Polls can be sent from now on, after a time in which they could not. */
+  #begin(now: number): void {
+    this.#limits.begin(now);
+    this.#deadlines.begin(now);
   }
 
   /**
@@ -383,10 +348,11 @@ export class PollLoop {
 
   /** The earliest time of the next poll; Infinity: the loop waits for a result or a change. */
   #wakeAt(): number {
-    if (this.#cancelResume) return Number.POSITIVE_INFINITY;
+    if (this.#registration.isRunning) return Number.POSITIVE_INFINITY;
     const { scheduler } = this.#deps;
     const onDemandAt = this.#onDemand.isWaiting ? scheduler.nextPollAt() : Number.POSITIVE_INFINITY;
-    return Math.max(this.#blockedUntil, Math.min(onDemandAt, scheduler.wakeAt()));
+    const deadlineAt = this.#deadlines.wakeAt(this.now());
+    return Math.max(this.#blockedUntil, Math.min(onDemandAt, scheduler.wakeAt(), deadlineAt));
   }
 
   #send(submissionIds: string[]): void {
@@ -406,12 +372,20 @@ export class PollLoop {
     this.#cancelCommit ??= clock.after(0, () => this.#commit());
   };
 
-  /** Commits everything that has arrived, and completes the on-demand polls that waited for it. */
+  /** Commits everything that has arrived, and continues. */
   #commit(): void {
+    if (this.#store()) this.wake();
+  }
+
+  /**
+   * Commits everything that has arrived, and completes the on-demand polls that waited for it.
+   * Returns whether anything has arrived.
+   */
+  #store(): boolean {
     this.#cancelCommit?.();
     this.#cancelCommit = undefined;
     const observations = this.#arrived;
-    if (observations.length === 0) return;
+    if (observations.length === 0) return false;
     this.#arrived = [];
     this.#limits.observe(observations);
     const recorded = this.#record(observations);
@@ -421,7 +395,7 @@ export class PollLoop {
     if (proof !== undefined) void this.pollOnDemand(proof);
     for (const observation of observations) this.#onDemand.resolve(observation);
     this.#onDemand.refuseDuringOutage(this.now());
-    this.wake();
+    return true;
   }
 
   #record(observations: readonly Observation[]): RecordedObservation[] {
@@ -440,7 +414,7 @@ export class PollLoop {
       this.#writeFailed(error, observations);
       return [];
     }
-    this.#isLedgerFailing = false;
+    this.#ledgerWorks();
     this.#schedule(observations, recorded);
     for (const finality of finalitiesOf(recorded, detections)) listener.finalized(finality);
     return recorded;
@@ -453,8 +427,10 @@ export class PollLoop {
     for (const observation of observations) {
       const { watched = false } = newest.get(observation.submissionId) ?? {};
       const state = scheduler.observe(observation, watched, now);
-      this.#journal.observed(state, () => reasonOf(observation), now);
-      if (state === BreakerState.up) this.#limits.begin(now);
+      this.journal.observed(state, () => reasonOf(observation), now);
+      if (state !== BreakerState.up) continue;
+      this.#limits.begin(now);
+      this.#deadlines.pollAgain();
     }
     // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after
     // any finality.
@@ -466,7 +442,7 @@ export class PollLoop {
   /** Writes the outages, pauses and steps of the clock that the ledger does not have yet. */
   #writeJournal(): void {
     try {
-      this.#journal.write(this.now());
+      this.journal.write(this.now());
     } catch (error) {
       this.#writeFailed(error);
     }
@@ -482,7 +458,7 @@ export class PollLoop {
     this.#isLedgerFailing ||= error instanceof LedgerUnavailableError;
     if (error instanceof LedgerUnavailableError) {
       const { message } = error;
-      this.#journal.delays.begin(DelayCause.ledgerUnavailable, message, {
+      this.journal.delays.begin(DelayCause.ledgerUnavailable, message, {
         beganAt: now,
         endedAt: null,
       });
@@ -498,7 +474,7 @@ export class PollLoop {
    * results are dropped.
    */
   async stop(limitMs: number): Promise<void> {
-    this.#cancelResume?.();
+    this.#registration.cancel();
     if (!this.#running) return;
     this.#running = false;
     this.#cancelTimer?.();
@@ -513,8 +489,8 @@ export class PollLoop {
     this.#commit();
     this.#stopped = true;
     try {
-      this.#recordPolling(this.now());
-      this.#journal.write(this.now());
+      this.#polling.end(this.now());
+      this.journal.write(this.now());
     } catch (error) {
       listener.writeFailed(error);
     }

@@ -15,6 +15,7 @@ import type {
 import { isFinal, type Submission, type TrackRequest } from '../submissions/submission.ts';
 import { extendedDeadline } from '../submissions/transition.ts';
 import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
+import { LAST_POLL_MS } from './deadlines.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
@@ -67,6 +68,7 @@ export class Watcher {
       recorded: ({ submission }) => {
         if (isFinal(submission.status)) this.#endWaits(submission.submissionId);
       },
+      expired: ({ submission }) => this.#endWaits(submission.submissionId),
     };
     const listener = combineListeners([endWaits, ...(deps.listeners ?? [])]);
     for (const [upstream, own] of settings.schedulers) {
@@ -136,7 +138,7 @@ export class Watcher {
   trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
     // A step of the clock counts for the submissions that are tracked already, and not for the new
     // ones.
-    for (const loop of this.#loops.values()) loop.saveStep();
+    for (const loop of this.#loops.values()) loop.settle();
     const now = this.#clock.now();
     const results = this.#writing(() => this.#ledger.trackGroups(groups, now));
     this.#register(results, now);
@@ -154,6 +156,7 @@ export class Watcher {
         loop.add({ submissionId, trackedAt, seen: false }, now, {
           isRetracked: effect === 'retracked',
         });
+        loop.addDeadline(submission);
         changed.add(loop);
       }
     }
@@ -185,16 +188,13 @@ export class Watcher {
   update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined {
     // Each loop accounts for a step of the clock first, so that the step does not count for the new
     // deadline.
-    for (const loop of this.#loops.values()) loop.saveStep();
+    for (const loop of this.#loops.values()) loop.settle();
     const result = this.#writing(() =>
       this.#ledger.update(submissionId, patch, this.#clock.now(), actor),
     );
     if (result?.kind === 'updated' && result.changed.includes('deadline')) {
-      // The spelling of a UUID may differ from `submissionId`.
-      const { submissionId: canonicalId, upstream, deadlineAt } = result.submission;
-      // The deadline passes with a poll.
-      const loop = this.#loops.get(upstream);
-      loop?.scheduler.pollBy(canonicalId, deadlineAt);
+      const loop = this.#loops.get(result.submission.upstream);
+      loop?.addDeadline(result.submission);
       loop?.wake();
     }
     return result;
@@ -226,7 +226,8 @@ export class Watcher {
   }
 
   /**
-   * Resolves when the submission is final, the time is over, the watcher stops, or `signal` aborts.
+   * Polls the submission at once if it has not been polled yet. Resolves when it is final, the time
+   * is over, the watcher stops, or `signal` aborts.
    * `current` reads the submission now, so that a submission that becomes final meanwhile is not
    * missed.
    */
@@ -238,7 +239,9 @@ export class Watcher {
     const submission = current();
     if (!submission || isFinal(submission.status) || this.#stopping || signal?.aborted)
       return Promise.resolve();
-    const { submissionId } = submission;
+    const { submissionId, upstream, polledAt } = submission;
+    // It may be final already, and its first poll is seconds away. Only the first wait polls.
+    if (polledAt === null && timeoutMs > 0) void this.pollOnDemand(upstream, submissionId);
     return new Promise((resolve) => {
       const done = () => {
         cancelTimer();
@@ -266,14 +269,19 @@ export class Watcher {
       : submission.deadlineAt;
   }
 
-  /** Returns why polls of an upstream were late between two times; see PollLoop.delaysBetween. */
+  /** Returns why polls of an upstream were late between two times, oldest first. */
   delaysBetween(upstream: string, from: number, until: number): Delay[] {
-    return this.#loops.get(upstream)?.delaysBetween(from, until) ?? [];
+    return this.#loops.get(upstream)?.journal.delays.overlapping(from, until) ?? [];
   }
 
   /** Returns when a submission is polled next, at the earliest; null: it is not polled. */
-  nextPollAt({ submissionId, upstream, watched }: Submission): number | null {
-    return (watched && this.#loops.get(upstream)?.scheduler.find(submissionId)?.dueAt) || null;
+  nextPollAt(submission: Submission): number | null {
+    const { submissionId, upstream, watched, status } = submission;
+    const scheduled = watched && this.#loops.get(upstream)?.scheduler.find(submissionId);
+    if (!scheduled) return null;
+    const lastAt = this.deadlineAt(submission) - LAST_POLL_MS;
+    const isBeforeLast = !isFinal(status) && this.#clock.now() < lastAt;
+    return isBeforeLast ? Math.min(scheduled.dueAt, lastAt) : scheduled.dueAt;
   }
 
   health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {

@@ -86,7 +86,10 @@ export type Polled = z.output<typeof polledSchema>;
 
 export const workerNameSchema = z.string().regex(/^[\w.-]{1,300}$/);
 
-/** Responses to some polls of a job, with the name of the worker: sent while it runs, and as its return value. */
+/**
+ * Responses to some polls of a job, with the name of the worker: sent while it runs, and as its
+ * return value.
+ */
 export const pollResultSchema = z.object({
   polled: z.array(polledSchema).max(MAX_IDS_PER_JOB),
   not_polled: notPolledSchema.optional(),

@@ -62,6 +62,15 @@ export type UpdateResult =
   /** The new deadline has passed. */
   | { kind: 'late' };
 
+/** A submission whose deadline has passed. */
+export type EndedSubmission = { submission: Submission; previousStatus: Status };
+
+/**
+ * The deadline of an open submission without the outages of its upstream, epoch milliseconds. `id`:
+ * its row.
+ */
+export type NetDeadline = { submissionId: string; at: number; id: number };
+
 /** A stored submission that is scheduled again after a restart. Times are epoch milliseconds. */
 export type Watched = {
   submissionId: string;
@@ -143,6 +152,16 @@ export type WatcherLedger = {
     upstream: string,
     page: { after: number; limit: number },
   ): { watched: Watched[]; next: number | null };
+  /**
+   * Lists open submissions by their net deadlines, which are after the position `after` and at most
+   * `until`.
+   */
+  listDeadlines(
+    upstream: string,
+    page: { after: Omit<NetDeadline, 'submissionId'>; until: number; limit: number },
+  ): NetDeadline[];
+  /** Ends open submissions because their deadlines have passed. */
+  expire(submissionIds: readonly string[], now: number): EndedSubmission[];
   upstream(name: string): UpstreamRecord;
   recordUpstream(change: UpstreamChange): void;
   recordPause(upstream: string, pause: PauseRecord): void;

@@ -2,6 +2,7 @@ import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database
 import { ReadLimit } from '../ledger/page.ts';
 import { storedObject, storedTime } from '../lib/json.ts';
 import { readChanges } from './option-changes.ts';
+import type { NetDeadline } from './ports.ts';
 import {
   canonicalId,
   type HistoryEntry,
@@ -172,6 +173,14 @@ export class SubmissionQueries {
     return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
   }
 
+  /** See WatcherLedger. The index `submissions_deadline` has the same expression. */
+  listDeadlines(
+    upstream: string,
+    { after, until, limit }: { after: { at: number; id: number }; until: number; limit: number },
+  ): NetDeadline[] {
+    return this.#db.rows<NetDeadline>(LIST_DEADLINES, { ...after, upstream, until, limit });
+  }
+
   /**
    * Returns a submission that the upstream has finalized. Searches the newest 1,000 of all
    * upstreams, to bound the time.
@@ -191,6 +200,12 @@ export class SubmissionQueries {
     return new Map(rows.map(({ upstream, count }) => [upstream, count]));
   }
 }
+
+const NET_DEADLINE = 'deadline_at - coalesce(deadline_outage_ms_before, outage_ms_before)';
+const LIST_DEADLINES = `
+  SELECT submission_id AS submissionId, ${NET_DEADLINE} AS at, id FROM submissions
+  WHERE upstream = @upstream AND ended_at IS NULL AND (${NET_DEADLINE}, id) > (@at, @id) AND ${NET_DEADLINE} <= @until
+  ORDER BY ${NET_DEADLINE}, id LIMIT @limit`;
 
 const STATES = `
   SELECT s.submission_id AS submissionId, s.upstream, s.status

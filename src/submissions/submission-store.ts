@@ -11,6 +11,7 @@ import {
   withOptions,
 } from './option-changes.ts';
 import type {
+  EndedSubmission,
   FinalChange,
   OnFinal,
   RecordedObservation,
@@ -74,8 +75,8 @@ type StoreDeps = {
 type Read = { row: SubmissionRow; before: Submission };
 /** `changes`: the options that a client changed. */
 type Change = { at: number; event?: SubmissionEventType | null; changes?: OptionChanges | null };
-/** A submission after a request to cancel it, and whether that changed it. */
-type CancelResult = { submission: Submission; isChanged: boolean };
+/** A submission after its cancellation or deadline, and whether that changed it. */
+type EndResult = EndedSubmission & { isChanged: boolean };
 
 /**
  * Writes what is tracked, observed, and changed by clients: the submission, its history and its
@@ -342,27 +343,37 @@ export class SubmissionStore {
     return { kind: 'updated', submission, changed: changedOptions(changes) };
   }
 
-  /** Cancels submissions. Undefined in the result: the id was never tracked. */
-  cancel(submissionIds: readonly string[], now: number): (CancelResult | undefined)[] {
+  /** Ends open submissions. Undefined in the result: the id was never tracked. */
+  end(
+    submissionIds: readonly string[],
+    kind: 'cancel' | 'deadline',
+    now: number,
+  ): (EndResult | undefined)[] {
     const finals: FinalChange[] = [];
-    const results = submissionIds.map((id) => this.#cancel(id, now, finals));
+    const results = submissionIds.map((id) => this.#endOne(id, { kind, at: now }, finals));
     this.#reportFinals(finals);
     return results;
   }
 
-  /** `finals`: gets the cancellation if it changes the submission. */
-  #cancel(submissionId: string, now: number, finals: FinalChange[]): CancelResult | undefined {
+  /** `finals`: gets the end if it changes the submission. */
+  #endOne(
+    submissionId: string,
+    input: { kind: 'cancel' | 'deadline'; at: number },
+    finals: FinalChange[],
+  ): EndResult | undefined {
     const row = this.#queries.findRow(submissionId);
     if (!row) return undefined;
     const before = toSubmission(row);
-    const result = transition(before, { kind: 'cancel', at: now }, contextWithoutLimits(now));
-    if (!result.change) return { submission: before, isChanged: false };
+    const { at: now } = input;
+    const previousStatus = before.status;
+    const result = transition(before, input, contextWithoutLimits(now));
+    if (!result.change) return { submission: before, previousStatus, isChanged: false };
     const { event, ...state } = result.change;
     const { watched, noResponseSince } = result;
     const after = { ...before, ...state, watched, noResponseSince, version: before.version + 1 };
     this.#write({ row, before }, after, { at: now, event });
     finals.push({ id: row.id, before, after, at: now, lagMs: null });
-    return { submission: after, isChanged: true };
+    return { submission: after, previousStatus, isChanged: true };
   }
 
   /**

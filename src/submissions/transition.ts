@@ -109,8 +109,8 @@ class IllegalTransitionError extends Error {
 }
 
 /**
- * After the deadline, an id without a trusted response ends when it has been polled for this long
- * while the upstream is up.
+ * After a deadline that passed while nothing could be polled, an id without a trusted response ends
+ * when it has been polled for this long while the upstream is up.
  */
 const LAST_RESPONSE_MS = 5 * 60_000;
 /**
@@ -125,11 +125,12 @@ const CONFIRMED_MS = 2 * 60_000;
 const LONGEST_INTERVAL_MS = 5 * 60_000;
 
 /**
- * The cause of a transition: an observation, or a client that cancels the submission or tracks it
- * again.
+ * The cause of a transition: an observation, the deadline, or a client that cancels the submission
+ * or tracks it again.
  */
 export type TransitionInput =
   | Observation
+  | { kind: 'deadline'; at: number }
   | { kind: 'cancel'; at: number }
   | { kind: 'retrack'; at: number };
 
@@ -200,6 +201,8 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
   switch (input.kind) {
     case 'cancel':
       return ended(submission, Status.cancelled);
+    case 'deadline':
+      return ended(submission, statusAtDeadline(submission));
     case 'finalized':
       return { change: seen(input, Status.finalized, Event.finalized), watched: context.recheck };
     case 'pending': {
@@ -247,8 +250,9 @@ function correct(
   const watched = submission.watched && !overdue;
   const quiet = { change: null, watched, becameStuck: false, noResponseSince: null, notFoundMs };
   if (submission.status !== Status.finalized) return { ...quiet, watched: false };
-  // A cancellation leaves a finalized submission unchanged, with its recheck.
-  if (input.kind === 'cancel') return { ...quiet, watched: submission.watched };
+  // Neither changes a finalized submission, nor its recheck.
+  if (input.kind === 'cancel' || input.kind === 'deadline')
+    return { ...quiet, watched: submission.watched };
   // The upstream has deleted it: there is nothing to compare, and no reason to poll again.
   if (input.kind === 'rejected' || (input.kind === 'not_found' && !input.ambiguous))
     return { ...quiet, watched: false };
@@ -261,17 +265,19 @@ function correct(
 
 /**
  * The transition of a submission that has never been found. It ends when "not found" has been
- * confirmed for the whole grace period. At the deadline two responses suffice; if they cannot be
- * trusted, it ends like an id without a response.
+ * confirmed for the whole grace period. After the deadline one response suffices, unless it cannot
+ * be trusted.
  */
 function notFound(submission: Submission, input: NotFound, context: TransitionContext): Next {
+  if (isOverdue(submission, input, context))
+    return input.ambiguous && input.at > context.notFoundTrust.until
+      ? withoutResponse(submission, input, context)
+      : ended(submission, Status.expired, { error: input.error });
   const notFoundMs = confirmedMs(submission, input, context);
-  const isLate = isOverdue(submission, input, context);
-  const graceMs = isLate ? 0 : submission.graceEndsAt - submission.trackedAt;
-  const isConfirmed = notFoundMs !== null && notFoundMs >= Math.max(CONFIRMED_MS, graceMs);
-  const next = isLate ? withoutResponse(submission, input, context) : unchanged(submission);
-  if (isConfirmed || next.change) return ended(submission, Status.unknown, { error: input.error });
-  return { ...next, notFoundMs };
+  const graceMs = Math.max(CONFIRMED_MS, submission.graceEndsAt - submission.trackedAt);
+  if (notFoundMs !== null && notFoundMs >= graceMs)
+    return ended(submission, Status.unknown, { error: input.error });
+  return { ...unchanged(submission), notFoundMs };
 }
 
 /**
@@ -306,7 +312,11 @@ function withoutResponse(
   const noResponseSince = submission.noResponseSince ?? input.at;
   if (input.at - Math.max(noResponseSince, context.pollableSince) < LAST_RESPONSE_MS)
     return { ...unchanged(submission), noResponseSince };
-  return ended(submission, submission.status === Status.failing ? Status.failed : Status.expired);
+  return ended(submission, statusAtDeadline(submission));
+}
+
+function statusAtDeadline({ status }: Submission): 'failed' | 'expired' {
+  return status === Status.failing ? Status.failed : Status.expired;
 }
 
 function isNewlyStuck(
@@ -343,7 +353,8 @@ export function extendedDeadline(
 
 function notFoundSinceAfter({ notFoundSince }: Submission, input: ObservedInput): number | null {
   if (input.kind === 'not_found') return notFoundSince ?? input.at;
-  return input.kind !== 'cancel' && isSeen(input) ? null : notFoundSince;
+  const isObserved = input.kind !== 'cancel' && input.kind !== 'deadline';
+  return isObserved && isSeen(input) ? null : notFoundSince;
 }
 
 type NotFound = Extract<Observation, { kind: 'not_found' }>;

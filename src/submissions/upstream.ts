@@ -24,8 +24,8 @@ export type UpstreamRecord = PauseRecord & {
 };
 
 /**
- * A change of an upstream's circuit breaker. `at` is epoch milliseconds. `reason`: of the outage, or
- * of the one that ended, which has `lastedMs`.
+ * A change of an upstream's circuit breaker. `at` is epoch milliseconds. `reason`: of the outage,
+ * or of the one that ended after `lastedMs`.
  */
 export type UpstreamChange = {
   upstream: string;

@@ -25,6 +25,7 @@ import type { Observation } from '../submissions/classify.ts';
 import type { Delay } from '../submissions/delay.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
+  EndedSubmission,
   OnFinal,
   RecordedObservation,
   TrackRefusal,
@@ -194,7 +195,7 @@ export class Ledger implements WatcherLedger {
 
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {
     return this.database.transaction(() =>
-      this.#store.cancel(submissionIds, now).map((cancelled) => {
+      this.#store.end(submissionIds, 'cancel', now).map((cancelled) => {
         if (actor && cancelled?.isChanged)
           this.audit.append(actor, now, {
             action: 'submissions.cancel',
@@ -225,6 +226,15 @@ export class Ledger implements WatcherLedger {
     });
   }
 
+  expire(submissionIds: readonly string[], now: number): EndedSubmission[] {
+    if (submissionIds.length === 0) return [];
+    return this.database.transaction(() =>
+      this.#store
+        .end(submissionIds, 'deadline', now)
+        .flatMap((ended) => (ended?.isChanged ? [ended] : [])),
+    );
+  }
+
   record(
     observations: readonly Observation[],
     context: TransitionContext,
@@ -235,6 +245,10 @@ export class Ledger implements WatcherLedger {
 
   listWatched(upstream: string, page: { after: number; limit: number }) {
     return this.submissions.listWatched(upstream, page);
+  }
+
+  listDeadlines(upstream: string, page: Parameters<WatcherLedger['listDeadlines']>[1]) {
+    return this.submissions.listDeadlines(upstream, page);
   }
 
   findShownId(upstream: string): string | undefined {

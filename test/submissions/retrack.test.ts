@@ -31,6 +31,7 @@ const ENDS: [status: string, end: (ledger: Ledger) => void][] = [
   [
     'unknown',
     (ledger) => {
+      ledger.update('s', { deadlineAt: 300_000 }, 120);
       for (const at of [150, 200_000])
         ledger.record([observation('not_found', at, 's')], context());
     },

@@ -85,8 +85,8 @@ describe('"not found"', () => {
     expect(endOf(statuses)).toBe(15);
   });
 
-  it('has no effect once, however long after the grace period or the deadline it arrives', () => {
-    for (const at of [15 * MINUTE, HOUR, 23 * HOUR, 30 * HOUR, 400 * HOUR]) {
+  it('has no effect once, however long after the grace period it arrives', () => {
+    for (const at of [15 * MINUTE, HOUR, 23 * HOUR]) {
       expect(polledAt([at])).toEqual(['tracking']);
       expect(polledAt([at], { polledAt: at - MINUTE })).toEqual(['tracking']);
     }
@@ -129,22 +129,34 @@ describe('"not found"', () => {
 });
 
 describe('the deadline', () => {
-  it('ends an unseen submission as unknown even if the grace period is longer, after two responses minutes apart', () => {
-    const limits = { graceEndsAt: HOUR, deadlineAt: 10 * MINUTE };
-    expect(endOf(polledAt(every(MINUTE, HOUR), limits))).toBe(10);
-    expect(
-      endOf(
-        polledAt(
-          [20, 21, 22, 23].map((minute) => minute * MINUTE),
-          limits,
-        ),
-      ),
-    ).toBe(2);
+  const limits = { graceEndsAt: HOUR, deadlineAt: 10 * MINUTE };
+  const expiry = (statuses: readonly Status[]) => statuses.indexOf('expired');
+
+  it('ends an unseen submission as expired, even if the grace period is longer', () => {
+    expect(expiry(polledAt(every(MINUTE, HOUR), limits))).toBe(10);
+    expect(expiry(polledAt([20 * MINUTE], limits))).toBe(0);
   });
 
-  it('ends a submission after five minutes of unaccepted responses, too: no submission is polled forever', () => {
+  it('that passed while nothing was polled is decided by five minutes of responses that are not accepted', () => {
     const never = () => ({ notFoundTrust: { ...FULL_TRUST, until: Number.NEGATIVE_INFINITY } });
-    expect(endOf(polledAt(every(MINUTE, HOUR), { deadlineAt: 10 * MINUTE }, never))).toBe(15);
+    expect(expiry(polledAt(every(MINUTE, HOUR), limits, never))).toBe(15);
+  });
+
+  it.each([
+    ['tracking', 'expired'],
+    ['pending', 'expired'],
+    ['failing', 'failed'],
+  ] as const)('ends %s as %s without a response', (status, ended) => {
+    const input = { kind: 'deadline', at: 10_000 } as const;
+    expect(statusAfter(submission({ status }), input)).toBe(ended);
+  });
+
+  it('changes nothing of an ended submission, nor its recheck', () => {
+    const final = submission({ status: 'finalized', watched: true });
+    expect(transition(final, { kind: 'deadline', at: 10_000 }, context())).toMatchObject({
+      change: null,
+      watched: true,
+    });
   });
 });
 

@@ -96,7 +96,7 @@ const CONFIRMED_FOR_GRACE: Table = {
 };
 const AT_DEADLINE: Table = {
   tracking:
-    ' expired     finalized   failed     ·         ·         rejected   ·  ·  ·         cancelled',
+    ' expired     finalized   failed     expired   expired   rejected   ·  ·  ·         cancelled',
   pending:
     '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
   failing:
@@ -105,17 +105,12 @@ const AT_DEADLINE: Table = {
 };
 const BEFORE_FAILURE_LIMIT: Table = {
   tracking:
-    ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  expired   cancelled',
+    ' expired     finalized   failed     expired   expired   rejected   ·  ·  expired   cancelled',
   pending:
     '  expired     finalized   failed     expired   expired   expired    ·  ·  expired   cancelled',
   failing:
     '  expired     finalized   failed     failed    failed    failed     ·  ·  failed    cancelled',
   ...FINAL,
-};
-const CONFIRMED_AT_DEADLINE: Table = {
-  ...AT_DEADLINE,
-  tracking:
-    ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  ·         cancelled',
 };
 /** During an outage of the upstream no time limit passes. */
 const WHILE_OUT = {
@@ -147,7 +142,7 @@ describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp
   ['at the deadline', AT_DEADLINE, DEADLINE, ONE_RESPONSE, { upstreamUp: true }],
   [
     'at the deadline, "not found" confirmed',
-    CONFIRMED_AT_DEADLINE,
+    AT_DEADLINE,
     DEADLINE,
     CONFIRMED,
     { upstreamUp: true },

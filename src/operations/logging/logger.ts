@@ -8,7 +8,8 @@ import { escapeJson, escapeLines, escapeText, redactorOf } from '../../lib/text.
 import type { AttemptReport } from '../../notifications/attempt.ts';
 import type { WatcherListener } from '../../polling/listeners.ts';
 import { dataOf, upstreamTime } from '../../submissions/classify.ts';
-import type { RecordedObservation } from '../../submissions/ports.ts';
+import type { EndedSubmission, RecordedObservation } from '../../submissions/ports.ts';
+import { Status } from '../../submissions/submission.ts';
 import type { Config } from '../config/schema.ts';
 import { LOG_EVENTS, type Log, type LogEventName, logAt } from './event-catalog.ts';
 
@@ -244,6 +245,12 @@ export function logMonitor(log: Log): WatcherListener {
       if (event && event !== 'submission.cancelled' && event !== 'submission.retracked')
         logAt(log, fieldsOf(recorded), event);
     },
+    expired: (ended) =>
+      logAt(
+        log,
+        fieldsOf(ended),
+        ended.submission.status === Status.failed ? 'submission.failed' : 'submission.expired',
+      ),
     upstream: ({ upstream, event, reason, lastedMs }) => {
       const outage = event === 'upstream.up' ? { outage_ms: lastedMs } : {};
       logAt(log, { upstream, reason: escapeText(reason), ...outage }, event);
@@ -264,7 +271,7 @@ function logObservation(log: Log, { observation, submission }: RecordedObservati
   );
 }
 
-function fieldsOf({ submission, previousStatus }: RecordedObservation) {
+function fieldsOf({ submission, previousStatus }: EndedSubmission) {
   const data = dataOf(submission.envelope);
   const createdAt = upstreamTime(typeof data?.created_at === 'string' ? data.created_at : null);
   return {

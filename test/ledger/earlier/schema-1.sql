@@ -352,6 +352,8 @@ INSERT INTO sqlite_sequence VALUES('history',22);
 INSERT INTO sqlite_sequence VALUES('outbox',10);
 INSERT INTO sqlite_sequence VALUES('deliveries',18);
 CREATE INDEX submissions_watched ON submissions (upstream, id) WHERE watched = 1;
+CREATE INDEX submissions_deadline ON submissions (upstream, deadline_at - coalesce(deadline_outage_ms_before, outage_ms_before))
+    WHERE ended_at IS NULL;
 CREATE INDEX submissions_stuck ON submissions (upstream) WHERE stuck = 1 AND watched = 1;
 CREATE INDEX submissions_by_status ON submissions (status, id);
 CREATE INDEX submissions_tracked ON submissions (tracked_at);

@@ -8,10 +8,13 @@ import type { Upstream } from './upstream.ts';
 export const CALLBACK_URL = 'https://caller.test';
 const OPEN = ['tracking', 'pending', 'failing'];
 const RETRY_MS = 5_000;
+/** The upstream finalizes some submissions before this deadline, and others after it. */
+const SOON_MS = 20_000;
 const MEAN_PAUSE_MS = 30 * MINUTE_MS;
 
 /** A submission whose tracking was acknowledged. Times are outside of the machine. */
-export type Acknowledged = { id: string; at: number; isCancelled: boolean };
+/** `mayEndOpen`: it was cancelled, or its deadline may pass before the upstream finalizes it. */
+export type Acknowledged = { id: string; at: number; mayEndOpen: boolean };
 
 type CallersDeps = {
   machine: Machine;
@@ -121,14 +124,14 @@ export class Callers {
     if (response?.status !== 202) return this.#later(() => this.#track(ids, shape));
     for (const id of ids) {
       if (this.acknowledged.has(id)) continue;
-      const one = { id, at: this.#deps.machine.now, isCancelled: false };
+      const one = { id, at: this.#deps.machine.now, mayEndOpen: false };
       this.acknowledged.set(id, one);
       this.inOrder.push(one);
     }
   }
 
   async #cancel(submission: Acknowledged): Promise<void> {
-    submission.isCancelled = true;
+    submission.mayEndOpen = true;
     const response = await this.#call('DELETE', `/v1/submissions/${submission.id}`, [200, 404]);
     if (response?.status === 200 && OPEN.includes(JSON.parse(response.body).status))
       this.#deps.onDefect(`a cancelled submission is open: ${response.body}`);
@@ -138,15 +141,20 @@ export class Callers {
     await this.#call('POST', '/v1/submissions', [202], { submission_id: id, retrack: true });
   }
 
-  async #update({ id }: Acknowledged, shape: number): Promise<void> {
-    const deadline = new Date(this.#deps.machine.wall() + DEADLINE_MS).toISOString();
+  async #update(submission: Acknowledged, shape: number): Promise<void> {
+    const isSoon = shape > 0.85;
+    if (isSoon) submission.mayEndOpen = true;
+    const deadlineMs = isSoon ? SOON_MS : DEADLINE_MS;
+    const deadline = new Date(this.#deps.machine.wall() + deadlineMs).toISOString();
     const change =
       shape < 0.4
         ? { metadata: { changed: shape } }
         : shape < 0.7
           ? { callback_url: null }
           : { deadline };
-    await this.#call('PATCH', `/v1/submissions/${id}`, [200, 404, 409], change);
+    // On a clock that is ahead, a deadline that is soon has passed.
+    const expected = [200, 404, 409, ...(isSoon ? [400] : [])];
+    await this.#call('PATCH', `/v1/submissions/${submission.id}`, expected, change);
   }
 
   #later(run: () => Promise<void>): void {

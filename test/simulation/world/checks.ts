@@ -48,6 +48,8 @@ const OVERDUE_MS = 2 * MINUTE_MS;
 /** After this time every receiver is tried again: pauses take a minute at most. */
 const SENDING_MS = 3 * MINUTE_MS;
 const CALM_MS = 15 * MINUTE_MS;
+/** Longer than the loop of an upstream takes to end what is at its deadline. */
+const LATE_MS = 1_000;
 /** Steps of the clock move times of the ledger by no more than this. */
 const SKEW_MS = 3 * HOUR_MS;
 /**
@@ -72,6 +74,11 @@ const OVERDUE = `
   -- A channel may be missing in the settings.
   SELECT destination, min(next_at) FROM deliveries
   WHERE state = 'waiting' AND next_at < ? AND destination NOT LIKE 'channel:%' GROUP BY destination`;
+const LATE = `
+  -- The open submissions whose deadlines, extended by outages, have passed.
+  SELECT s.submission_id FROM submissions s JOIN upstreams u ON u.name = s.upstream
+  WHERE s.ended_at IS NULL AND u.out_since IS NULL AND u.paused_until IS NULL
+    AND s.deadline_at + u.outage_ms - coalesce(s.deadline_outage_ms_before, s.outage_ms_before) < ?`;
 const DELIVERED = `
   -- Those that ended recently.
   SELECT d.id, d.destination, o.id AS event FROM deliveries d JOIN outbox o ON o.seq = d.event
@@ -166,6 +173,7 @@ export class Checks {
     if (status === 'rejected') this.#defect(`${id} was rejected`);
     if (status === 'unknown' && this.#deps.upstream.has(id))
       this.#defect(`${id} is unknown, and the upstream has it`);
+    if (status === 'expired') this.#deps.note('expiries');
     const beganAt = before?.beganAt ?? at;
     const outageMs = this.#outages.reduce(
       (sum, { from, to }) => sum + Math.max(0, to - Math.max(from, beganAt)),
@@ -224,11 +232,18 @@ export class Checks {
       this.#defect(`outages took ${row.outageMs} ms, of which at most ${knownMs} are known`);
   }
 
-  /** In calm times every open submission is polled, and what is final upstream is final here. */
+  /**
+   * In calm times every open submission is polled, what is final upstream is final here, and
+   * nothing is open after its deadline.
+   */
   #checkPolling(db: Database.Database): void {
     const { machine, faults, upstream } = this.#deps;
     const { now } = machine;
     if (faults.disturbedAt(POLLING) + CALM_MS > now) return;
+    for (const id of prepared(db, LATE)
+      .pluck()
+      .all(machine.wall() - LATE_MS))
+      this.#defect(`${id} is open after its deadline`);
     const open = prepared(
       db,
       'SELECT submission_id FROM submissions WHERE watched = 1 AND finalized_at IS NULL',
@@ -285,14 +300,14 @@ export class Checks {
     const db = disk.connection(DATABASE);
     if (db) this.#checkLedger(db);
     else this.#defect('the server does not run');
-    for (const { id, isCancelled, at } of acknowledged) {
+    for (const { id, mayEndOpen, at } of acknowledged) {
       const finalAt = upstream.finalizedAt(id);
       const status = this.known.get(id)?.status;
       if (
         finalAt !== undefined &&
         finalAt < at + DEADLINE_MS - SKEW_MS &&
         status !== 'finalized' &&
-        !isCancelled
+        !mayEndOpen
       )
         this.#defect(`${id} is ${status}, although it was finalized in time`);
     }

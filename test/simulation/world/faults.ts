@@ -29,6 +29,7 @@ export const OCCURRENCES: readonly string[] = [
   'power losses',
   'failed syncs',
   'deletions',
+  'expiries',
 ];
 
 /** With longer syncs, the server might refuse requests. */

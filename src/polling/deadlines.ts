@@ -1,0 +1,111 @@
+import type { EndedSubmission, WatcherLedger } from '../submissions/ports.ts';
+import type { OutageJournal } from './outage-journal.ts';
+import type { Scheduler } from './scheduler.ts';
+
+/** The last poll is due this long before the deadline, so that its response arrives in time. */
+export const LAST_POLL_MS = 2_000;
+/** Each takes 20 to 50 microseconds, in which nothing else runs. */
+const MAX_AT_ONCE = 1_000;
+const AFTER_ALL = Number.MAX_SAFE_INTEGER;
+
+type DeadlinesDeps = {
+  upstream: string;
+  scheduler: Scheduler;
+  ledger: WatcherLedger;
+  journal: OutageJournal;
+};
+
+/**
+ * Ends the open submissions of one upstream at their deadlines, whatever the upstream responds, and
+ * has each polled once more shortly before. A deadline that passes while nothing can be polled, or
+ * that had passed when a submission was tracked, is decided by the next response instead.
+ *
+ * Deadlines are compared in net time: epoch milliseconds without the outages of the upstream. It
+ * stands still during an outage, so the net deadline of a submission never changes. The ledger has
+ * the deadlines.
+ */
+export class Deadlines {
+  readonly #deps: DeadlinesDeps;
+  /** Up to this deadline, submissions have ended or wait for their next response. */
+  #passed = Number.NEGATIVE_INFINITY;
+  /** Up to this deadline, the last polls are due. `id`: the row of the submission. */
+  #polled = { at: Number.NEGATIVE_INFINITY, id: AFTER_ALL };
+  /** When the next deadline needs attention, in net time. */
+  #nextAt = Number.POSITIVE_INFINITY;
+
+  constructor(deps: DeadlinesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Polls can be sent from now on, after a time in which they could not. */
+  begin(now: number): void {
+    this.pollAgain();
+    this.#passed = Math.max(this.#passed, this.#net(now));
+  }
+
+  /** Makes the last polls before the next deadlines due again, after an outage. */
+  pollAgain(): void {
+    if (this.#passed < this.#polled.at) this.#polled = { at: this.#passed, id: AFTER_ALL };
+    this.#nextAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Adds a new deadline of a submission. */
+  add(submissionId: string, netDeadline: number, now: number): void {
+    if (netDeadline <= Math.max(this.#polled.at, this.#passed))
+      this.#deps.scheduler.pollBy(submissionId, now);
+    if (netDeadline > this.#passed)
+      this.#nextAt = Math.min(this.#nextAt, netDeadline - LAST_POLL_MS);
+  }
+
+  /** Whether `pass` must be called. */
+  isDue(now: number): boolean {
+    const netNow = this.#net(now);
+    if (netNow >= this.#nextAt) return true;
+    this.#passed = Math.max(this.#passed, netNow);
+    return false;
+  }
+
+  /** When `pass` must be called; Infinity: something else changes before. */
+  wakeAt(now: number): number {
+    const { limits, size } = this.#deps.scheduler;
+    const { breaker, pause } = limits;
+    if (breaker.isOpen || size === 0) return Number.POSITIVE_INFINITY;
+    return Math.max(now, pause.until) + this.#nextAt - this.#net(now);
+  }
+
+  /**
+   * Ends the submissions whose deadlines have passed, and returns them. Makes the last polls before
+   * the next deadlines due. Throws what the ledger throws.
+   */
+  pass(now: number): EndedSubmission[] {
+    const { ledger, scheduler, upstream } = this.#deps;
+    const netNow = this.#net(now);
+    const until = netNow + LAST_POLL_MS;
+    const last = ledger.listDeadlines(upstream, { after: this.#polled, until, limit: MAX_AT_ONCE });
+    for (const { submissionId } of last) scheduler.pollBy(submissionId, now);
+    const allPolled = last.length < MAX_AT_ONCE;
+    this.#polled = allPolled ? { at: until, id: AFTER_ALL } : (last.at(-1) ?? this.#polled);
+
+    const after = { at: this.#passed, id: AFTER_ALL };
+    const due = ledger.listDeadlines(upstream, { after, until: netNow, limit: MAX_AT_ONCE });
+    const ids = due.map(({ submissionId }) => submissionId);
+    const ended = ledger.expire(ids, now);
+    const allEnded = due.length < MAX_AT_ONCE;
+    if (allEnded) this.#passed = Math.max(this.#passed, netNow);
+    this.#nextAt =
+      allPolled && allEnded
+        ? Math.min(this.#firstAfter(this.#passed), this.#firstAfter(until) - LAST_POLL_MS)
+        : netNow;
+    return ended;
+  }
+
+  #firstAfter(at: number): number {
+    const { ledger, upstream } = this.#deps;
+    const page = { after: { at, id: AFTER_ALL }, until: AFTER_ALL, limit: 1 };
+    return ledger.listDeadlines(upstream, page)[0]?.at ?? Number.POSITIVE_INFINITY;
+  }
+
+  #net(now: number): number {
+    return now - this.#deps.journal.outageMs(now);
+  }
+}
