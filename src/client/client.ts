@@ -198,6 +198,7 @@ export class DawatchClient {
     return untilFinal(submissionIds, {
       openStream: this.#streamOf({ types: FINAL_TYPES }),
       lookup: (ids, stop) => this.#search.lookup(ids, stop),
+      wait: (id, stop) => this.wait(id, 1, stop),
       signal,
     });
   }

@@ -26,8 +26,13 @@ type Server = {
     ids: readonly string[],
     signal: AbortSignal,
   ) => Promise<Omit<FoundSubmissions, 'remaining'>>;
+  /** Waits for a moment, which has the server poll a submission that it has never polled. */
+  wait: (id: string, signal: AbortSignal) => Promise<unknown>;
   signal: AbortSignal | undefined;
 };
+
+/** Of many submissions, the first ones are polled at once, the others when they are due. */
+const MAX_POLLED_AT_ONCE = 64;
 
 /**
  * Yields each submission when it is final. It follows the feed from now on, and looks up all
@@ -37,7 +42,7 @@ type Server = {
  */
 export async function* untilFinal(
   ids: Iterable<string>,
-  { openStream, lookup, signal }: Server,
+  { openStream, lookup, wait, signal }: Server,
 ): AsyncGenerator<Submission, void, undefined> {
   const open = new Set(Array.from(ids, (id) => (UUID.test(id) ? id.toLowerCase() : id)));
   const total = open.size;
@@ -51,6 +56,7 @@ export async function* untilFinal(
   let respondedAt = performance.now();
   let lookedUpAt = Number.NEGATIVE_INFINITY;
   let isFollowing = false;
+  let polledAtOnce = 0;
 
   const fail = (error: unknown) => {
     failure ??= { error };
@@ -113,8 +119,13 @@ export async function* untilFinal(
       const { submissions, not_found } = await find(batch);
       if (not_found.length > 0) throw notTracked(not_found);
       lookedUpAt = performance.now();
-      for (const submission of submissions)
-        if (isFinal(submission.status) && open.delete(submission.submission_id)) yield submission;
+      for (const submission of submissions) {
+        const { submission_id, status, last_polled_at } = submission;
+        if (isFinal(status) && open.delete(submission_id)) yield submission;
+        else if (last_polled_at === null && polledAtOnce++ < MAX_POLLED_AT_ONCE)
+          // The feed tells the result.
+          void wait(submission_id, stopped).catch(() => undefined);
+      }
     }
   } finally {
     stop.abort();

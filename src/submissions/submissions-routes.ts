@@ -80,7 +80,7 @@ const OPERATIONS = operations('submissions', {
   waitForSubmission: {
     summary: 'Wait until a submission is final',
     description:
-      'Responds as soon as the submission is final, or after timeout_s with its current state. Ends with 401 within 15 s after the ' +
+      'Responds as soon as the submission is final, or after timeout_s with its current state. A submission that was never polled is polled at once. Ends with 401 within 15 s after the ' +
       'credential has expired or was revoked, or its session has ended.',
     params,
     querystring: z.strictObject({

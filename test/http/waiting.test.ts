@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   call,
   detailsOf,
@@ -10,7 +10,11 @@ import {
   submissionOf,
 } from '../support/app/http-calls.ts';
 import { openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { finalEnvelope } from '../support/ledger/domain.ts';
+import { cli } from '../support/processes/cli.ts';
+import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { byAge } from '../support/virtual-time/pacing.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const clock = new HeldClock();
@@ -51,8 +55,8 @@ it('responds as soon as a submission is final', async () => {
   const finalized = submissionOf(await wait(id, 202));
   expect(finalized.status).toBe('finalized');
   expect(finalized.data).toMatchObject({ block_number: expect.any(Number) });
-  const { history, ...details } = detailsOf(await call(app.url, pathOf(id)));
-  expect(details).toEqual(finalized);
+  const { history, delays, ...details } = detailsOf(await call(app.url, pathOf(id)));
+  expect([details, delays]).toEqual([finalized, []]);
   expect(history.at(-1)).toMatchObject({ status: 'finalized', at: finalized.finalized_at });
 });
 
@@ -101,6 +105,55 @@ it('responds to hundreds of waiting clients', async () => {
   for (const response of await Promise.all(responses))
     expect(submissionOf(response).status).toBe('cancelled');
   expect(clock.held(207_000)).toBe(0);
+});
+
+describe('a submission that is final already, and whose first scheduled poll is in an hour,', () => {
+  const openLate = async () => {
+    const upstream = await serve((_request, response) =>
+      response.end(JSON.stringify(finalEnvelope({}, { id: undefined }))),
+    );
+    const server = await openApp({
+      database: join(tempFolder(), 'ledger.db'),
+      upstreamUrl: upstream.url,
+      policy: () => (deps) => ({
+        ...byAge(deps),
+        register: (_item, _known, now) => now + 3_600_000,
+      }),
+    });
+    onTestFinished(() => server.close());
+    return { ...upstream, server };
+  };
+
+  it('is polled at once by a wait, once for all that wait, and by no other request', async () => {
+    const { server, requests } = await openLate();
+    await post(server.url, { submission_ids: ['a', 'b'] });
+    await call(server.url, pathOf('a'));
+    await call(server.url, `${pathOf('a')}/wait?timeout_s=0`);
+    expect(requests).toEqual([]);
+    const waits = Array.from({ length: 100 }, () =>
+      call(server.url, `${pathOf('a')}/wait?timeout_s=90`),
+    );
+    for (const response of await Promise.all(waits))
+      expect(submissionOf(response).status).toBe('finalized');
+    expect(requests).toHaveLength(1);
+  });
+
+  it('is polled at once by a command that waits', async () => {
+    const { server } = await openLate();
+    const command = ['track', 'from-cli', '--wait'];
+    const { code, stdout } = await cli(command, { env: { DAWATCH_URL: server.url } });
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^finalized {2}from-cli /)]);
+  });
+
+  it('is polled at once when it is tracked again', async () => {
+    const { server } = await openLate();
+    await post(server.url, { submission_id: 'again' });
+    await call(server.url, pathOf('again'), { method: 'DELETE' });
+    await post(server.url, { submission_id: 'again', retrack: true });
+    await vi.waitFor(async () =>
+      expect(detailsOf(await call(server.url, pathOf('again'))).status).toBe('finalized'),
+    );
+  });
 });
 
 it('responds to waiting clients when the server closes', async () => {

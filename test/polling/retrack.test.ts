@@ -51,8 +51,7 @@ test('the late result of a poll from before the retrack does not end the submiss
   world.track(['a'], { retrack: true });
   late.resolve(rejected);
   await world.clock.advance(0);
-  expect(world.get('a')).toMatchObject({ status: 'tracking', polls: 1 });
-  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a').polls).toBe(2);
   expect(world.statuses('a')).toEqual(['tracking', 'cancelled', 'tracking', 'finalized']);
 });
 
