@@ -21,7 +21,7 @@ const NAMES = readdirSync(EXAMPLES).filter((name) =>
 );
 const TSC = join(ROOT, 'node_modules/.bin/tsc');
 /** Half of it are the types, with their descriptions, for `import` and for `require`. */
-const MAX_BYTES = 260_000;
+const MAX_BYTES = 280_000;
 
 const { client: tarball, npmCli, nodes, bun } = inject('packages');
 const folder = removedAfterTests();
@@ -225,7 +225,7 @@ it('imports nothing of Node except for webhooks, so that browsers can load it', 
   expect(importing).toEqual(['webhook.js']);
 });
 
-it('installs no dependency and is smaller than 200 kB', () => {
+it('installs no dependency and is smaller than 280 kB', () => {
   const { folder: at } = install(CLIENT_NODES[1]);
   const modules = join(at, 'node_modules');
   expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual(['@dawatch']);
