@@ -323,8 +323,9 @@ const COLUMNS: readonly (readonly [name: string, of: (row: Row) => Cell])[] = [
 
 type Options = { isTerminal?: boolean };
 
-/** The header line. */
-export const CSV_HEADER = toCsvLine(COLUMNS.map(([name]) => name));
+const HEADER_LINE = toCsvLine(COLUMNS.map(([name]) => name));
+/** The header line of a file. Spreadsheets read UTF-8 only after a byte order mark. */
+export const CSV_HEADER = `\ufeff${HEADER_LINE}`;
 
 /** Returns a row of a report as a line of CSV. `isTerminal`: also escapes control characters. */
 export function toCsvRow(row: Row, options: Options = {}): string {
@@ -336,5 +337,6 @@ export function toCsvRow(row: Row, options: Options = {}): string {
 
 /** Returns the rows of a report as CSV with a header line. */
 export function toReportCsv({ rows }: { rows: readonly Row[] }, options: Options = {}): string {
-  return [CSV_HEADER, ...rows.map((row) => toCsvRow(row, options))].join('');
+  const header = options.isTerminal ? HEADER_LINE : CSV_HEADER;
+  return [header, ...rows.map((row) => toCsvRow(row, options))].join('');
 }

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { reportSchema } from '../../src/reports/report-body.ts';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
-import { openApp, useApp } from '../support/app/running-app.ts';
+import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
 import { DAY_MS, FEES, fillReports, REPORT_SETTINGS } from '../support/ledger/report-ledger.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -123,7 +123,7 @@ describe('as CSV', () => {
     expect(response.headers['content-disposition']).toMatch(
       /^attachment; filename="dawatch-[\d-]+\.csv"$/,
     );
-    const [header = '', ...lines] = response.text.trimEnd().split('\r\n');
+    const [header = '', ...lines] = response.text.trim().split('\r\n');
     expect(header.split(',').slice(0, 6)).toEqual([
       'start',
       'group',
@@ -137,9 +137,18 @@ describe('as CSV', () => {
     expect(lines[1]).toContain(String(2n * BigInt(FEES)));
   });
 
-  it('neutralizes values that a spreadsheet would run', async () => {
+  it('neutralizes values that a spreadsheet would run, round or misread', async () => {
     const { text } = await call(app.url, '/v1/reports?format=csv&group_by=metadata');
     expect(text).toContain(",'=nightly,");
+    expect(text).toContain(`,'${FEES},`);
+  });
+
+  it('begins with a byte order mark, without which spreadsheets misread UTF-8', async () => {
+    const response = await fetch(`${app.url}/v1/reports?format=csv`, {
+      headers: { 'x-api-key': API_KEY },
+    });
+    const bytes = Buffer.from(await response.arrayBuffer());
+    expect(bytes.subarray(0, 8)).toEqual(Buffer.from('\ufeffstart'));
   });
 
   it('is not sent to clients that accept JSON, or anything', async () => {

@@ -33,7 +33,7 @@ it('prints the JSON of the HTTP interface, or CSV', async () => {
   });
   const csv = await run(['--csv', '--by', 'metadata', '--from', today, '--to', today]);
   expect(csv.stdout).toMatch(
-    /^start,group,.*\r\n[\dT:.Z-]+,billing,,false,2,.*\r\n[\dT:.Z-]+,,,false,0,.*\r\n$/,
+    /^\ufeffstart,group,.*\r\n[\dT:.Z-]+,billing,,false,2,.*\r\n[\dT:.Z-]+,,,false,0,.*\r\n$/,
   );
 });
 
