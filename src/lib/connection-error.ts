@@ -12,6 +12,14 @@ export class RefusedAddressError extends Error {
   }
 }
 
+/** The proxy of HTTPS_PROXY or HTTP_PROXY made no connection. `reason` contains no address. */
+export class ProxyError extends Error {
+  override readonly name = 'ProxyError';
+  constructor(reason: string) {
+    super(`the proxy of HTTPS_PROXY or HTTP_PROXY made no connection: ${reason}`);
+  }
+}
+
 export type ConnectionCause =
   | 'closed'
   | 'refused'
@@ -24,6 +32,7 @@ export type ConnectionCause =
   | 'not_http'
   /** Refused by the address guard. */
   | 'guarded'
+  | 'proxy'
   | 'other';
 
 const NOT_HTTP = 'the response is not HTTP';
@@ -53,6 +62,7 @@ const CAUSES: readonly [codes: RegExp, cause: ConnectionCause, sentence: string]
  */
 export function causeOf(error: unknown): { cause: ConnectionCause; sentence: string } {
   if (error instanceof RefusedAddressError) return { cause: 'guarded', sentence: error.message };
+  if (error instanceof ProxyError) return { cause: 'proxy', sentence: error.message };
   // undici 8 sets no code for it.
   if (error instanceof errors.HTTPParserError) return { cause: 'not_http', sentence: NOT_HTTP };
   const code = codeOf(error);

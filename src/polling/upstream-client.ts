@@ -1,5 +1,6 @@
-import { type Dispatcher, errors, Pool } from 'undici';
+import { buildConnector, type Dispatcher, errors, Pool } from 'undici';
 import { causeOf } from '../lib/connection-error.ts';
+import { throughProxy } from '../lib/outgoing-proxy.ts';
 import { redactorOf } from '../lib/text.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
 
@@ -182,7 +183,9 @@ export class UpstreamClient {
     this.#prefix = url.pathname.replace(/\/+$/, '');
     // The timeout of upstreamCall covers the whole call; undici's own timeouts would obscure the
     // reason.
-    const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: options.timeoutMs } };
+    const { timeoutMs } = options;
+    const connect = throughProxy(buildConnector({ timeout: timeoutMs }), { timeoutMs });
+    const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect };
     this.#pool = new Pool(url.origin, {
       connections: options.connections ?? null,
       pipelining: options.keepAlive === false ? 0 : 1,

@@ -7,7 +7,6 @@ import { createSlackChannel } from '../notifications/channels/slack.ts';
 import { createTeamsChannel } from '../notifications/channels/teams.ts';
 import type { ChannelDescription } from '../notifications/channels-routes.ts';
 import { parseDestination } from '../notifications/delivery.ts';
-import { createAddressGuard } from '../notifications/transport/address-guard.ts';
 import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';
 import type { ChannelConfig, Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
@@ -32,9 +31,8 @@ export class Channels {
   #configured: ReadonlyMap<string, Configured> = new Map();
 
   private constructor(deps: ChannelDeps & { queue: QueueChannel | undefined }) {
-    const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
     // The operator's host names are resolved by the system, including its search domains.
-    this.#http = createHttpPost({ guard, version: deps.version, now: deps.now, lookup });
+    this.#http = createHttpPost({ guard: undefined, version: deps.version, now: deps.now, lookup });
     this.#queue = deps.queue;
     this.#publicUrl = deps.publicUrl;
   }

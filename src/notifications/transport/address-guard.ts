@@ -4,6 +4,7 @@ import { isIP, isIPv4, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 import { RefusedAddressError } from '../../lib/connection-error.ts';
+import { throughProxy } from '../../lib/outgoing-proxy.ts';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Cidr = [Address, number];
@@ -113,30 +114,44 @@ export type LookupAll = (
 ) => void;
 
 export type GuardedConnectorOptions = {
-  guard: AddressGuard;
+  /** Undefined: every address is allowed, and a proxy resolves the name. */
+  guard: AddressGuard | undefined;
   /** Limit for one connection, including name resolution and TLS. */
   timeoutMs: number;
   /** Closes all connections, including those being established. */
   signal?: AbortSignal;
   lookup: LookupAll;
+  /** Whether the proxy of the environment applies; default: true. */
+  isProxied?: boolean;
 };
 
 /**
  * Returns a connector for undici that applies the guard to the address it connects to. A name that
- * changes from a public to a private address after a check is therefore refused, too.
+ * changes from a public to a private address after a check is therefore refused, too. A proxy of the
+ * environment gets the checked address, not for the name.
  */
 export function guardedConnector(options: GuardedConnectorOptions): buildConnector.connector {
-  const { guard, timeoutMs, signal, lookup } = options;
-  const common = { timeout: timeoutMs, allowH2: false, lookup: guardedLookup(guard, lookup) };
+  const { guard, timeoutMs, signal, lookup, isProxied = true } = options;
+  const checked = guardedLookup(guard, lookup);
+  const common = { timeout: timeoutMs, allowH2: false, lookup: checked };
+  const addressOf = (hostname: string) =>
+    new Promise<string>((resolve, reject) =>
+      checked(hostname, {}, (error, address) => (error ? reject(error) : resolve(`${address}`))),
+    );
   return (target, callback) => {
     // No lookup takes place for an IP address.
-    const reason = isIP(target.hostname) ? guard.check(target.hostname) : undefined;
+    const isAddress = isIP(target.hostname) > 0;
+    const reason = isAddress ? guard?.check(target.hostname) : undefined;
     if (reason !== undefined) {
       process.nextTick(callback, new RefusedAddressError(reason), null);
       return;
     }
     const own = signal && ownSignal(signal);
-    const connect = buildConnector({ ...common, ...(own && { signal: own.signal }) });
+    const direct = buildConnector({ ...common, ...(own && { signal: own.signal }) });
+    const resolve = guard && !isAddress ? { resolve: addressOf } : {};
+    const connect = isProxied
+      ? throughProxy(direct, { timeoutMs, signal: own?.signal, ...resolve })
+      : direct;
     connect(target, (...result: Parameters<buildConnector.Callback>) => {
       const [, socket] = result;
       if (socket) socket.once('close', () => own?.release());
@@ -155,18 +170,18 @@ function ownSignal(signal: AbortSignal): { signal: AbortSignal; release: () => v
   return { signal: own.signal, release: () => signal.removeEventListener('abort', abort) };
 }
 
-function guardedLookup(guard: AddressGuard, lookup: LookupAll): LookupFunction {
+function guardedLookup(guard: AddressGuard | undefined, lookup: LookupAll): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, found) => {
       if (error) return callback(error, '');
       const addresses = found.filter(
-        ({ address }) => isIP(address) && guard.check(address) === undefined,
+        ({ address }) => isIP(address) && guard?.check(address) === undefined,
       );
       const [first] = addresses;
       if (first && options.all) return callback(null, addresses);
       if (first) return callback(null, first.address, first.family);
       const reason = found
-        .map(({ address }) => guard.check(address))
+        .map(({ address }) => guard?.check(address))
         .find((one) => one !== undefined);
       return callback(new RefusedAddressError(reason ?? 'the host name has no address'), '');
     });

@@ -78,7 +78,8 @@ function exchange(
 }
 
 export type HttpPostOptions = {
-  guard: AddressGuard;
+  /** Undefined: every address is allowed. */
+  guard: AddressGuard | undefined;
   /** The version of dawatch, for `user-agent`. */
   version: string;
   /** Epoch milliseconds, to interpret a Retry-After date if the response has no Date header. */

@@ -33,7 +33,8 @@ const PROTOCOLS: Record<string, { connectAs: 'http:' | 'https:'; port: string } 
 export async function reach(
   url: string,
   options: {
-    guard: AddressGuard;
+    /** Undefined: every address is allowed. */
+    guard: AddressGuard | undefined;
     timeoutMs: number;
     /** Default: the hosts file and DNS. */
     lookup?: LookupAll;
@@ -45,7 +46,8 @@ export async function reach(
   if (!target || !protocol)
     return { kind: 'not_reached', cause: 'other', error: 'the URL is invalid' };
   const limit = AbortSignal.timeout(timeoutMs);
-  const connect = guardedConnector({ guard, timeoutMs, signal: limit, lookup });
+  const isProxied = target.protocol.startsWith('http');
+  const connect = guardedConnector({ guard, timeoutMs, signal: limit, lookup, isProxied });
   const hostname = target.hostname.replace(/^\[(.*)\]$/, '$1');
   const { connectAs, port } = protocol;
   try {
@@ -102,8 +104,7 @@ export async function checkAddress(
   { url, setting, limitMs }: { url: string; setting: string; limitMs: number },
 ): Promise<Finding[]> {
   const { host } = new URL(url);
-  const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
-  const reached = await reach(url, { guard, timeoutMs: limitMs, lookup });
+  const reached = await reach(url, { guard: undefined, timeoutMs: limitMs, lookup });
   if (reached.kind === 'reached') return [ok(about, `${host} is reachable`)];
   const advice = `verify that it runs, and verify ${setting}`;
   return [warning(about, `${host} is unreachable: ${reached.error}`, advice)];

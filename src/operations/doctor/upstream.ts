@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns';
 import { UpstreamUsers } from '../../access/users.ts';
 import type { ConnectionCause } from '../../lib/connection-error.ts';
-import { createAddressGuard } from '../../notifications/transport/address-guard.ts';
 import { UpstreamClient } from '../../polling/upstream-client.ts';
 import {
   type Classification,
@@ -24,8 +23,7 @@ export async function checkUpstream(
 ): Promise<Finding[]> {
   const about = `upstream.${name}`;
   const { host } = new URL(upstream.url);
-  const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
-  const reached = await reach(upstream.url, { guard, timeoutMs: limitMs, lookup });
+  const reached = await reach(upstream.url, { guard: undefined, timeoutMs: limitMs, lookup });
   if (reached.kind === 'not_reached')
     return [
       problem(about, `${host} is unreachable: ${reached.error}`, adviceOn(reached.cause, name)),

@@ -1,0 +1,180 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import {
+  createAddressGuard,
+  type LookupAll,
+} from '../../src/notifications/transport/address-guard.ts';
+import { createHttpPost, toSendResult } from '../../src/notifications/transport/http-post.ts';
+import { cliProcess } from '../support/processes/cli.ts';
+import { startConnectProxy } from '../support/servers/connect-proxy.ts';
+import { openReceiver, selfSigned } from '../support/servers/receiver.ts';
+import { deadAddress, openClient, serve } from '../support/servers/upstream-server.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const VARIABLES = [
+  'HTTPS_PROXY',
+  'HTTP_PROXY',
+  'NO_PROXY',
+  'https_proxy',
+  'http_proxy',
+  'no_proxy',
+];
+beforeEach(() => {
+  for (const name of VARIABLES) vi.stubEnv(name, undefined);
+  return () => vi.unstubAllEnvs();
+});
+
+/** A name that no name server has: only the proxy can resolve it. */
+const elsewhere = (url: string) => url.replace('127.0.0.1', 'elsewhere.test');
+
+const NOT_FOUND = JSON.stringify({ state: 'ERROR', error: 'record not found' });
+const upstream = () => serve((_, response) => response.writeHead(500).end(NOT_FOUND));
+
+function post(url: string, options: Partial<Parameters<typeof createHttpPost>[0]>) {
+  const http = createHttpPost({ guard: undefined, version: 'test', now: Date.now, ...options });
+  onTestFinished(() => http.close());
+  const { signal } = new AbortController();
+  return http.post({ url, body: '{}', signal }).then(toSendResult);
+}
+
+describe('an upstream behind a proxy', () => {
+  it('gets its polls through it, by CONNECT with the login of its address', async () => {
+    const { url } = await upstream();
+    const proxy = await startConnectProxy({ login: 'ada:secret' });
+    vi.stubEnv('http_proxy', proxy.url);
+    const client = openClient(elsewhere(url));
+    expect(await client.getSubmissionInfo('a')).toMatchObject({ httpStatus: 500, body: NOT_FOUND });
+    expect(proxy.targets).toEqual([elsewhere(url).replace('http://', '')]);
+  });
+
+  it.each<[string, (proxy: { port: number }, dead: string) => string, RegExp]>([
+    ['refuses', ({ port }) => `127.0.0.1:${port}`, /proxy of HTTPS_PROXY.*responded with 407$/],
+    ['is down', (_, dead) => dead, /proxy of HTTPS_PROXY.*the connection was refused$/],
+    ['has no usable address', () => 'socks5://127.0.0.1', /proxy of HTTPS_PROXY.*http:\/\//],
+  ])('fails with the proxy as the reason if it %s', async (_, address, reason) => {
+    const proxy = await startConnectProxy({ login: 'ada:secret' });
+    vi.stubEnv('HTTP_PROXY', address(proxy, await deadAddress()));
+    const response = await openClient('http://elsewhere.test').getSubmissionInfo('a');
+    expect(response).toMatchObject({ kind: 'failure', detail: expect.stringMatching(reason) });
+    expect(JSON.stringify(response)).not.toContain('127.0.0.1');
+  });
+
+  it.each([
+    ['*', true],
+    ['elsewhere.test', true],
+    ['.TEST other', true],
+    ['a.test, *.test', true],
+    ['elsewhere.test:PORT', true],
+    ['elsewhere.test:1', false],
+    ['where.test', false],
+    ['127.0.0.0/8', false],
+    ['', false],
+  ])('is reached directly if NO_PROXY names it: %j', async (excluded, isDirect) => {
+    const { url } = await upstream();
+    const proxy = await startConnectProxy();
+    vi.stubEnv('HTTP_PROXY', proxy.url);
+    vi.stubEnv('NO_PROXY', excluded.replace('PORT', new URL(url).port));
+    const response = await openClient(elsewhere(url), { timeoutMs: 2_000 }).getSubmissionInfo('a');
+    // Its name does not resolve here.
+    expect(response.kind).toBe(isDirect ? 'failure' : 'response');
+    expect(proxy.targets).toHaveLength(isDirect ? 0 : 1);
+  });
+
+  it('on this machine needs no exception', async () => {
+    const { url } = await upstream();
+    const proxy = await startConnectProxy();
+    vi.stubEnv('HTTP_PROXY', proxy.url);
+    expect(await openClient(url).getSubmissionInfo('a')).toMatchObject({ httpStatus: 500 });
+    expect(proxy.targets).toEqual([]);
+  });
+});
+
+describe('a receiver behind a proxy', () => {
+  const resolvesTo =
+    (...addresses: string[]): LookupAll =>
+    (_hostname, _options, callback) =>
+      callback(
+        null,
+        addresses.map((address) => ({ address, family: 4 })),
+      );
+
+  it('gets a webhook by its checked address, with TLS for its name', async () => {
+    const tls = selfSigned('DNS:elsewhere.test') ?? expect.fail('openssl is missing');
+    const receiver = await openReceiver({}, { tls });
+    const proxy = await startConnectProxy();
+    vi.stubEnv('HTTPS_PROXY', proxy.url);
+    const guard = createAddressGuard({ allow: [] });
+    const result = await post(elsewhere(receiver.url), {
+      guard,
+      lookup: resolvesTo('10.0.0.1', '9.9.9.9'),
+    });
+    // The handshake reached the receiver, whose certificate is unknown here.
+    expect(result).toMatchObject({ error: 'TLS failed (DEPTH_ZERO_SELF_SIGNED_CERT)' });
+    expect(proxy.targets).toEqual([`9.9.9.9:${receiver.port}`]);
+  });
+
+  it.each(['10.0.0.1', '127.0.0.1', '169.254.169.254'])(
+    'gets no webhook if its name leads to %s',
+    async (address) => {
+      const proxy = await startConnectProxy();
+      vi.stubEnv('HTTP_PROXY', proxy.url);
+      const guard = createAddressGuard({ allow: [] });
+      for (const host of ['elsewhere.test', address])
+        expect(await post(`http://${host}/`, { guard, lookup: resolvesTo(address) })).toMatchObject(
+          { error: expect.stringContaining('refused: its address is not public') },
+        );
+      expect(proxy.targets).toEqual([]);
+    },
+  );
+
+  it('gets the messages of a channel by its name, which need not resolve here', async () => {
+    const receiver = await openReceiver();
+    const proxy = await startConnectProxy();
+    vi.stubEnv('HTTP_PROXY', proxy.url);
+    const result = await post(elsewhere(receiver.url), {});
+    expect(result).toMatchObject({ kind: 'delivered' });
+    expect(proxy.targets).toEqual([`elsewhere.test:${receiver.port}`]);
+  });
+});
+
+it('`dawatch doctor` reaches upstreams, channels, the heartbeat and the provider through the proxy', async () => {
+  const { url } = await upstream();
+  const tls = selfSigned('DNS:elsewhere.test') ?? expect.fail('openssl is missing');
+  const provider = await openReceiver(
+    ({ response }) => {
+      const issuer = elsewhere(provider.url);
+      const endpoints = { authorization_endpoint: `${issuer}/a`, token_endpoint: `${issuer}/t` };
+      response
+        .setHeader('content-type', 'application/json')
+        .end(JSON.stringify({ issuer, jwks_uri: `${issuer}/j`, ...endpoints }));
+    },
+    { tls },
+  );
+  const proxy = await startConnectProxy();
+  const folder = tempFolder();
+  const settings = {
+    database: join(folder, 'dawatch.db'),
+    server: { public_url: 'https://watch.test' },
+    upstreams: { default: { url: elsewhere(url), api_key: 'a-key' } },
+    channels: { ops: { type: 'slack', url: elsewhere(url) } },
+    heartbeat: { url: elsewhere(url) },
+    oidc: { issuer: elsewhere(provider.url), client_id: 'dawatch', roles: { admin: ['admins'] } },
+  };
+  const [file, certificate] = [join(folder, 'dawatch.yaml'), join(folder, 'certificate.pem')];
+  writeFileSync(file, JSON.stringify(settings), { mode: 0o600 });
+  writeFileSync(certificate, tls.cert);
+  const { stdout } = await cliProcess(['doctor'], {
+    env: {
+      DAWATCH_CONFIG: file,
+      HTTP_PROXY: proxy.url,
+      HTTPS_PROXY: proxy.url,
+      NODE_EXTRA_CA_CERTS: certificate,
+    },
+  });
+  for (const name of ['upstream.default', 'channel.ops', 'heartbeat', 'oidc'])
+    expect(stdout).toMatch(new RegExp(`^ok +${name} `, 'm'));
+  expect(new Set(proxy.targets)).toEqual(
+    new Set([`elsewhere.test:${provider.port}`, new URL(elsewhere(url)).host]),
+  );
+});
