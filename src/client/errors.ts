@@ -87,11 +87,17 @@ function innermost(error: unknown): { code: string | undefined; message: string 
  * limits the rate.
  */
 export function isTransient(error: unknown): error is ApiError | ConnectionError {
-  if (error instanceof ConnectionError) return true;
+  if (error instanceof ConnectionError)
+    return !isCertificateCode(error.code) && !isRefusedByProxy(error.status);
   return (
     error instanceof ApiError &&
     (error.status === 408 || error.status === 429 || error.status >= 500)
   );
+}
+
+/** Some proxies send 404 while the server restarts. */
+function isRefusedByProxy(status = 0): boolean {
+  return status >= 300 && status < 500 && ![404, 408, 429].includes(status);
 }
 
 /**

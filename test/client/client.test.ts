@@ -133,6 +133,7 @@ describe('throws a ConnectionError', () => {
       name: 'ConnectionError',
       message: expect.stringMatching(/: its certificate is not trusted \(UNABLE_TO_VERIFY/),
     });
+    await expect(client(url).events().next()).rejects.toThrow('certificate is not trusted');
     expect(requests).toEqual([]);
   });
 
@@ -172,6 +173,17 @@ describe('throws a ConnectionError', () => {
     expect(String(error)).toContain(message);
     expect(String(error)).toContain(url);
   });
+
+  it.each([403, 413, 302])(
+    'at once while it waits or follows events, if a proxy responds with %d',
+    async (status) => {
+      const url = await fakeServer(page(status, other));
+      const error = { name: 'ConnectionError', status };
+      await expect(client(url).waitUntilFinal('a')).rejects.toMatchObject(error);
+      await expect(client(url).untilFinal(['a']).next()).rejects.toMatchObject(error);
+      await expect(client(url).events().next()).rejects.toMatchObject(error);
+    },
+  );
 
   it('instead of sending the key to another host', async () => {
     const seen: unknown[] = [];

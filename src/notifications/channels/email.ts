@@ -22,8 +22,8 @@ export type MailServer = {
   /** `smtps://user:password@host`, or `smtp://`. */
   smtp_url: string;
   /**
-   * Whether `smtp://` uses STARTTLS: always, if the server offers it, or never. Default: always with
-   * a login, which would be sent in clear, otherwise if the server offers it.
+   * Whether `smtp://` uses STARTTLS: always, if the server offers it, or never. Default: always
+   * with a login, which would be sent in clear, otherwise if the server offers it.
    */
   tls?: 'require' | 'opportunistic' | 'off' | undefined;
   /** PEM file of the authorities to trust. Default: those that Node trusts. */
