@@ -267,7 +267,9 @@ export function registerAlerts(
 ): void {
   const shown = (alert: MutedAlert) => toAlertBody(alert, publicUrl());
 
-  app.get('/v1/alerts', { config: READ, schema: OPERATIONS.listAlerts }, async ({ query }) => {
+  // The list does not wait for a disk whose fault it may report.
+  const config = { ...READ, isDurable: true };
+  app.get('/v1/alerts', { config, schema: OPERATIONS.listAlerts }, async ({ query }) => {
     const { before, limit } = pageOf(query);
     const isFirst = before === undefined && query.state !== 'resolved';
     const inMemory = [isFirst ? unrecorded() : undefined].flatMap((one) => one ?? []);

@@ -4,8 +4,8 @@ import { logOf } from './request-log.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     /**
-     * Whether the response contains only ledger content that is on the disk, so that it need not
-     * wait for the disk.
+     * Whether the response need not wait for the disk: it contains only ledger content that is on
+     * the disk, or the state of the server.
      */
     isDurable?: boolean;
     /** A route whose response takes milliseconds to build. */

@@ -36,7 +36,7 @@ describe('the heartbeat of a server', () => {
     expect(lines.join()).not.toContain('SECRET');
   });
 
-  it('is withheld, and the server is not ready, while the disk hangs', async () => {
+  it('is withheld, the server is not ready, and an alert that is not recorded yet fires, while the disk hangs', async () => {
     const database = join(tempFolder(), 'ledger.db');
     const { app, lines, logged } = await open([{}], database);
     const syncs = holdSyncs(database);
@@ -52,8 +52,23 @@ describe('the heartbeat of a server', () => {
       503,
       expect.objectContaining({ ledger: 'not_writable' }),
     ]);
+    const alerts = async (query: string) =>
+      JSON.parse((await call(app.url, `/v1/alerts${query}`)).text).alerts;
+    const alert = { id: 0, rule: 'ledger_not_writable', subject: 'ledger', firing: true };
+    await vi.waitFor(
+      async () => expect(await alerts('')).toEqual([expect.objectContaining(alert)]),
+      UNTIL,
+    );
+    expect(await alerts('?state=resolved')).toEqual([]);
     syncs.release();
     await vi.waitUntil(() => logged().includes('heartbeat.resumed'), UNTIL);
+    await vi.waitFor(
+      async () =>
+        expect(await alerts('?state=resolved')).toEqual([
+          expect.objectContaining({ ...alert, id: 1, firing: false }),
+        ]),
+      UNTIL,
+    );
     expect((await call(app.url, '/readyz')).status).toBe(200);
   });
 });
