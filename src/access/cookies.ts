@@ -143,8 +143,8 @@ export function sessionCookie(base: URL, value?: string): string {
 }
 
 /**
- * Returns the address of the dashboard with a slash at its end: `server.public_url` if it uses https
- * or the request comes from there. Any other address is assumed to have no path.
+ * Returns the address of the dashboard with a slash at its end: `server.public_url` if it uses
+ * https or the request comes from there. Any other address is assumed to have no path.
  */
 export function baseOf({ headers }: FastifyRequest, publicUrl: string | undefined): URL {
   const isPublic =

@@ -52,8 +52,8 @@ export function credentialState(
 /**
  * Reasons why a credential was not changed. last_admin: no other credential with the scope admin
  * would be valid. person: it has no secret, and its name and role come from a provider. not_person:
- * it has a secret, and a revoked secret must stay invalid. many_secrets: it has MAX_REPLACED secrets
- * that are still accepted.
+ * it has a secret, and a revoked secret must stay invalid. many_secrets: it has MAX_REPLACED
+ * secrets that are still accepted.
  */
 export type CredentialRefusal = {
   kind:

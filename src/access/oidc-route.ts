@@ -32,7 +32,8 @@ const MAX_NAME_CHARS = 254;
 
 /**
  * Returns the person of verified claims. An address that the provider has not verified may belong
- * to another person. Microsoft Entra ID never sends `email_verified`, and AWS Cognito may send text.
+ * to another person. Microsoft Entra ID never sends `email_verified`, and AWS Cognito may send
+ * text.
  */
 function personOf(claims: Claims & { iss: string; sub: string }): Person {
   const { iss: issuer, sub: subject, email, email_verified: isVerified } = claims;

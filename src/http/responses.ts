@@ -39,17 +39,17 @@ export function awaitDurability(
 }
 
 /** Requests that are served one at a time, with iterations of the event loop between them. */
-class Lane {
+class Turns {
   readonly #waiting: (() => void)[] = [];
   #isBusy = false;
 
-  /** Calls `serve` when the requests before have left. */
-  enter(serve: () => void): void {
+  /** Calls `serve` when the turns before have ended. */
+  take(serve: () => void): void {
     this.#waiting.push(serve);
     if (!this.#isBusy) this.#next();
   }
 
-  leave(): void {
+  end(): void {
     // Reading a request takes one iteration, and responding to it another.
     setImmediate(() => setImmediate(() => this.#next()));
   }
@@ -66,51 +66,51 @@ const MAX_READ_MS = 10_000;
 
 /**
  * Serves requests of expensive routes one at a time, from the beginning to the end of the handler.
- * Without it, a flood of lists exceeds the memory and delays that SECURITY.md promises. A long route
- * has a lane of its own, so that the lists do not wait for it; its next request waits until the
- * response is sent, too. Applies to routes registered later.
+ * Without it, a flood of lists exceeds the memory and delays that SECURITY.md promises. A long
+ * route has turns of its own, so that the lists do not wait for it; its next request waits until
+ * the response is sent, too. Applies to routes registered later.
  */
 export function serializeExpensiveRoutes(app: FastifyInstance, maxReadMs = MAX_READ_MS): void {
-  const lists = new Lane();
-  const lanes = new Map<string, Lane>();
-  const served = new WeakMap<FastifyRequest, Lane>();
+  const lists = new Turns();
+  const ofRoutes = new Map<string, Turns>();
+  const served = new WeakMap<FastifyRequest, Turns>();
 
-  const leaveAfterResponse = (lane: Lane, { raw }: FastifyReply) => {
-    const leave = () => {
+  const endAfterResponse = (turns: Turns, { raw }: FastifyReply) => {
+    const end = () => {
       clearTimeout(timer);
-      raw.off('close', leave);
-      lane.leave();
+      raw.off('close', end);
+      turns.end();
     };
-    const timer = setTimeout(leave, raw.destroyed ? 0 : maxReadMs).unref();
-    raw.once('close', leave);
+    const timer = setTimeout(end, raw.destroyed ? 0 : maxReadMs).unref();
+    raw.once('close', end);
   };
 
   app.addHook('onRoute', (route) => {
     const { isExpensive, isLong = false } = route.config ?? {};
     if (!isExpensive && !isLong) return;
-    const alone = lanes.get(route.url) ?? new Lane();
-    lanes.set(route.url, alone);
+    const alone = ofRoutes.get(route.url) ?? new Turns();
+    ofRoutes.set(route.url, alone);
     const wait: preHandlerHookHandler = (request, reply, done) => {
       const isAlone = typeof isLong === 'function' ? isLong(request) : isLong;
-      const lane = isAlone ? alone : lists;
-      lane.enter(() => {
-        if (reply.sent || reply.raw.destroyed) return lane.leave();
-        served.set(request, lane);
+      const turns = isAlone ? alone : lists;
+      turns.take(() => {
+        if (reply.sent || reply.raw.destroyed) return turns.end();
+        served.set(request, turns);
         done();
         // A later hook has refused it.
-        if (served.delete(request)) lane.leave();
+        if (served.delete(request)) turns.end();
       });
     };
     route.preHandler = [route.preHandler ?? [], wait].flat();
     const { handler } = route;
     route.handler = async function (request, reply) {
-      const lane = served.get(request);
+      const turns = served.get(request);
       served.delete(request);
       try {
         return await handler.call(this, request, reply);
       } finally {
-        if (lane === alone) leaveAfterResponse(lane, reply);
-        else lane?.leave();
+        if (turns === alone) endAfterResponse(turns, reply);
+        else turns?.end();
       }
     };
   });

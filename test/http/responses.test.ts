@@ -28,6 +28,9 @@ const ELSEWHERE = [
   'POST /v1/alerts/{id}/acknowledge 409',
   'DELETE /v1/alerts/{id}/acknowledge 409',
   'POST /v1/mutes 409',
+  // So do the most credentials and webhooks: test/scenarios/stored-limits.test.ts.
+  'POST /v1/credentials 409',
+  'POST /v1/webhooks 409',
   // The settings of this server have an admin token: test/access/credentials.test.ts.
   'DELETE /v1/credentials/{id} 409',
   // People need a provider: test/access/oidc.test.ts.
