@@ -46,13 +46,16 @@ export function addTail(program: Command): void {
       void untilStopped().then(() => stopped.abort());
       // Reports an unreachable server or a refused key at once; the feed would retry.
       await client.list({ limit: 1 });
+      const { onRetry, onEvent } = reportRetries();
       for await (const event of client.events({
         ...toEventOptions(options),
         signal: stopped.signal,
         onRetry,
         onGap,
-      }))
+      })) {
+        onEvent();
         process.stdout.write(`${options.json ? toJson(withoutSeq(event)) : toLine(event)}\n`);
+      }
     });
 }
 
@@ -65,11 +68,23 @@ function toEventOptions({ type, id, metadata, after }: Options): EventOptions {
   };
 }
 
-const onRetry: NonNullable<EventOptions['onRetry']> = ({ error, delayMs }) => {
-  process.stderr.write(
-    `dawatch: ${escapeText(error.message)}; retrying in ${(delayMs / 1_000).toFixed(1)} s\n`,
-  );
-};
+/**
+ * Returns functions that report why the connection is lost, once until an event arrives or the
+ * reason changes: an outage may last for days.
+ */
+function reportRetries() {
+  let reported: string | undefined;
+  return {
+    onRetry({ error }: { error: Error }) {
+      if (error.message === reported) return;
+      reported = error.message;
+      process.stderr.write(`dawatch: ${escapeText(reported)}; trying again until it works\n`);
+    },
+    onEvent() {
+      reported = undefined;
+    },
+  };
+}
 
 const onGap: NonNullable<EventOptions['onGap']> = ({ after, through }) => {
   process.stderr.write(

@@ -1,4 +1,7 @@
-import { describe, expect, it, vi } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { call, pathOf, post } from '../../../support/app/http-calls.ts';
 import { useApp } from '../../../support/app/running-app.ts';
 import { cli, startCli } from '../../../support/processes/cli.ts';
@@ -63,6 +66,25 @@ describe('tail', () => {
       data: { submission: { submission_id: 'json-2' } },
     });
     await running.stop('SIGINT');
+  });
+
+  it('reports an outage once, and not at each attempt to connect', async () => {
+    let attempts = 0;
+    const server = createServer((request, response) => {
+      if (request.url?.startsWith('/v1/events')) {
+        attempts += 1;
+        request.socket.destroy();
+      } else response.setHeader('content-type', 'application/json').end('{"submissions":[]}');
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const running = tail([], `http://127.0.0.1:${port}`);
+    await vi.waitFor(() => expect(attempts).toBeGreaterThan(3), 18_000);
+    expect(await running.stop('SIGINT')).toBe(0);
+    expect(running.received.stderr.trimEnd().split('\n')).toEqual([
+      expect.stringMatching(/^dawatch: .+; trying again until it works$/),
+    ]);
   });
 
   it.each([
