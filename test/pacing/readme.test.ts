@@ -15,8 +15,8 @@ type CreatePoller = (port: {
 
 /** Returns the function of the README, which imports the package from its source. */
 async function exampleOfReadme(): Promise<CreatePoller> {
-  const code = /```js\n(.*?)```/s.exec(readFileSync(join(PACKAGE, 'README.md'), 'utf8'))?.[1] ?? '';
-  const file = join(tempFolder(), 'poller.mjs');
+  const code = /```ts\n(.*?)```/s.exec(readFileSync(join(PACKAGE, 'README.md'), 'utf8'))?.[1] ?? '';
+  const file = join(tempFolder(), 'poller.mts');
   writeFileSync(
     file,
     code.replace(

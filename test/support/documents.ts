@@ -61,3 +61,27 @@ export function storeExample(page: string, file: string, folder: string): string
   writeFileSync(path, example.text);
   return path;
 }
+
+/** A command, and the line of the page in which it begins. */
+export type Command = { at: string; text: string };
+
+/** Returns the commands of a block: those behind a prompt, or each line of a script. */
+export function commandsOf({ page, line, language, text: code }: Block): Command[] {
+  const isScript = language === 'sh';
+  const commands: Command[] = [];
+  let continues = false;
+  for (const [index, each] of code.trimEnd().split('\n').entries()) {
+    const last = commands.at(-1);
+    if (continues && last) last.text += `\n${each}`;
+    else if (isScript || each.startsWith('$ '))
+      commands.push({ at: `${page}:${line + index}`, text: each.replace(/^\$ /, '') });
+    else continue;
+    continues = /\\$|; do$/.test(each);
+  }
+  return commands.map(({ at, text: command }) => ({
+    at,
+    text: command.replace(/ +#[^"'\n]*$/, '').trim(),
+  }));
+}
+
+export const isCommands = ({ language }: Block): boolean => ['console', 'sh'].includes(language);

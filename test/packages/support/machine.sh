@@ -1,0 +1,67 @@
+# What the commands of a page find on the reader's machine: the service `dawatch`, and terminals, in which programs
+# run until the page ends. Each function that the pages do not name replaces a value that they leave to the reader.
+set -eo pipefail
+trap 'echo "$AT failed" >&2' ERR
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+
+# Waits until a program responds over HTTP.
+responds() {
+  local tries
+  for tries in {1..200}; do
+    curl --silent --output /dev/null "$1" && return
+    sleep 0.1
+  done
+  echo "$1 does not respond" >&2
+  return 1
+}
+
+# Runs the server in place of the one that runs.
+serve() {
+  systemctl stop
+  bash -c "$1" >> service.log 2>&1 &
+  SERVICE=$!
+  responds "$DAWATCH_URL/livez" || { cat service.log >&2; return 1; }
+}
+
+# Stands in for systemd.
+systemctl() {
+  case $1 in
+    stop) [ -z "$SERVICE" ] || { kill "$SERVICE"; wait "$SERVICE"; SERVICE=; } ;;
+    *) serve 'dawatch serve' ;;
+  esac
+}
+
+# Runs a program in its own terminal, and waits until it responds, if it has an address.
+terminal() {
+  local output=terminal-${#terminals[@]}.log
+  : > "$output"
+  bash -c "$1" > "$output" 2>&1 &
+  terminals+=($!)
+  [ -z "$2" ] || { responds "$2" && echo "$2 responds" >> "$output"; } || { cat "$output" >&2; return 1; }
+}
+
+# Stops the programs in terminals. Each must still run, have printed something but not much, and end at SIGTERM.
+close_terminals() {
+  local index pid tries
+  for index in "${!terminals[@]}"; do
+    pid=${terminals[$index]}
+    AT="the program in terminal $index"
+    for tries in {1..200}; do
+      [ -s "terminal-$index.log" ] && break
+      sleep 0.1
+    done
+    kill "$pid" || { cat "terminal-$index.log" >&2; return 1; }
+    timeout 15 tail --pid "$pid" --follow /dev/null
+    [ -s "terminal-$index.log" ] && [ "$(wc --bytes < "terminal-$index.log")" -lt 100000 ]
+  done
+  systemctl stop
+}
+
+# Submits data to the upstream, and prints the id.
+new_id() {
+  curl --silent --fail "$SANDBOX/v1/submit_data" --header 'x-api-key: sandbox-key' --json '{"data": "hello"}' | jq -r .submission_id
+}
+
+webhook() {
+  dawatch webhooks list --json | jq -r '.webhooks[0].id'
+}
