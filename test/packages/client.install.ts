@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
@@ -9,16 +9,13 @@ import { bytesBelow } from '../../bench/support/folder-size.ts';
 import { DawatchClient } from '../../src/client/index.ts';
 import { toEventJson } from '../../src/notifications/event-body.ts';
 import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
+import { blocksOf, storeExample } from '../support/documents.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { type Installed, installInto } from './support/installed.ts';
 import { CLIENT_NODES } from './support/pack.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const EXAMPLES = join(ROOT, 'docs/examples');
-/** Those of the client package. */
-const NAMES = readdirSync(EXAMPLES).filter((name) =>
-  readFileSync(join(EXAMPLES, name), 'utf8').includes("'@dawatch/client"),
-);
+const EXAMPLES = blocksOf('docs/client.md').flatMap(({ file }) => file ?? []);
 const TSC = join(ROOT, 'node_modules/.bin/tsc');
 /** Half of it are the types, with their descriptions, for `import` and for `require`. */
 const MAX_BYTES = 280_000;
@@ -45,7 +42,7 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
   let installed: Installed;
   beforeAll(() => {
     installed = install(version ?? CLIENT_NODES[1]);
-    for (const name of NAMES) copyFileSync(join(EXAMPLES, name), join(installed.folder, name));
+    for (const name of EXAMPLES) storeExample('docs/client.md', name, installed.folder);
   });
 
   function start(example: string, args: string[], env: Record<string, string>) {
@@ -208,11 +205,6 @@ describe('the types of the installed client', () => {
     ];
     expect(execFileSync(TSC, args, { encoding: 'utf8' })).toBe('');
   });
-});
-
-it.each(NAMES)('docs/client.md shows %s as it is', (name) => {
-  const code = readFileSync(join(EXAMPLES, name), 'utf8').split('\n').slice(1).join('\n');
-  expect(readFileSync(join(ROOT, 'docs/client.md'), 'utf8')).toContain(`\`\`\`js\n${code}\`\`\``);
 });
 
 it('imports nothing of Node except for webhooks, so that browsers can load it', () => {

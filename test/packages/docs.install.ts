@@ -26,6 +26,7 @@ const EXCEPTIONS: [command: RegExp, reason: string][] = [
   [/^npx dawatch demo|^npm ci && npm run demo/, 'readme.install.ts runs it'],
   [/^npm install --global dawatch/, 'all pages share one installation, of the packed package'],
   [/^docker /, 'needs Docker; image.install.ts runs docker-compose.yml with Podman'],
+  [/npm run bench/, 'measures for minutes'],
   [/^kubectl |^for pod in \$\(kubectl/, 'needs a cluster'],
   [/^helm /, 'needs a cluster; helm.install.ts renders the chart with the values of the page'],
   [/^cosign |^npm audit signatures/, 'needs a published release'],
@@ -39,6 +40,7 @@ const EXCEPTIONS: [command: RegExp, reason: string][] = [
 const UNCHECKED: [firstLine: RegExp, reason: string][] = [
   [/^\[seq,at,caller/, 'a list of names, which the program below it uses'],
   [/^V\(t\) = /, 'a formula'],
+  [/^id: 42\n/, 'a part of a response'],
   [/^<script type="importmap">/, 'browser.install.ts loads the client with it'],
   [/^snapshot: /, 'no package has Litestream 0.5; helm.install.ts compares the keys'],
 ];

@@ -16,7 +16,7 @@ import {
   type SettingsTree,
 } from './settings-file.ts';
 
-/** Variables of the command line, and of the receivers in docs/examples. */
+/** Variables of the command line, and of the receivers in the documents. */
 const OTHERS = [
   'DAWATCH_CONFIG',
   'DAWATCH_URL',

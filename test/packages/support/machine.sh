@@ -26,33 +26,35 @@ serve() {
 # Stands in for systemd.
 systemctl() {
   case $1 in
-    stop) [ -z "$SERVICE" ] || { kill "$SERVICE"; wait "$SERVICE"; SERVICE=; } ;;
+    stop) [ -z "$SERVICE" ] || { kill "$SERVICE"; wait "$SERVICE" || { cat service.log >&2; return 1; }; SERVICE=; } ;;
     *) serve 'dawatch serve' ;;
   esac
 }
 
-# Runs a program in its own terminal, and waits until it responds, if it has an address.
+# Runs a program in its own terminal. Its sign of life is an address at which it responds, `output`, or none.
 terminal() {
-  local output=terminal-${#terminals[@]}.log
-  : > "$output"
-  bash -c "$1" > "$output" 2>&1 &
+  local log=terminal-${#terminals[@]}.log
+  bash -c "$1" > "$log" 2>&1 &
   terminals+=($!)
-  [ -z "$2" ] || { responds "$2" && echo "$2 responds" >> "$output"; } || { cat "$output" >&2; return 1; }
+  case $2 in
+    http*) responds "$2" || { cat "$log" >&2; return 1; } ;;
+    output) printing+=("$log") ;;
+  esac
 }
 
-# Stops the programs in terminals. Each must still run, have printed something but not much, and end at SIGTERM.
+# Stops the programs in terminals. Each must still run, not have printed much, and end at SIGTERM.
 close_terminals() {
-  local index pid tries
+  local index pid log
+  for log in "${printing[@]}"; do
+    AT="the program of $log, which prints nothing,"
+    timeout 20 bash -c "until [ -s $log ]; do sleep 0.1; done"
+  done
   for index in "${!terminals[@]}"; do
     pid=${terminals[$index]}
     AT="the program in terminal $index"
-    for tries in {1..200}; do
-      [ -s "terminal-$index.log" ] && break
-      sleep 0.1
-    done
     kill "$pid" || { cat "terminal-$index.log" >&2; return 1; }
     timeout 15 tail --pid "$pid" --follow /dev/null
-    [ -s "terminal-$index.log" ] && [ "$(wc --bytes < "terminal-$index.log")" -lt 100000 ]
+    [ "$(wc --bytes < "terminal-$index.log")" -lt 100000 ]
   done
   systemctl stop
 }

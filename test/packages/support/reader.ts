@@ -22,11 +22,12 @@ const API_KEY = 'a-service-key-for-tests-0123456789';
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
 const TOMORROW = new Date(Date.now() + 86_400_000).toISOString();
 
-/** Programs that run until they are stopped, and the address at which they respond; the others print. */
-const UNTIL_STOPPED: [command: RegExp, address: string][] = [
+/** Programs that run until they are stopped, and their signs of life (machine.sh). */
+const UNTIL_STOPPED: [command: RegExp, sign: string][] = [
   [/dawatch sandbox/, '$SANDBOX/_sandbox/stats'],
   [/^node receive-webhooks\.mjs|^python3 receive\.py/, 'http://127.0.0.1:$PORT/'],
-  [/^node consume\.mjs|^python3 events\.py/, ''],
+  [/^node consume\.mjs|^python3 events\.py/, 'output'],
+  [/^node follow-events\.mjs/, ''],
 ];
 
 type World = { url: string; sandboxUrl: string; receiverUrl: string; receiverPort: number };
@@ -69,6 +70,8 @@ const PREPARED = new Map([
     'docs/credentials.md',
     'for name in first second; do dawatch token create --role service --name $name; done',
   ],
+  // The upstream does not know it, so that it stays open, and is tracked again from the replaced ledger.
+  ['docs/operations.md', 'dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
   [
     'docs/migrate.md',
     `new_id | jq --raw-input --compact-output '{submission_id: .}' > open.ndjson
