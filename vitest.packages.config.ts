@@ -6,7 +6,7 @@ import { RetryReporter } from './test/support/retry-reporter.ts';
 export default defineConfig({
   test: {
     include: ['test/packages/*.install.ts'],
-    sequence: { sequencer: longestFirst(['/image.', '/helm.', '/browser.']) },
+    sequence: { sequencer: longestFirst(['/image.', '/docs.', '/helm.', '/browser.']) },
     globalSetup: 'test/packages/support/pack.ts',
     reporters: ['default', new RetryReporter()],
     // As in vitest.config.ts.

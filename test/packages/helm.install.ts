@@ -8,6 +8,7 @@ import { loadConfig } from '../../src/operations/config/load.ts';
 import { configSchema, ENVIRONMENT } from '../../src/operations/config/schema.ts';
 import { fileVariables, isSecret } from '../../src/operations/config/settings-file.ts';
 import { createMetrics } from '../../src/operations/metrics/metrics.ts';
+import { blocksOf } from '../support/documents.ts';
 import { BASE, CASES, FROM_VALUES, KEDA, SECRETS, SECRETS_FOLDER } from './support/chart-cases.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { installHelm, type KubernetesObject, parseObjects } from './support/helm.ts';
@@ -339,6 +340,14 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     const { code, stderr } = await helm.template(CHART, filesOf(BASE, values));
     expect(code).toBe(1);
     expect(stderr).toContain(message);
+  });
+
+  it.each(
+    blocksOf('docs/kubernetes.md')
+      .filter(({ language }) => language === 'yaml')
+      .map(({ line, text }): [number, object] => [line, parse(text)]),
+  )('accepts the values in line %i of docs/kubernetes.md', async (_line, values) => {
+    expect(await render(BASE, values)).not.toEqual([]);
   });
 
   it.each([

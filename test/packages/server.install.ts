@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { bytesBelow } from '../../bench/support/folder-size.ts';
@@ -7,7 +7,7 @@ import pkg from '../../package.json' with { type: 'json' };
 import { startRedis } from '../support/redis/redis-server.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { type Installed, installInto } from './support/installed.ts';
-import { installEnv, npxCliOf, SERVER_NODES } from './support/pack.ts';
+import { npxCliOf, SERVER_NODES } from './support/pack.ts';
 
 const { server: tarball, npmCli, nodes, tooOldNode } = inject('packages');
 const ROOT = join(import.meta.dirname, '../..');
@@ -99,21 +99,6 @@ describe.each(SERVER_NODES)('the installed server on Node %s', (version) => {
   it('is smaller than 100 MiB with its dependencies', () => {
     expect(bytesBelow(join(installed.folder, 'node_modules'))).toBeLessThan(MAX_BYTES);
   });
-});
-
-it('can be installed globally', () => {
-  const prefix = join(folder, 'global');
-  const nodePath = nodes['24.21.0'] as string;
-  mkdirSync(prefix);
-  const env = { ...installEnv(nodePath), npm_config_script_shell: '/bin/sh' };
-  const args = [npmCli, 'install', '--global', '--prefix', prefix, tarball];
-  execFileSync(join(nodePath, 'node'), args, { cwd: prefix, env, stdio: 'pipe' });
-  const command = join(prefix, 'bin/dawatch');
-  const options = {
-    env: { PATH: `${nodePath}:/usr/bin`, HOME: prefix },
-    encoding: 'utf8',
-  } as const;
-  expect(execFileSync(command, ['--version'], options)).toBe(`${pkg.version}\n`);
 });
 
 it('names the versions of Node that it needs on any other', () => {

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { cli, cliProcess, startCli } from '../../../support/processes/cli.ts';
 import { openRedisClient } from '../../../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../../../support/redis/redis-server.ts';
@@ -29,13 +31,41 @@ async function started(url: string, command = 'worker', env: Record<string, stri
   child.stdout.setEncoding('utf8').on('data', (chunk) => {
     output += chunk;
   });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (chunk) => {
+    stderr += chunk;
+  });
   await vi.waitUntil(() => /(?:worker|server)\.started/.test(output), { timeout: 15_000 });
   const stop = async (signal: NodeJS.Signals) => {
     child.kill(signal);
-    return { code: await exit, output };
+    return { code: await exit, output, stderr };
   };
   return { child, stop, output: () => output };
 }
+
+it.each(['worker', 'serve'])(
+  '`%s` reports once that Redis is unreachable, and not at each attempt to connect',
+  async (command) => {
+    let attempts = 0;
+    const refusing = createServer((socket) => {
+      attempts += 1;
+      socket.destroy();
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void refusing.close());
+    await once(refusing, 'listening');
+    const { port } = refusing.address() as AddressInfo;
+    const running = await started(`redis://127.0.0.1:${port}`, command, {
+      DAWATCH_DATABASE: join(tempFolder(), 'ledger.db'),
+      DAWATCH_PORT: '0',
+    });
+    await vi.waitUntil(() => attempts > 10, { timeout: 15_000 });
+    const { code, output, stderr } = await running.stop('SIGTERM');
+    expect(code).toBe(0);
+    expect(output.match(/redis\.disconnected/g)).toHaveLength(1);
+    expect(stderr).not.toContain('ECONN');
+    expect(output.split('\n').length).toBeLessThan(10);
+  },
+);
 
 it('waits for an unreachable Redis, and still exits with 0 at SIGTERM', async () => {
   const worker = await started('redis://:S3cret-password@127.0.0.1:1');
