@@ -27,9 +27,11 @@ async function trackInBatches(
   given: readonly GivenSubmission[],
   options: TrackOptions,
 ): Promise<Total> {
+  const total: Total = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
+  // All that were listed are final.
+  if (given.length === 0) return total;
   const itemOf = ({ item }: GivenSubmission) => item;
   const batches = partsOf(given, { options, itemOf, maxItems: MAX_BATCH });
-  const total: Total = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
   const [first] = batches;
   if (first && batches.length === 1) {
     add(await withWaitIndicator('the server', track(client, first, options)), total);

@@ -51,6 +51,15 @@ describe('the list of another installation', () => {
     const again = await cli([...args, '--json'], { input: listed.stdout });
     const counts = { accepted: 0, already_tracked: 1, skipped_final: 1 };
     expect(JSON.parse(again.stdout)).toMatchObject(counts);
+    const ended = listed.stdout
+      .split('\n')
+      .filter((line) => line.includes('"ended"'))
+      .join();
+    for (const more of [[], ['--wait']])
+      expect(await cli([...args, ...more], { input: ended })).toMatchObject({
+        code: 0,
+        stderr: 'accepted 0, already tracked 0, skipped 1 final\n',
+      });
   });
 
   it('with --retrack: submissions that can be tracked again are not skipped, and begin anew', async () => {
