@@ -31,6 +31,7 @@ async function evilServer(status = 200): Promise<string> {
     metadata: { [EVIL]: EVIL },
     polls: EVIL,
     history: [{ at: EVIL, status: EVIL, upstream_state: EVIL, error: EVIL }],
+    delays: [{ cause: EVIL, reason: EVIL, began_at: EVIL, ended_at: EVIL }],
   };
   const webhook = {
     id: EVIL,
@@ -74,8 +75,15 @@ async function evilServer(status = 200): Promise<string> {
       remaining: [],
     },
   };
+  // `wait` waits for the id that it was given.
+  const found = { ...httpResponse, submissions: [{ ...submission, submission_id: 'a' }] };
   const server = createServer((request, response) => {
     const path = request.url ?? '';
+    if (/\/events/.test(path) && status === 200) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`: ${EVIL}\nid: 1\n\n`);
+      return;
+    }
     const body =
       status >= 400
         ? { title: EVIL, detail: `${EVIL}\ndawatch: all is well` }
@@ -92,7 +100,9 @@ async function evilServer(status = 200): Promise<string> {
             ? delivery
             : /get_user/.test(path)
               ? { [EVIL]: EVIL, name: EVIL }
-              : httpResponse;
+              : /lookup/.test(path)
+                ? found
+                : httpResponse;
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   }).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

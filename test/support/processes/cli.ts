@@ -54,5 +54,7 @@ function checked(ended: Ended): Ended {
   // Without a terminal, the output has no escape codes, and never a stack trace of dawatch.
   expect(ended.stdout + ended.stderr).not.toContain('\u001b');
   expect(ended.stderr).not.toMatch(/^ +at .+:\d+/m);
+  // Every command that does not succeed says why.
+  if (ended.code !== 0) expect(ended.stdout + ended.stderr).not.toBe('');
   return ended;
 }
