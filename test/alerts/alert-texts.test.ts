@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { conditionsOf } from '../../src/alerts/alert-watch.ts';
 import {
@@ -192,4 +193,9 @@ it.each(cases)('%s has the text "%s"', (rule, sentence, facts) => {
   const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
   expect(conditions).toMatchObject([{ rule, summary: sentence }]);
   expect(conditions.map(resolvedSummary)).toEqual([TEXTS[rule].over]);
+});
+
+it.each(['docs/notifications.md', 'docs/operations.md'])('%s explains every rule', (file) => {
+  const text = readFileSync(file, 'utf8');
+  expect(ALERT_RULES.filter((rule) => !text.includes(`\`${rule}\``))).toEqual([]);
 });

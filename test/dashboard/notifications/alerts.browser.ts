@@ -34,7 +34,28 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
       await banner.getByText(TEXT).waitFor();
     }
     await banner.getByRole('link', { name: TEXT }).click();
-    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.getByRole('heading', { name: 'Pacing' }).waitFor();
+  });
+
+  it('shows an alert that is not recorded yet, and offers no change of it', async () => {
+    const page = await browser.open(app.url);
+    await page.route(/v1\/alerts\?/, async (route) => {
+      const response = await route.fetch();
+      const { alerts, next_cursor } = await response.json();
+      const inMemory = { ...alerts[0], id: 0, summary: 'The ledger cannot be written' };
+      await route.fulfill({ response, json: { alerts: [inMemory], next_cursor } });
+    });
+    await signIn(page, ADMIN_TOKEN);
+    const banner = page.getByRole('region', { name: 'Alerts', exact: true });
+    await banner.getByText('The ledger cannot be written').waitFor();
+    expect(await banner.getByRole('button').count()).toBe(0);
+    await goTo(page, 'alerts');
+    await main(page).getByText('The ledger cannot be written').waitFor();
+    expect(
+      await main(page)
+        .getByRole('button', { name: /^(Mute|Acknowledge):/ })
+        .count(),
+    ).toBe(0);
   });
 
   it('leaves out an acknowledged alert until that is withdrawn', async () => {
