@@ -101,7 +101,7 @@ async function openText(client: DawatchClient, open: readonly Submission[]): Pro
 }
 
 function delayText({ cause, reason, began_at, ended_at }: Delay): string {
-  return `; ${cause} from ${began_at} to ${ended_at ?? 'now'}: ${reason}`;
+  return `; ${cause.replaceAll('_', ' ')} from ${began_at} to ${ended_at ?? 'now'}: ${reason}`;
 }
 
 function describe(submission: Submission): string {

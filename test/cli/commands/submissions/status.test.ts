@@ -120,7 +120,7 @@ it.each(['wait', 'track --upstream other --wait'])(
     expect(lines).toHaveLength(13);
     expect(lines[0]).toBe('dawatch: the timeout has expired; still open: 12 submissions');
     expect(lines[1]).toMatch(
-      /^ {2}open-for-ever-0: tracking; not polled yet, next poll \S+Z; upstream_down from \S+Z to now: .+$/,
+      /^ {2}open-for-ever-0: tracking; not polled yet, next poll \S+Z; upstream down from \S+Z to now: .+$/,
     );
     expect(lines[11]).toBe('  and 2 more');
   },
