@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { LedgerError } from '../ledger/errors.ts';
+import { LedgerError, type LedgerProblem } from '../ledger/errors.ts';
 import { shownOf } from '../lib/explain-issue.ts';
 import { DamagedRowError } from '../lib/json.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
@@ -177,6 +177,11 @@ function withRouteMembers(
   };
 }
 
+const DEFECTS: Partial<Record<LedgerProblem, string>> = {
+  full: 'the disk is full',
+  locked: 'another program has locked the ledger',
+};
+
 /**
  * Turns every error into a problem document. The text of a 5xx goes to the log only.
  * `notFoundHint`: the suffix of a 404 of a path that exists only if a setting is enabled; otherwise
@@ -200,7 +205,7 @@ export function registerProblems(
       logOf(request).error({ err: error }, 'http.failed');
       const isFull = error.problem === 'full';
       reply.header('retry-after', isFull ? 30 : 5);
-      const defect = isFull ? 'the disk is full' : 'the ledger is unavailable';
+      const defect = DEFECTS[error.problem] ?? 'the ledger is unavailable';
       // Not "accepted": such a response does not wait until they are on the disk.
       const kept =
         error.stored === 0

@@ -41,7 +41,7 @@ const MESSAGES: Record<Exclude<LedgerProblem, 'foreign'>, (file: string) => stri
     `cannot write ${file}: check that its folder exists and that this user may write there`,
   corrupt: (file) => `${file} is damaged or not a SQLite database; ${FIX}`,
   locked: (file) =>
-    `${file} is in use by another dawatch: only one server can use a ledger; stop it first`,
+    `another program has locked ${file}: find it with \`lsof ${file}\`, and end its transaction`,
   io: (file) => `the disk failed while using ${file}`,
 };
 
@@ -59,6 +59,17 @@ export function guarded<T>(file: string, work: () => T): T {
     return work();
   } catch (error) {
     throw toLedgerError(file, error);
+  }
+}
+
+/** As `guarded`, for the lock file, which servers lock. */
+export function guardedLock<T>(file: string, work: () => T): T {
+  try {
+    return guarded(file, work);
+  } catch (error) {
+    if (!(error instanceof LedgerError && error.problem === 'locked')) throw error;
+    const message = `${file} is in use by another dawatch: only one server can use a ledger; stop it first`;
+    throw new LedgerError('locked', message, error.cause);
   }
 }
 

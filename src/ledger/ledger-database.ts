@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { guarded, isFailedSync, toLedgerError } from './errors.ts';
+import { guarded, isFailedSync, sqliteCodeOf, toLedgerError } from './errors.ts';
 import type { LogSync } from './log-sync.ts';
 import { markFailedSync } from './recovery.ts';
 
@@ -34,6 +34,11 @@ export class LedgerDatabase {
   #isInSnapshot = false;
   /** Whether the current commit must be synced to the disk. */
   #isSynced = true;
+  /**
+   * How long statements usually wait for a lock, in milliseconds, while another program has locked
+   * the ledger; otherwise undefined.
+   */
+  #busyMs: number | undefined;
 
   /**
    * `sync`: syncs the commits of the connection to the disk; undefined: the connection itself syncs
@@ -167,12 +172,29 @@ export class LedgerDatabase {
   #guarded<T>(work: () => T): T {
     return guarded(this.file, () => {
       try {
-        return work();
+        const result = work();
+        if (this.#busyMs !== undefined) this.#unlocked(this.#busyMs);
+        return result;
       } catch (error) {
+        if (sqliteCodeOf(error).startsWith('SQLITE_BUSY')) this.#locked();
         if (!isFailedSync(error)) throw error;
         throw this.#sync?.fail(error) ?? markFailedSync(this.connection.name, error);
       }
     });
+  }
+
+  /**
+   * Nothing else can run while SQLite waits for a lock. After a wait in vain, callers retry from
+   * the event loop, and the next attempts do not wait.
+   */
+  #locked(): void {
+    this.#busyMs ??= Number(this.connection.pragma('busy_timeout', { simple: true }));
+    this.connection.pragma('busy_timeout = 0');
+  }
+
+  #unlocked(busyMs: number): void {
+    this.connection.pragma(`busy_timeout = ${busyMs}`);
+    this.#busyMs = undefined;
   }
 
   #statement(sql: Sql, prepared = this.#statements): Database.Statement {

@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { damaged, guarded, LedgerError, sqliteCodeOf } from './errors.ts';
+import { damaged, guarded, guardedLock, LedgerError, sqliteCodeOf } from './errors.ts';
 import {
   createPrivateFile,
   refuseLinkedSideFiles,
@@ -59,7 +59,7 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
     refuseSpecialFile(path);
     createFolder(path);
     refuseLinkedSideFiles(path);
-    const lock = lockFile(path);
+    const lock = guardedLock(file, () => lockFile(path));
     try {
       if (needsRecovery(path)) {
         options.onRecovery?.();
@@ -122,6 +122,8 @@ function closeLedger(db: Database.Database): void {
 
 /** How long a command waits for a transaction of the server, in milliseconds. */
 const BUSY_MS = 5_000;
+/** How long a server, which can do nothing else meanwhile, waits for that of a command. */
+const SERVER_BUSY_MS = 100;
 
 /**
  * Returns the path of an existing ledger, with links resolved. Throws LedgerError if there is none:
@@ -303,6 +305,7 @@ function prepare(db: Database.Database, { now, maxPages }: OpenOptions): void {
   probe(db, now);
   // Begins with an empty log, unless another connection reads it.
   withoutWaiting(db, () => db.pragma('wal_checkpoint(TRUNCATE)'));
+  db.pragma(`busy_timeout = ${SERVER_BUSY_MS}`);
 }
 
 /** Runs `work` without waiting for locks of other connections. */

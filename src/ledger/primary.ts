@@ -1,6 +1,6 @@
 import { existsSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { guarded, LedgerError } from './errors.ts';
+import { guarded, guardedLock, LedgerError } from './errors.ts';
 import { createPrivateFile } from './files.ts';
 import type { LedgerDatabase } from './ledger-database.ts';
 import { installationOf } from './lock.ts';
@@ -98,7 +98,7 @@ export function checkPrimary(file: string, copy: string): PrimaryCheck {
   const own = guarded(file, () => primaryIn(path));
   // A ledger that was never served here is a restored copy, which this installation will continue.
   const isServedHere =
-    own !== undefined && guarded(file, () => installationOf(path)) === own.installation;
+    own !== undefined && guardedLock(file, () => installationOf(path)) === own.installation;
   if (!primary) return { kind: 'allowed', primary };
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0)
     return { kind: 'not_restored', primary };

@@ -2,7 +2,7 @@ import { chownSync, existsSync, renameSync, rmSync, statSync, writeFileSync } fr
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { assertUndamaged } from './check.ts';
-import { damaged, isFailedSync, LedgerError, sqliteCodeOf } from './errors.ts';
+import { damaged, guardedLock, isFailedSync, LedgerError, sqliteCodeOf } from './errors.ts';
 import {
   copyToPrivateFile,
   createPrivateFile,
@@ -63,7 +63,7 @@ export function recoverBeside(path: string, file: string): void {
   if (isServed(path))
     throw new LedgerError('locked', `a server recovers ${file}; try again when it has started`);
   refuseLinkedSideFiles(path);
-  const lock = lockFile(path);
+  const lock = guardedLock(file, () => lockFile(path));
   try {
     recoverLedger(path, file);
   } finally {

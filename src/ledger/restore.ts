@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { verifyLedger } from './check.ts';
-import { guarded, LedgerError, toLedgerError } from './errors.ts';
+import { guarded, guardedLock, LedgerError, toLedgerError } from './errors.ts';
 import {
   copyToPrivateFile,
   isSqliteFile,
@@ -42,7 +42,7 @@ export function restoreLedger(options: {
   refuseLinkedSideFiles(path);
   refuseUnusable(backup, path);
   guarded(file, () => createFolder(path));
-  const lock = guarded(file, () => lockFile(path));
+  const lock = guardedLock(file, () => lockFile(path));
   let staging: Staging | undefined;
   try {
     if (existsSync(`${path}${REPLACEMENT}`)) guarded(file, () => completeReplacement(path));

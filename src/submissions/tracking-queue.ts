@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
-import { LedgerUnavailableError } from '../ledger/errors.ts';
+import { LedgerError, LedgerUnavailableError } from '../ledger/errors.ts';
 import type { TrackRefusal, TrackResult } from './ports.ts';
 import type { TrackRequest } from './submission.ts';
 import { MAX_COMMIT_IDS, type TrackingSteps, trackInParts } from './tracker.ts';
@@ -25,6 +25,8 @@ type Commits = {
 
 /** `steps`: a large request takes several turns; see trackInParts. */
 type QueuedRequest = {
+  /** By the monotonic clock, in milliseconds. */
+  queuedAt: number;
   requests: readonly TrackRequest[];
   steps: TrackingSteps | undefined;
   resolve: (result: TrackResult) => void;
@@ -36,6 +38,8 @@ const MAX_WAITING_IDS = 50_000;
 /** Share of a commit's duration that other work gets after it. */
 const REST = 0.25;
 const MIN_REST_MS = 5;
+/** How long a request waits while another program has locked the ledger, and between two attempts. */
+const LOCKED_MS = { total: 5_000, rest: 50 } as const;
 
 /**
  * The tracking requests that wait for a commit.
@@ -53,6 +57,8 @@ export class TrackingQueue {
   #queue: QueuedRequest[] = [];
   #waitingIds = 0;
   #isBusy = false;
+  /** Whether the last turn found the ledger locked. */
+  #isLocked = false;
 
   constructor(deps: { watcher: Commits; ledger: { whenDurable(): Promise<void> | undefined } }) {
     this.#watcher = deps.watcher;
@@ -79,7 +85,7 @@ export class TrackingQueue {
     this.#waitingIds += ids;
     const { promise, resolve, reject } = Promise.withResolvers<TrackResult>();
     const steps = ids > MAX_COMMIT_IDS ? trackInParts(this.#watcher, requests) : undefined;
-    this.#queue.push({ requests, steps, resolve, reject });
+    this.#queue.push({ queuedAt: performance.now(), requests, steps, resolve, reject });
     if (!this.#isBusy) this.#takeTurn();
     try {
       return await promise;
@@ -103,9 +109,10 @@ export class TrackingQueue {
     this.#isBusy = next !== undefined;
     if (!next) return;
     const from = performance.now();
+    this.#isLocked = false;
     if (next.steps) this.#takeStep(next, next.steps);
     else this.#commitBatch();
-    const restMs = (performance.now() - from) * REST;
+    const restMs = this.#isLocked ? LOCKED_MS.rest : (performance.now() - from) * REST;
     const resume = () => this.#takeTurn();
     const rest = () => {
       if (restMs < MIN_REST_MS || this.#queue.length === 0) resume();
@@ -145,6 +152,17 @@ export class TrackingQueue {
     try {
       results = this.#watcher.trackGroups(batch.map(({ requests }) => requests));
     } catch (error) {
+      const [first] = batch;
+      if (
+        error instanceof LedgerError &&
+        error.problem === 'locked' &&
+        first &&
+        !isOverdue(first)
+      ) {
+        this.#isLocked = true;
+        this.#queue.unshift(...batch);
+        return;
+      }
       // Each request is repeated alone, so that one failing request does not fail the others. An
       // unavailable ledger fails all of them, and repeating each could take as long again.
       if (batch.length > 1 && !(error instanceof LedgerUnavailableError))
@@ -154,6 +172,10 @@ export class TrackingQueue {
     }
     for (const [index, { resolve }] of batch.entries()) resolve(results[index] as TrackResult);
   }
+}
+
+function isOverdue({ queuedAt }: QueuedRequest): boolean {
+  return performance.now() - queuedAt > LOCKED_MS.total;
 }
 
 /** The exhausted resource. */

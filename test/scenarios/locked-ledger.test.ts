@@ -1,0 +1,54 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { call, post, problemOf } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { rawConnection } from '../support/ledger/ledger-file.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+/** An app, and another program that locks its ledger against writes. */
+async function openLocked() {
+  const database = `${tempFolder()}/ledger.db`;
+  let log = '';
+  const app = await openApp({
+    database,
+    adminToken: ADMIN_TOKEN,
+    onLog: (line) => {
+      log += line;
+    },
+  });
+  onTestFinished(() => app.close());
+  const other = rawConnection(database);
+  other.exec('BEGIN IMMEDIATE');
+  const unlock = () => other.exec('ROLLBACK');
+  return { url: app.url, unlock, log: () => log };
+}
+
+it('another program that has locked the ledger delays tracking, and stops nothing else', async () => {
+  const { url, unlock } = await openLocked();
+  const tracked = post(url, { submission_ids: ['a', 'b'] });
+  for (let n = 0; n < 20; n++) expect((await call(url, '/livez')).status).toBe(200);
+  expect((await call(url, '/v1/submissions')).status).toBe(200);
+  unlock();
+  const response = await tracked;
+  expect([response.status, response.text]).toEqual([202, expect.stringContaining('"accepted":2')]);
+});
+
+it('another program that has locked the ledger is named to callers and in the log', async () => {
+  const { url, unlock, log } = await openLocked();
+  const create = () =>
+    call(url, '/v1/credentials', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+      body: { name: 'billing', role: 'service' },
+    });
+  const refused = await create();
+  expect(refused.status).toBe(503);
+  expect(refused.headers['retry-after']).toBe('5');
+  expect(problemOf(refused).detail).toBe(
+    'another program has locked the ledger: nothing of the request was stored',
+  );
+  expect(log()).toContain('another program has locked');
+  expect(log()).not.toContain('another dawatch');
+  unlock();
+  expect((await create()).status).toBe(201);
+});
