@@ -202,9 +202,11 @@ export class SubmissionQueries {
 }
 
 const NET_DEADLINE = 'deadline_at - coalesce(deadline_outage_ms_before, outage_ms_before)';
+/** SQLite would not begin at a comparison of two pairs: an index of an expression has no pairs. */
 const LIST_DEADLINES = `
   SELECT submission_id AS submissionId, ${NET_DEADLINE} AS at, id FROM submissions
-  WHERE upstream = @upstream AND ended_at IS NULL AND (${NET_DEADLINE}, id) > (@at, @id) AND ${NET_DEADLINE} <= @until
+  WHERE upstream = @upstream AND ended_at IS NULL AND ${NET_DEADLINE} BETWEEN @at AND @until
+    AND (${NET_DEADLINE} > @at OR id > @id)
   ORDER BY ${NET_DEADLINE}, id LIMIT @limit`;
 
 const STATES = `

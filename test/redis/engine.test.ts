@@ -84,6 +84,16 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await openQueue(redis).getJobCounts()).toMatchObject({ waiting: 0, completed: 0 });
   });
 
+  it('an observation names the worker that polled', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: neverPoll });
+    openWorker(redis);
+    await server.sees(1);
+    expect(await polled(server.engine, ['a'])).toMatchObject([
+      { kind: 'pending', worker: expect.stringMatching(/^worker-/) },
+    ]);
+  });
+
   it('submissions that a worker returned without polling are polled by this process', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis);
