@@ -1,3 +1,4 @@
+import { LedgerError, type LedgerUnavailableError } from '../ledger/errors.ts';
 import { MAX_RETRY_AFTER_MS } from '../lib/retry-after.ts';
 import { type Delay, DelayCause } from '../submissions/delay.ts';
 import { UpstreamEventType } from '../submissions/event-types.ts';
@@ -163,6 +164,13 @@ export class OutageJournal {
       beganAt: now - skippedMs,
       endedAt: now,
     });
+  }
+
+  /** Notes that no result can be stored. The message of the error names the file. */
+  ledgerFails(error: LedgerUnavailableError, now: number): void {
+    const isFull = error instanceof LedgerError && error.problem === 'full';
+    const reason = isFull ? 'the disk is full' : 'the ledger cannot be written';
+    this.delays.begin(DelayCause.ledgerUnavailable, reason, { beganAt: now, endedAt: null });
   }
 
   /** Notes why the upstream requests a pause. */

@@ -456,13 +456,7 @@ export class PollLoop {
     const { scheduler, listener } = this.#deps;
     const now = this.now();
     this.#isLedgerFailing ||= error instanceof LedgerUnavailableError;
-    if (error instanceof LedgerUnavailableError) {
-      const { message } = error;
-      this.journal.delays.begin(DelayCause.ledgerUnavailable, message, {
-        beganAt: now,
-        endedAt: null,
-      });
-    }
+    if (error instanceof LedgerUnavailableError) this.journal.ledgerFails(error, now);
     if (this.#isLedgerFailing) this.#retryAt = now + WRITE_RETRY_MS;
     const retryAt = now + (this.#isLedgerFailing ? WRITE_RETRY_MS : POISON_RETRY_MS);
     for (const { submissionId } of dropped) scheduler.retry(submissionId, retryAt, now);

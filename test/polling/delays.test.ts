@@ -131,7 +131,7 @@ describe('a submission that is late can tell why', () => {
     const { ledger } = world;
     const { record, recordPolling } = ledger;
     const full = () => {
-      throw new LedgerError('full', 'the disk is full');
+      throw new LedgerError('full', 'no space left to write /secret/path');
     };
     Object.assign(ledger, { record: full, recordPolling: full });
     await world.clock.advance(MINUTE_MS);
