@@ -157,8 +157,8 @@ type RouteSchema = {
 };
 
 /**
- * Returns the options with which @fastify/swagger documents the routes, in the folder of the page at
- * /docs. `webhooks`: that section of the document.
+ * Returns the options with which @fastify/swagger documents the routes, for the folder of the page
+ * at /docs. `webhooks`: that section of the document.
  */
 export function openapiOptions(version: string, webhooks: object): FastifyDynamicSwaggerOptions {
   const zodToJsonConfig = { override: simplify };

@@ -15,8 +15,9 @@ const EXACT_DIGITS = 15;
 const SEPARATOR = /([;\t\r\n])/;
 
 /**
- * Returns a line of CSV (RFC 4180). Text that a spreadsheet could treat as a formula, or would change
- * as a number, is prefixed with a quote mark; other numbers are not. `isTerminal`: also escapes control characters.
+ * Returns a line of CSV (RFC 4180). Text that a spreadsheet could treat as a formula, or would
+ * change as a number, is prefixed with a quote mark; other numbers are not. `isTerminal`: also
+ * escapes control characters.
  */
 export function toCsvLine(
   cells: readonly (string | number | null)[],

@@ -5,6 +5,7 @@ import { operations, problemResponses, sendProblem, setRetryAfter } from '../htt
 import { goneSignal, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { LedgerError } from '../ledger/errors.ts';
+import { retryWhileLocked } from '../ledger/locked.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
 import { type Tracer, traceIntake } from '../submissions/tracing.ts';
 import type { Tracker, TrackRequestResult } from '../submissions/tracker.ts';
@@ -227,7 +228,7 @@ async function forward(
 
   // From here on, a disconnect of the client no longer prevents the submit.
   const { submissionId, response } = result;
-  const failure = track(
+  const failure = await track(
     tracker,
     { submissionId, upstream, traceparent },
     credentialNumber(request.caller),
@@ -256,15 +257,16 @@ const NOT_RESERVED: Record<OnDemandFailure, string> = {
 };
 
 /** Commits the tracking. Returns the reason of a failure; undefined if it is committed. */
-function track(
+async function track(
   tracker: Tracker,
   submission: { submissionId: string; upstream: string; traceparent: string | undefined },
   credential: number | null,
-): { status: 500 | 507; reason: string; error?: unknown } | undefined {
+): Promise<{ status: 500 | 507; reason: string; error?: unknown } | undefined> {
   try {
     // The upstream has just accepted this id, so a submission that has ended is tracked again.
     const { submissionId: submission_id, ...options } = submission;
-    const tracked = tracker.track({ submission_id, ...options, retrack: true }, credential);
+    const request = { submission_id, ...options, retrack: true };
+    const tracked = await retryWhileLocked(() => tracker.track(request, credential));
     if (tracked.kind === 'tracked') return undefined;
     return { status: 500, reason: notTrackedReason(tracked) };
   } catch (error) {

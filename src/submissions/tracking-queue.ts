@@ -2,7 +2,8 @@ import { performance } from 'node:perf_hooks';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
-import { LedgerError, LedgerUnavailableError } from '../ledger/errors.ts';
+import { LedgerUnavailableError } from '../ledger/errors.ts';
+import { isLocked, LOCKED_MS } from '../ledger/locked.ts';
 import type { TrackRefusal, TrackResult } from './ports.ts';
 import type { TrackRequest } from './submission.ts';
 import { MAX_COMMIT_IDS, type TrackingSteps, trackInParts } from './tracker.ts';
@@ -38,8 +39,6 @@ const MAX_WAITING_IDS = 50_000;
 /** Share of a commit's duration that other work gets after it. */
 const REST = 0.25;
 const MIN_REST_MS = 5;
-/** How long a request waits while another program has locked the ledger, and between two attempts. */
-const LOCKED_MS = { total: 5_000, rest: 50 } as const;
 
 /**
  * The tracking requests that wait for a commit.
@@ -153,12 +152,7 @@ export class TrackingQueue {
       results = this.#watcher.trackGroups(batch.map(({ requests }) => requests));
     } catch (error) {
       const [first] = batch;
-      if (
-        error instanceof LedgerError &&
-        error.problem === 'locked' &&
-        first &&
-        !isOverdue(first)
-      ) {
+      if (first && isLocked(error) && !isOverdue(first)) {
         this.#isLocked = true;
         this.#queue.unshift(...batch);
         return;

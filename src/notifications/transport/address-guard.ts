@@ -127,8 +127,8 @@ export type GuardedConnectorOptions = {
 
 /**
  * Returns a connector for undici that applies the guard to the address it connects to. A name that
- * changes from a public to a private address after a check is therefore refused, too. A proxy of the
- * environment gets the checked address, not for the name.
+ * changes from a public to a private address after a check is therefore refused, too. A proxy of
+ * the environment gets the checked address, not the name.
  */
 export function guardedConnector(options: GuardedConnectorOptions): buildConnector.connector {
   const { guard, timeoutMs, signal, lookup, isProxied = true } = options;
