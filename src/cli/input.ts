@@ -30,6 +30,7 @@ const MAX_MS = 366 * UNIT_MS.d;
  * 366 days.
  */
 export function parseDuration(text: string): number {
+  if (text === '0') return 0;
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
   if (amount === undefined || unit === undefined)
     throw new InvalidArgumentError('Expected a duration like 90s, 10m, 24h or 7d.');

@@ -70,7 +70,7 @@ const PREPARED = new Map([
     'docs/credentials.md',
     'for name in first second; do dawatch token create --role service --name $name; done',
   ],
-  // The upstream does not know it, so that it stays open, and is tracked again from the replaced ledger.
+  // It stays open, because the upstream does not know it, and is tracked again later.
   ['docs/operations.md', 'dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
   [
     'docs/migrate.md',

@@ -89,7 +89,7 @@ it('rotate prints a new token, and the old one is accepted until the end of the 
   expect(stderr).toMatch(new RegExp(`^token ${id}, the old one until \\S+Z, "rotating": save it`));
   expect(await statusOf(old)).toBe(200);
   expect((await run('list')).stdout).toMatch(/rotating {2}\S+ {2}never; replaced: \d{4}-/);
-  const next = await run(`rotate ${id} --overlap 0s`);
+  const next = await run(`rotate ${id} --overlap 0`);
   expect(next.stderr).toContain('the old one is refused');
   expect([await statusOf(old), await statusOf(next.stdout.trim())]).toEqual([401, 200]);
 });
