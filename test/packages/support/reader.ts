@@ -50,6 +50,7 @@ const replacements = ({
   [/https:\/\/hooks\.example\.com\/dawatch|https:\/\/billing\.example\/hooks/g, receiverUrl],
   ['127.0.0.1:3000', `127.0.0.1:${receiverPort}`],
   ['https://new.example', url],
+  ['http://collector:4318', receiverUrl],
   [/wh_…/g, '$(webhook)'],
   // The id of the data that the page submits.
   [/^curl .*\/v1\/submit_data.*$/g, 'ID=$($& | jq -r .submission_id)'],
