@@ -84,7 +84,12 @@ export type Reading = {
   mayRead: () => boolean;
 };
 
-type FeedReaderDeps = { pageAfter: (seq: number) => Page; onFailed: (error: unknown) => void };
+type FeedReaderDeps = {
+  pageAfter: (seq: number) => Page;
+  /** Calls `takeTurn` of a reader that is behind, later. */
+  schedule: (reader: FeedReader) => void;
+  onFailed: (error: unknown) => void;
+};
 
 /**
  * One reader of the live feed; the stream is the body of its response. It reads pages as fast as
@@ -158,10 +163,12 @@ export class FeedReader extends Readable {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#read();
-    });
+    this.#deps.schedule(this);
+  }
+
+  takeTurn(): void {
+    this.#isScheduled = false;
+    this.#read();
   }
 
   #read(): void {
@@ -232,6 +239,9 @@ export class EventFeed {
   readonly #readers = new Set<FeedReader>();
   /** The page that was read last. Valid until the readers are woken. */
   #page: Page | undefined;
+  /** The readers that are behind, in the order of their turns. */
+  readonly #behind: FeedReader[] = [];
+  #isReading = false;
   #hasNew = false;
   #isResting = false;
   #isClosed = false;
@@ -258,6 +268,7 @@ export class EventFeed {
     const { clock, log } = this.#deps;
     const reader = new FeedReader(reading, {
       pageAfter: (seq) => this.#pageAfter(seq),
+      schedule: (behind) => this.#schedule(behind),
       onFailed: (error) => log.error({ err: error }, 'feed.failed'),
     });
     this.#readers.add(reader);
@@ -273,6 +284,24 @@ export class EventFeed {
     this.#unsubscribe();
     this.#cancelHeartbeat?.();
     for (const reader of this.#readers) reader.end();
+  }
+
+  /**
+   * One page is read in each iteration of the event loop: many readers that resume at different
+   * positions would otherwise delay all other requests.
+   */
+  #schedule(reader: FeedReader): void {
+    this.#behind.push(reader);
+    if (this.#isReading) return;
+    this.#isReading = true;
+    setImmediate(() => this.#readNext());
+  }
+
+  #readNext(): void {
+    do this.#behind.shift()?.takeTurn();
+    while (this.#page !== undefined && this.#behind[0]?.position === this.#page.after);
+    this.#isReading = this.#behind.length > 0;
+    if (this.#isReading) setImmediate(() => this.#readNext());
   }
 
   #pageAfter(seq: number): Page {
