@@ -259,11 +259,11 @@ export function mayContinue(request: FastifyRequest, authenticator: Authenticato
  */
 export function recheckBeforeHandlers(app: FastifyInstance, authenticator: Authenticator): void {
   const recheck: preHandlerHookHandler = (request, reply, done) => {
-    const { caller, identity, body, routeOptions } = request;
+    const { caller, identity, method, routeOptions } = request;
     const { isExpensive, isLong } = routeOptions.config ?? {};
-    // Other requests have not waited since the first check.
-    const hasWaited = body !== undefined || isExpensive || isLong;
-    if (!hasWaited || !caller || !identity) return done();
+    // Bodies of other requests are not read, so they have not waited since the first check.
+    const mayHaveWaited = !['GET', 'HEAD'].includes(method) || isExpensive || isLong;
+    if (!mayHaveWaited || !caller || !identity) return done();
     const current = authenticator.currentCaller(identity);
     if (!current || !mayCall(request, current)) return sendEnded(reply);
     request.caller = current;
