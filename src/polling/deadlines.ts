@@ -1,4 +1,5 @@
-import type { EndedSubmission, WatcherLedger } from '../submissions/ports.ts';
+import { LedgerUnavailableError } from '../ledger/errors.ts';
+import type { EndedSubmission, NetDeadline, WatcherLedger } from '../submissions/ports.ts';
 import type { OutageJournal } from './outage-journal.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -13,7 +14,14 @@ type DeadlinesDeps = {
   scheduler: Scheduler;
   ledger: WatcherLedger;
   journal: OutageJournal;
+  /** Receives why a submission could not be ended. */
+  onFailed: (error: unknown) => void;
 };
+
+/** A place in the order of deadlines. `id`: the row of the submission. */
+type Position = Pick<NetDeadline, 'at' | 'id'>;
+
+const NONE: Position = { at: Number.NEGATIVE_INFINITY, id: AFTER_ALL };
 
 /**
  * Ends the open submissions of one upstream at their deadlines, whatever the upstream responds, and
@@ -27,9 +35,9 @@ type DeadlinesDeps = {
 export class Deadlines {
   readonly #deps: DeadlinesDeps;
   /** Up to this deadline, submissions have ended or wait for their next response. */
-  #passed = Number.NEGATIVE_INFINITY;
-  /** Up to this deadline, the last polls are due. `id`: the row of the submission. */
-  #polled = { at: Number.NEGATIVE_INFINITY, id: AFTER_ALL };
+  #passed = NONE;
+  /** Up to this deadline, the last polls are due. */
+  #polled = NONE;
   /** When the next deadline needs attention, in net time. */
   #nextAt = Number.POSITIVE_INFINITY;
 
@@ -40,20 +48,20 @@ export class Deadlines {
   /** Polls can be sent from now on, after a time in which they could not. */
   begin(now: number): void {
     this.pollAgain();
-    this.#passed = Math.max(this.#passed, this.#net(now));
+    this.#passUntil(this.#net(now));
   }
 
   /** Makes the last polls before the next deadlines due again, after an outage. */
   pollAgain(): void {
-    if (this.#passed < this.#polled.at) this.#polled = { at: this.#passed, id: AFTER_ALL };
+    if (this.#passed.at < this.#polled.at) this.#polled = this.#passed;
     this.#nextAt = Number.NEGATIVE_INFINITY;
   }
 
   /** Adds a new deadline of a submission. */
   add(submissionId: string, netDeadline: number, now: number): void {
-    if (netDeadline <= Math.max(this.#polled.at, this.#passed))
+    if (netDeadline <= Math.max(this.#polled.at, this.#passed.at))
       this.#deps.scheduler.pollBy(submissionId, now);
-    if (netDeadline > this.#passed)
+    if (netDeadline > this.#passed.at)
       this.#nextAt = Math.min(this.#nextAt, netDeadline - LAST_POLL_MS);
   }
 
@@ -61,7 +69,7 @@ export class Deadlines {
   isDue(now: number): boolean {
     const netNow = this.#net(now);
     if (netNow >= this.#nextAt) return true;
-    this.#passed = Math.max(this.#passed, netNow);
+    this.#passUntil(netNow);
     return false;
   }
 
@@ -86,17 +94,35 @@ export class Deadlines {
     const allPolled = last.length < MAX_AT_ONCE;
     this.#polled = allPolled ? { at: until, id: AFTER_ALL } : (last.at(-1) ?? this.#polled);
 
-    const after = { at: this.#passed, id: AFTER_ALL };
-    const due = ledger.listDeadlines(upstream, { after, until: netNow, limit: MAX_AT_ONCE });
+    const page = { after: this.#passed, until: netNow, limit: MAX_AT_ONCE };
+    const due = ledger.listDeadlines(upstream, page);
     const ids = due.map(({ submissionId }) => submissionId);
-    const ended = ledger.expire(ids, now);
+    const ended = this.#expire(ids, now);
     const allEnded = due.length < MAX_AT_ONCE;
-    if (allEnded) this.#passed = Math.max(this.#passed, netNow);
+    if (allEnded) this.#passUntil(netNow);
+    else this.#passed = due.at(-1) ?? this.#passed;
     this.#nextAt =
       allPolled && allEnded
-        ? Math.min(this.#firstAfter(this.#passed), this.#firstAfter(until) - LAST_POLL_MS)
+        ? Math.min(this.#firstAfter(this.#passed.at), this.#firstAfter(until) - LAST_POLL_MS)
         : netNow;
     return ended;
+  }
+
+  /** One that cannot be ended does not affect the others; its next response decides. */
+  #expire(ids: readonly string[], now: number): EndedSubmission[] {
+    const { ledger, onFailed } = this.#deps;
+    try {
+      return ledger.expire(ids, now);
+    } catch (error) {
+      if (error instanceof LedgerUnavailableError) throw error;
+      if (ids.length > 1) return ids.flatMap((id) => this.#expire([id], now));
+      onFailed(error);
+      return [];
+    }
+  }
+
+  #passUntil(netNow: number): void {
+    if (netNow > this.#passed.at) this.#passed = { at: netNow, id: AFTER_ALL };
   }
 
   #firstAfter(at: number): number {

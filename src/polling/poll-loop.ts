@@ -92,13 +92,14 @@ export class PollLoop {
     this.scheduler = deps.scheduler;
     this.journal = new OutageJournal(deps);
     this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.journal });
-    this.#deadlines = new Deadlines({ ...deps, journal: this.journal });
+    const onFailed = (error: unknown) => this.#writeFailed(error);
+    this.#deadlines = new Deadlines({ ...deps, journal: this.journal, onFailed });
     this.#polling = new PollingRecord({ ...deps, onDurable: this.#onDurable });
     this.#registration = new Registration({
       ...deps,
       retryMs: WRITE_RETRY_MS,
       onPage: () => this.#ledgerWorks(),
-      onFailed: (error) => this.#writeFailed(error),
+      onFailed,
       onEnd: this.#onRegistered,
     });
     const isLedgerAvailable = () => this.now() >= this.#blockedUntil;

@@ -1,7 +1,10 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import type { Status } from '../../src/submissions/submission.ts';
+import { rawConnection } from '../support/ledger/ledger-file.ts';
+import { tempFolder } from '../support/temp-folder.ts';
 import {
   databaseDown,
   finalized,
@@ -62,6 +65,23 @@ describe('a deadline ends a submission at that time, whatever the upstream respo
     expect(ids.filter((id) => world.get(id).status !== 'expired')).toEqual([]);
     expect(world.polls.length).toBe(1);
     expect(world.monitor.pacing()[0]?.tracked).toBe(0);
+  });
+
+  it('also if the rows of a thousand others, whose deadlines are earlier, are damaged', async () => {
+    const file = join(tempFolder(), 'ledger.db');
+    const failures: unknown[] = [];
+    const listener = { writeFailed: (error: unknown) => failures.push(error) };
+    const world = openWatcher({ file, respond: () => notFound, listener });
+    const ids = Array.from({ length: 1_000 }, (_, index) => `damaged-${index}`);
+    world.track(ids, deadline(1_000));
+    world.track(['a'], deadline(1_001));
+    const db = rawConnection(file);
+    db.prepare("UPDATE submissions SET tracked_at = 9e15 WHERE submission_id <> 'a'").run();
+    db.close();
+    await world.clock.advance(2_000);
+    expect(endOf(world, 'a')).toEqual(['expired', 1_001]);
+    await world.clock.advance(MINUTE_MS);
+    expect(failures.length, 'bounded').toBeLessThan(4_000);
   });
 
   it('and waiters know it at that time', async () => {
