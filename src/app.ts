@@ -101,7 +101,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   };
   try {
     // What the features use.
-    const upstreams = openUpstreams(config, clock);
+    const upstreams = openUpstreams(config, { clock, version: VERSION });
     opened.push(() => upstreams.close());
     const metrics = createMetrics({ version: VERSION });
     const { counters } = metrics;

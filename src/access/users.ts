@@ -262,9 +262,11 @@ function classify<T>(response: UpstreamResponse, reading: Reading<T>): UserLooku
       return content.kind === 'malformed' ? unavailable('malformed', content.detail) : content;
     }
     case 401:
-      return { kind: 'unauthorized' };
+      if (isOfTheService(response.body)) return { kind: 'unauthorized' };
+      break;
     case 403:
-      return { kind: 'forbidden' };
+      if (isOfTheService(response.body)) return { kind: 'forbidden' };
+      break;
     case 404:
       if (reading.mayBeUnknown && isOfTheService(response.body)) return { kind: 'not_found' };
       break;

@@ -316,6 +316,12 @@ function sendNotAccepted(
         502,
         'the upstream refuses the credentials of this server: nothing was submitted',
       );
+    case 'blocked':
+      return refused(
+        reply,
+        502,
+        `a proxy or firewall refused the request with HTTP ${result.httpStatus}: nothing was submitted`,
+      );
     case 'not_sent':
       return refused(reply, 502, 'the upstream cannot be reached: nothing was submitted');
     case 'unclear': {

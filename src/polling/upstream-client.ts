@@ -138,6 +138,8 @@ export type UpstreamClientOptions = {
   url: string;
   /** For `getSubmissionInfo`; default: none is sent. */
   apiKey?: string | undefined;
+  /** The version of dawatch, for `user-agent`. */
+  version: string;
   /** Maximum number of connections, and so of concurrent requests; default: no limit. */
   connections?: number;
   /** For a whole call, from connecting to the last byte of the body. */
@@ -173,11 +175,14 @@ export class UpstreamClient {
    */
   readonly #redactors = new WeakMap<UpstreamRequest['headers'], (text: string) => string>();
 
+  /** Of every request. Firewalls refuse requests without a `user-agent`. */
+  readonly #common: Record<string, string>;
   /** Of `getSubmissionInfo`. */
   #headers: Record<string, string> = {};
 
   constructor(options: UpstreamClientOptions) {
     this.#options = options;
+    this.#common = { 'user-agent': `dawatch/${options.version}` };
     this.useApiKey(options.apiKey);
     const url = new URL(options.url);
     this.#prefix = url.pathname.replace(/\/+$/, '');
@@ -218,7 +223,7 @@ export class UpstreamClient {
     const request = {
       method: 'GET',
       path: `${this.#prefix}${path}`,
-      headers,
+      headers: { ...this.#common, ...headers },
       body: body ?? null,
     } as const;
     return new Promise((resolve) => {
@@ -230,7 +235,12 @@ export class UpstreamClient {
   /** Never rejects. `wasSent`: false if the upstream cannot have received any of the request. */
   post({ path, headers, body }: { path: string; headers: Record<string, string>; body: Buffer }) {
     const { timeoutMs, now } = this.#options;
-    const request = { method: 'POST', path: `${this.#prefix}${path}`, headers, body } as const;
+    const request = {
+      method: 'POST',
+      path: `${this.#prefix}${path}`,
+      headers: { ...this.#common, ...headers },
+      body,
+    } as const;
     type Posted = { response: UpstreamResponse; content: Content; wasSent: boolean };
     return new Promise<Posted>((resolve) => {
       let wasSent = false;

@@ -1,6 +1,6 @@
 import { isObject, parseJson } from '../lib/json.ts';
 import { type PauseRequest, retryAfterMs } from '../lib/retry-after.ts';
-import type { UpstreamResponse } from '../submissions/classify.ts';
+import { isKeyRefusal, type UpstreamResponse } from '../submissions/classify.ts';
 import { REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN } from '../submissions/submission.ts';
 import type { Content, UpstreamClient } from './upstream-client.ts';
 
@@ -31,6 +31,8 @@ export type SubmitResult =
   | { kind: 'refused'; response: SubmitResponse }
   /** The upstream refuses the credentials of this server. */
   | { kind: 'unauthorized' }
+  /** A proxy or firewall refused the request. */
+  | { kind: 'blocked'; httpStatus: number }
   /** Nothing was sent. */
   | { kind: 'not_sent'; detail: string }
   /** The data was sent, and it is not known whether the upstream has accepted it. */
@@ -105,7 +107,10 @@ function classifySubmit({ httpStatus, body }: HttpResponse, content: Content): S
     detail: `HTTP ${httpStatus}${what}`,
     quote: body.trim() === '' ? '' : `: ${body.slice(0, MAX_QUOTED_CHARS)}`,
   });
-  if (httpStatus === 401 || httpStatus === 403) return { kind: 'unauthorized' };
+  if (httpStatus === 401 || httpStatus === 403)
+    return isKeyRefusal(httpStatus, body)
+      ? { kind: 'unauthorized' }
+      : { kind: 'blocked', httpStatus };
   if (httpStatus >= 400 && httpStatus < 500 && httpStatus !== REQUEST_TIMEOUT)
     return { kind: 'refused', response };
   if (httpStatus < 200 || httpStatus >= 300) return unclear('');

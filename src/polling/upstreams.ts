@@ -56,22 +56,26 @@ const USER_CONNECTIONS = 8;
 export type Upstreams = ReturnType<typeof openUpstreams>;
 
 /** Opens the clients of all configured upstreams. Throws StartError. */
-export function openUpstreams(config: Config, clock: Clock) {
+export function openUpstreams(
+  config: Config,
+  { clock, version }: { clock: Clock; version: string },
+) {
   const named = usableUpstreams(config);
   const now = () => clock.now();
   const clients = new Map(
     named.map(([name, { url, api_key: apiKey, ...upstream }]) => [
       name,
-      new UpstreamClient({ url, apiKey, timeoutMs: upstream.timeout_s * 1_000, now }),
+      new UpstreamClient({ url, apiKey, version, timeoutMs: upstream.timeout_s * 1_000, now }),
     ]),
   );
-  const submitters = createSubmitters(named, now);
+  const submitters = createSubmitters(named, { now, version });
   const { url, timeout_s } = config.upstreams.default;
   const userClient =
     url === undefined
       ? undefined
       : new UpstreamClient({
           url,
+          version,
           connections: USER_CONNECTIONS,
           timeoutMs: timeout_s * 1_000,
           now,
@@ -108,14 +112,17 @@ export function openUpstreams(config: Config, clock: Clock) {
  * Returns the upstreams that data may be submitted to. Their submits have their own connections, so
  * that they do not delay polls.
  */
-function createSubmitters(upstreams: [string, UsableUpstream][], now: () => number) {
+function createSubmitters(
+  upstreams: [string, UsableUpstream][],
+  common: { now: () => number; version: string },
+) {
   const enabled = upstreams.filter(([, { submit }]) => submit.enabled);
   return new Map(
     enabled.map(([name, { url, api_key: apiKey, budget, submit, ...upstream }]) => {
       const timeoutMs = upstream.timeout_s * 1_000;
       // A reused connection may be closed by the upstream during the request, which would make the
       // result of a submit unclear.
-      const limits = { connections: budget.concurrency, timeoutMs, now, keepAlive: false };
+      const limits = { connections: budget.concurrency, timeoutMs, ...common, keepAlive: false };
       const client = new UpstreamClient({ url, ...limits });
       return [
         name,

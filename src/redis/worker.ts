@@ -30,7 +30,7 @@ export function startWorker(deps: {
     throw new StartError(
       'a worker requires the Redis of its server: set DAWATCH_REDIS_URL or redis.url',
     );
-  const upstreams = openUpstreams(config, clock);
+  const upstreams = openUpstreams(config, { clock, version });
   const usable = new Map(upstreams.named);
   const worker = new PollWorker({
     redis,

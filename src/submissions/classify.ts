@@ -70,11 +70,12 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
     case 200:
       return classifyEnvelope(submissionId, response.body, body);
     case 401:
-    case 403:
-      return {
-        kind: 'unauthorized',
-        error: failureText(response.httpStatus, error ?? response.body),
-      };
+    case 403: {
+      const text = failureText(response.httpStatus, error ?? response.body);
+      return isKeyRefusal(response.httpStatus, response.body)
+        ? { kind: 'unauthorized', error: text }
+        : unavailable('http_status', `a proxy or firewall refused the request: ${text}`, waitMs);
+    }
     case 404:
       if (error !== null) return { kind: 'not_found', error, ambiguous: false };
       break;
@@ -117,6 +118,17 @@ function classifyEnvelope(submissionId: string, text: string, body: unknown): Cl
   const isFinal = state === 'Finalized' && error === null && !!envelope.data?.block_hash?.trim();
   const blockNumber = envelope.data?.block_number ?? null;
   return { kind: isFinal ? 'finalized' : 'pending', state, error, envelope: kept, blockNumber };
+}
+
+/**
+ * Whether a response with 401 or 403 is the service's own statement about the credentials: an
+ * object with `error`, or with 401 also a text. Firewalls and proxies that refuse a request send
+ * web pages, nothing, or texts with 403.
+ */
+export function isKeyRefusal(httpStatus: number, text: string): boolean {
+  const body = parseJson(text);
+  if (isObject(body)) return 'error' in body && errorText(body.error) !== null;
+  return httpStatus === 401 && text.trim() !== '' && !text.trimStart().startsWith('<');
 }
 
 /** The first bytes of gzip, read as UTF-8. */

@@ -13,7 +13,13 @@ function usersOf(
   options: Partial<UpstreamUsersOptions> & { timeoutMs?: number } = {},
 ): UpstreamUsers {
   const { timeoutMs = 5_000, ...rest } = options;
-  const client = new UpstreamClient({ url, connections: 2, timeoutMs, now: () => 0 });
+  const client = new UpstreamClient({
+    url,
+    version: '1.2.3',
+    connections: 2,
+    timeoutMs,
+    now: () => 0,
+  });
   onTestFinished(() => client.close());
   const paths = { getPath: '/users/get_user', listPath: '/admin/get_all_users' };
   return new UpstreamUsers({ client, bearer: undefined, ...paths, parameters: 'query', ...rest });
@@ -117,7 +123,19 @@ describe('a response about one user is', () => {
       { kind: 'unavailable' },
     ],
     ['a refusal', 401, 'Unauthorized', { kind: 'unauthorized' }],
-    ['a refused request', 403, '', { kind: 'forbidden' }],
+    ['a refused request', 403, 'Forbidden', { kind: 'forbidden' }],
+    [
+      'the 401 of a proxy or firewall',
+      401,
+      '<html><h1>Forbidden</h1></html>',
+      { kind: 'unavailable', reason: 'http_status', detail: 'HTTP 401' },
+    ],
+    [
+      'the 403 of a proxy or firewall',
+      403,
+      '<html><h1>Forbidden</h1></html>',
+      { kind: 'unavailable', reason: 'http_status', detail: 'HTTP 403' },
+    ],
     [
       'a complaint',
       400,

@@ -170,6 +170,13 @@ describe('an upstream', () => {
       /upstreams\.default\.api_key/,
     ],
     ['that requests a lower rate', respondWith(429, ''), 'warning', /rate limiting/, /budget/],
+    [
+      'behind a firewall that refuses the request',
+      respondWith(403, '<html>'),
+      'problem',
+      /was not reached: a proxy or firewall refused the request: HTTP 403/,
+      /key was not tested.*User-Agent/,
+    ],
     ['that redirects', respondWith(302, ''), 'problem', /redirects \(HTTP 302\)/, /target/],
     ['behind a proxy', respondWith(200, '<html>'), 'problem', /web page/, /base address/],
     ['of another kind', respondWith(200, '[]'), 'problem', /not respond like/, /base address/],
@@ -207,7 +214,7 @@ describe('an upstream', () => {
 
   it('passes without a key if it requires none, and fails if it requires one', async () => {
     const open = await serve(respondWith(500, NOT_FOUND));
-    const closed = await serve(respondWith(401, ''));
+    const closed = await serve(respondWith(401, 'Missing API key'));
     const { named } = await examine({
       upstreams: { default: { url: open.url }, closed: { url: closed.url } },
     });

@@ -62,6 +62,12 @@ describe('a submission that is late can tell why', () => {
     ],
     ['a page', response(200, '<html>\n\n'), 'upstream_down', 'HTTP 200, not JSON: <html>'],
     ['a refused key', unauthorized, 'key_refused', 'HTTP 401 Invalid API key'],
+    [
+      'a firewall that refuses the request',
+      response(403, 'error code: 1020'),
+      'upstream_down',
+      'a proxy or firewall refused the request: HTTP 403 error code: 1020',
+    ],
     ['a pause', response(429, 'slow', { retryAfter: '40' }), 'paused', 'HTTP 429 slow'],
   ])('%s', async (_what, trouble, cause, reason) => {
     const delays = await delaysOf(trouble);

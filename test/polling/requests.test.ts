@@ -11,7 +11,11 @@ describe('a request', () => {
       method: 'GET',
       url: '/v1/get_submission_info?submission_id=s',
     });
-    expect(requests[0]?.headers).toMatchObject({ 'x-api-key': KEY, accept: 'application/json' });
+    expect(requests[0]?.headers).toMatchObject({
+      'x-api-key': KEY,
+      accept: 'application/json',
+      'user-agent': 'dawatch/1.2.3',
+    });
     expect(requests[0]?.headers).not.toHaveProperty('accept-encoding');
   });
 

@@ -341,6 +341,14 @@ describe('reports that nothing was submitted:', () => {
     expect(problem.detail).toContain('refuses the credentials of this server');
   });
 
+  it('a firewall refuses the request, which says nothing about the key', async () => {
+    const target = await serveSubmits(403, '<html><h1>Forbidden</h1></html>');
+    const { url } = await openBehind(target.url);
+    const problem = problemOf(await submitTo(url));
+    expect(problem).toMatchObject({ status: 502, submitted: 'no' });
+    expect(problem.detail).toContain('a proxy or firewall refused the request with HTTP 403');
+  });
+
   it('the request budget is exhausted', async () => {
     const target = await serveSubmits(200, `{"submission_id":"${ID}"}`);
     const { url } = await openBehind(target.url, {

@@ -38,6 +38,28 @@ describe('the states of a submission', () => {
       response(200, envelope({ state: 'Error', error: 'TIMEOUT', data: null })),
       { kind: 'error', state: 'Error', error: 'TIMEOUT' },
     ],
+    ...[
+      'Insufficient assigned credits for user id 7',
+      'Insufficient fallback credits for user id 7',
+      'Insufficient credits',
+      'Invalid credit selection',
+    ].map(
+      (error): Row => [
+        `Error "${error}", also after the last retry of the upstream`,
+        response(200, envelope({ state: 'Error', error, data: null })),
+        { kind: 'error', error },
+      ],
+    ),
+    [
+      'Error of a submission that has a block',
+      response(200, finalEnvelope({}, { state: 'Error', error: 'TIMEOUT' })),
+      { kind: 'error', error: 'TIMEOUT' },
+    ],
+    [
+      'Included, with a block',
+      response(200, finalEnvelope({}, { state: 'Included' })),
+      { kind: 'pending', state: 'Included' },
+    ],
     [
       'an unknown state',
       response(200, envelope({ state: 'Queued' })),
@@ -95,7 +117,7 @@ describe('the failures of a lookup', () => {
       response(401, 'Invalid API key'),
       { kind: 'unauthorized', error: 'HTTP 401 Invalid API key' },
     ],
-    ['401 with an empty body', response(401, ''), { kind: 'unauthorized', error: 'HTTP 401' }],
+    ['wrong role', response(401, 'Unauthorized'), { kind: 'unauthorized' }],
     [
       '403',
       response(403, { error: 'Forbidden' }),
@@ -132,6 +154,25 @@ describe('the failures of a lookup', () => {
       },
     ],
     [
+      'a fault of the database (versions 1 to 1.0.1)',
+      response(500, { error: 'Database error' }),
+      { kind: 'unavailable', reason: 'http_status', error: 'HTTP 500 Database error' },
+    ],
+    [
+      'the key store is unreachable',
+      response(500, 'Internal error. Contact admin'),
+      {
+        kind: 'unavailable',
+        reason: 'http_status',
+        error: 'HTTP 500 Internal error. Contact admin',
+      },
+    ],
+    [
+      'only a raw row (version 0.1)',
+      response(200, { submission: { id: ID, state: 'Finalized', block_hash: 'fa4e' } }),
+      { kind: 'unavailable', reason: 'malformed' },
+    ],
+    [
       '502 of a proxy',
       response(502, html),
       { kind: 'unavailable', reason: 'http_status', retryAfterMs: null },
@@ -145,6 +186,11 @@ describe('the failures of a lookup', () => {
       '429, a date',
       response(429, 'slow down', date),
       { kind: 'throttled', error: 'HTTP 429 slow down', retryAfterMs: 30_000 },
+    ],
+    [
+      '429 because of other clients, whose requests count for the same limit',
+      response(429, 'Too many requests', { retryAfter: '60' }),
+      { kind: 'throttled', error: 'HTTP 429 Too many requests', retryAfterMs: 60_000 },
     ],
     ['429 bare', response(429, ''), { kind: 'throttled', error: 'HTTP 429', retryAfterMs: null }],
     ['500 with HTML', response(500, html), { kind: 'unavailable', reason: 'http_status' }],
@@ -166,6 +212,25 @@ describe('the failures of a lookup', () => {
       reason,
       error: 'after 10 s',
       retryAfterMs: null,
+    });
+  });
+
+  it.each([
+    [401, html],
+    [403, html],
+    [401, ''],
+    [403, ''],
+    [403, 'error code: 1020'],
+    [403, 'RBAC: access denied'],
+    [403, { message: 'Forbidden' }],
+    [401, { message: 'Unauthorized' }],
+    [403, { error: null }],
+  ])('a %i of a proxy or firewall is an outage, not a refused key: %j', (status, body) => {
+    const verdict = classify(ID, response(status, body));
+    expect(verdict).toMatchObject({
+      kind: 'unavailable',
+      reason: 'http_status',
+      error: expect.stringContaining(`a proxy or firewall refused the request: HTTP ${status}`),
     });
   });
 

@@ -9,6 +9,7 @@ import {
   type UpstreamResponse,
 } from '../../submissions/classify.ts';
 import type { UpstreamConfig } from '../config/schema.ts';
+import { VERSION } from '../version.ts';
 import { type Finding, ok, problem, settingName, warning } from './finding.ts';
 import { reach } from './receivers.ts';
 
@@ -32,6 +33,7 @@ export async function checkUpstream(
   const client = new UpstreamClient({
     url: upstream.url,
     apiKey: upstream.api_key,
+    version: VERSION,
     connections: 1,
     timeoutMs: Math.min(limitMs, upstream.timeout_s * 1_000),
     // Marks responses without a Date header, which are not used to compare clocks.
@@ -82,7 +84,7 @@ function findingOf(
       return warning(
         about,
         `${host} is rate limiting, so the key was not tested`,
-        `try again later; if it persists, lower upstreams.${name}.budget`,
+        `try again later; if it persists, lower upstreams.${name}.budget: other clients may share the limit`,
       );
     case 'unavailable':
       return unavailable(classification, response, { about, host, url });
@@ -109,6 +111,11 @@ function unavailable(
     return found(
       `redirects (HTTP ${httpStatus}), which is not followed, because the key would be disclosed`,
       `set ${url} to the target of the redirect`,
+    );
+  if (httpStatus === 401 || httpStatus === 403)
+    return found(
+      `was not reached: ${error}`,
+      'the key was not tested; make the proxy or firewall permit requests of dawatch, which have the User-Agent dawatch/<version>',
     );
   if (body.trimStart().startsWith('<'))
     return found(
@@ -176,6 +183,7 @@ export async function checkBearer(
   const timeoutMs = Math.min(limitMs, upstream.timeout_s * 1_000);
   const client = new UpstreamClient({
     url: upstream.url,
+    version: VERSION,
     connections: 1,
     timeoutMs,
     now: Date.now,

@@ -10,6 +10,14 @@ const REJECTIONS = [
   'Invalid transaction: inability to pay some fees',
 ] as const;
 
+/** Of submissions that never become final. */
+const DEAD_ENDS = [
+  'Insufficient assigned credits for user id',
+  'Insufficient fallback credits for user id',
+  'Insufficient credits',
+  'Invalid credit selection',
+] as const;
+
 type Regression = 'none' | 'error' | 'replaced';
 type Attempt =
   | { result: 'failed'; afterMs: number; error: string }
@@ -78,8 +86,8 @@ export function planSubmission(
       const fails = chance.happens(options.errorRate) || isDead;
       const timesOut = chance.happens(options.timeoutRate);
       const rejectedAfterMs = clock.seconds(chance.uniform() * REJECTED_WITHIN_S);
-      const rejection =
-        REJECTIONS[Math.floor(chance.uniform() * REJECTIONS.length)] ?? REJECTIONS[0];
+      const texts = isDead ? DEAD_ENDS : REJECTIONS;
+      const rejection = texts[Math.floor(chance.uniform() * texts.length)] ?? texts[0];
       const rowUpdatedAt = drawRowUpdate();
       if (!fails) return { result: 'included', rowUpdatedAt };
       if (timesOut) return { result: 'failed', afterMs: clock.timeoutMs, error: 'TIMEOUT' };

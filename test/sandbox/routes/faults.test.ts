@@ -50,6 +50,8 @@ describe('the fault', () => {
     ['empty_502', 502, '', ''],
     ['throttle', 429, 'text/plain', 'Too many requests'],
     ['unauthorized', 401, 'text/plain', 'Invalid API key'],
+    ['key_store', 500, 'text/plain', 'Internal error. Contact admin'],
+    ['firewall', 403, 'text/html', expect.stringContaining('403 Forbidden')],
     ['database', 500, 'application/json', '{"state":"ERROR","error":"Database connection error"}'],
     ['truncated', 200, 'application/json', expect.stringMatching(/^\{"id".*[^}]$/)],
     ['not_json', 200, 'application/json', expect.stringMatching(/^</)],

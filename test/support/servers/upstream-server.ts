@@ -73,6 +73,7 @@ export function openClient(
   const client = new UpstreamClient({
     url,
     apiKey: KEY,
+    version: '1.2.3',
     connections: 4,
     timeoutMs: 5_000,
     now: () => 0,
