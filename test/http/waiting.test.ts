@@ -76,6 +76,16 @@ it('responds with the current submission after the timeout', async () => {
   });
 });
 
+it('responds at the deadline of an id that the upstream does not know', async () => {
+  const submission_id = ABSENT.replace('8', '9');
+  const deadline = new Date(Date.now() + 1_000).toISOString();
+  expect((await post(app.url, { submission_id, deadline })).status).toBe(202);
+  expect(submissionOf(await wait(submission_id, 90))).toMatchObject({
+    status: 'expired',
+    deadline_at: deadline,
+  });
+});
+
 it('responds at once for an unknown submission', async () => {
   const response = await wait('never', 204);
   expect(response.status).toBe(404);
