@@ -68,7 +68,7 @@ describe('creating a credential', () => {
     const { secret, ...made } = bodyOf(response);
     expect(response).toMatchObject({
       status: 201,
-      headers: { 'cache-control': 'no-store', location: `/v1/credentials/${made.id}` },
+      headers: { 'cache-control': 'no-store', location: `credentials/${made.id}` },
     });
     expect(secret).toMatch(/^dawatch_scoped_[\w-]{43}$/);
     expect(made).toEqual({
