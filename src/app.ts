@@ -249,7 +249,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
         credentials = credentialsOf(auth, ledger.credentials, clock, oidc.issuer);
         users.useBearer(next.upstreams.default.bearer);
         applyRouting();
-        upstreams.useKeys(changed);
+        upstreams.useCredentials(changed);
         for (const [name, upstream] of changed) watcher.reconfigure(name, budgetOf(upstream));
         for (const feature of features) feature.useSettings?.(next);
       };

@@ -37,10 +37,10 @@ an unknown setting or a value out of bounds no command starts; the error names t
 
 Each secret can be read from a file, such as a mounted secret of Docker or Kubernetes: \`api_key_file\` instead of \`api_key\`, or the variable
 \`DAWATCH_API_KEY_FILE\` instead of \`DAWATCH_API_KEY\`. The file contains one line; a pipe is read once, and a device is refused. Setting both is an error. A process reads only the files of secrets that it
-uses, and needs no access to the others: the server, \`dawatch config\` and \`dawatch doctor\` all files, a worker \`api_key_file\` of the upstreams and the files of
+uses, and needs no access to the others: the server, \`dawatch config\` and \`dawatch doctor\` all files, a worker \`api_key_file\` and the headers of the upstreams and the files of
 \`redis\`, commands that connect to the server at most \`auth.api_key_file\`, and commands that work on the ledger none.
 
-A running server applies changes of the settings marked "Reloads" after \`POST /v1/reload\` or SIGHUP, a worker those of \`api_key\` and
+A running server applies changes of the settings marked "Reloads" after \`POST /v1/reload\` or SIGHUP, a worker those of \`api_key\`, \`headers\` and
 \`log.level\` after SIGHUP ([operations.md](operations.md#change-settings-without-a-restart)). Variables of a running process cannot change, but the files that they name can.
 
 Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists, and settings below a name that you choose, can only be set in the file, unless an

@@ -1,5 +1,6 @@
 import { buildConnector, type Dispatcher, errors, Pool } from 'undici';
 import { causeOf } from '../lib/connection-error.ts';
+import { secretsOfHeaders } from '../lib/extra-headers.ts';
 import { throughProxy } from '../lib/outgoing-proxy.ts';
 import { redactorOf } from '../lib/text.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
@@ -140,6 +141,8 @@ export type UpstreamClientOptions = {
   apiKey?: string | undefined;
   /** The version of dawatch, for `user-agent`. */
   version: string;
+  /** Sent with every request. */
+  extraHeaders?: Record<string, string>;
   /** Maximum number of connections, and so of concurrent requests; default: no limit. */
   connections?: number;
   /** For a whole call, from connecting to the last byte of the body. */
@@ -173,16 +176,17 @@ export class UpstreamClient {
    * By request headers, which are mostly the same object: making one takes half as long as a poll
    * (row polls-local).
    */
-  readonly #redactors = new WeakMap<UpstreamRequest['headers'], (text: string) => string>();
+  #redactors = new WeakMap<UpstreamRequest['headers'], (text: string) => string>();
 
   /** Of every request. Firewalls refuse requests without a `user-agent`. */
-  readonly #common: Record<string, string>;
+  #common: Record<string, string> = {};
+  #extraSecrets: string[] = [];
   /** Of `getSubmissionInfo`. */
   #headers: Record<string, string> = {};
 
   constructor(options: UpstreamClientOptions) {
     this.#options = options;
-    this.#common = { 'user-agent': `dawatch/${options.version}` };
+    this.useExtraHeaders(options.extraHeaders ?? {});
     this.useApiKey(options.apiKey);
     const url = new URL(options.url);
     this.#prefix = url.pathname.replace(/\/+$/, '');
@@ -204,6 +208,13 @@ export class UpstreamClient {
       accept: 'application/json',
       ...(apiKey !== undefined && { 'x-api-key': apiKey }),
     };
+  }
+
+  /** Sends these headers from the next request on. */
+  useExtraHeaders(headers: Record<string, string>): void {
+    this.#common = { ...headers, 'user-agent': `dawatch/${this.#options.version}` };
+    this.#extraSecrets = secretsOfHeaders(headers);
+    this.#redactors = new WeakMap();
   }
 
   /** GET /v1/get_submission_info. Never rejects. */
@@ -281,7 +292,7 @@ export class UpstreamClient {
   #redactorFor(headers: UpstreamRequest['headers']): (text: string) => string {
     const known = this.#redactors.get(headers);
     if (known) return known;
-    const redact = redactorOf(credentialsIn(headers));
+    const redact = redactorOf([...credentialsIn(headers), ...this.#extraSecrets]);
     this.#redactors.set(headers, redact);
     return redact;
   }

@@ -63,18 +63,26 @@ export function openUpstreams(
   const named = usableUpstreams(config);
   const now = () => clock.now();
   const clients = new Map(
-    named.map(([name, { url, api_key: apiKey, ...upstream }]) => [
+    named.map(([name, { url, api_key: apiKey, headers: extraHeaders, ...upstream }]) => [
       name,
-      new UpstreamClient({ url, apiKey, version, timeoutMs: upstream.timeout_s * 1_000, now }),
+      new UpstreamClient({
+        url,
+        apiKey,
+        extraHeaders,
+        version,
+        timeoutMs: upstream.timeout_s * 1_000,
+        now,
+      }),
     ]),
   );
   const submitters = createSubmitters(named, { now, version });
-  const { url, timeout_s } = config.upstreams.default;
+  const { url, headers, timeout_s } = config.upstreams.default;
   const userClient =
     url === undefined
       ? undefined
       : new UpstreamClient({
           url,
+          extraHeaders: headers,
           version,
           connections: USER_CONNECTIONS,
           timeoutMs: timeout_s * 1_000,
@@ -93,11 +101,14 @@ export function openUpstreams(
       if (!client) throw new Error(`no client for the upstream ${upstream}`);
       return client.getSubmissionInfo(submissionId);
     },
-    /** Sends the keys of these settings from the next request on. */
-    useKeys(changed: readonly [string, UsableUpstream][]): void {
-      for (const [name, { api_key }] of changed) {
+    /** Sends the keys and headers of these settings from the next request on. */
+    useCredentials(changed: readonly [string, UsableUpstream][]): void {
+      for (const [name, { api_key, headers }] of changed) {
         clients.get(name)?.useApiKey(api_key);
+        clients.get(name)?.useExtraHeaders(headers);
         submitters.get(name)?.submitter.useApiKey(api_key);
+        submitters.get(name)?.client.useExtraHeaders(headers);
+        if (name === 'default') userClient?.useExtraHeaders(headers);
       }
     },
     /** Closes immediately; calls in flight return failures. */
@@ -118,15 +129,19 @@ function createSubmitters(
 ) {
   const enabled = upstreams.filter(([, { submit }]) => submit.enabled);
   return new Map(
-    enabled.map(([name, { url, api_key: apiKey, budget, submit, ...upstream }]) => {
+    enabled.map(([name, { url, api_key: apiKey, headers, budget, submit, ...upstream }]) => {
       const timeoutMs = upstream.timeout_s * 1_000;
       // A reused connection may be closed by the upstream during the request, which would make the
       // result of a submit unclear.
       const limits = { connections: budget.concurrency, timeoutMs, ...common, keepAlive: false };
-      const client = new UpstreamClient({ url, ...limits });
+      const client = new UpstreamClient({ url, extraHeaders: headers, ...limits });
       return [
         name,
-        { submitter: new UpstreamSubmitter({ client, apiKey }), maxBytes: submit.max_bytes },
+        {
+          client,
+          submitter: new UpstreamSubmitter({ client, apiKey }),
+          maxBytes: submit.max_bytes,
+        },
       ] as const;
     }),
   );

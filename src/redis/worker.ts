@@ -53,7 +53,7 @@ export function startWorker(deps: {
     source: deps.settings,
     prepare(next) {
       const changed = usableUpstreams(next);
-      return { apply: () => upstreams.useKeys(changed) };
+      return { apply: () => upstreams.useCredentials(changed) };
     },
     log,
   });

@@ -227,6 +227,24 @@ describe('a problem is reported with its setting and source', () => {
     ['channels: { a: { type: slack } }', /^channels\.a\.url .*FILE/],
     ['channels: { queue: { type: slack, url: "https://s" } }', /^channels\.queue .*reserved.*FILE/],
     ['routes: [{ types: ["*"], channels: [b] }]', /^routes\.0\.channels .*"b".*FILE/],
+    ...(
+      [
+        ['User-Agent: x', /^User-Agent must be another header: dawatch sets this one itself/],
+        ['X-API-Key: x', /^X-API-Key must be another header/],
+        ['transfer-encoding: x', /^transfer-encoding must be another header/],
+        ['"a b": x', /^a b must be the name of a header/],
+        ['"a\\r\\nb": x', /must be the name of a header/],
+        ['"": x', /must be the name of a header/],
+        ['a.b: x', /^a\.b must be the name of a header, without dots/],
+        [`A: "${SECRET}\\r\\nb: c"`, /^A must be printable ASCII without line breaks/],
+        [`A: "${SECRET}ü"`, /^A must be printable ASCII/],
+        ['A: 1', /^A must be a string, not a number/],
+        ['{ x-a: x, X-A: y }', /^X-A must not be set twice/],
+      ] as const
+    ).map(([header, problem]): [string, RegExp] => [
+      `upstreams: { a: { headers: ${header.startsWith('{') ? header : `{ ${header} }`} } }`,
+      new RegExp(`^upstreams\\.a\\.headers\\.[^]*${problem.source.replace(/^\^/, '')}.*FILE`),
+    ]),
     ['- 1', /FILE: expected named settings/],
     ['server: { port: 1', /FILE: .*line 1/],
     ['server: { port: 1 }\nserver: {}', /FILE: .*unique/],

@@ -206,6 +206,7 @@ upstreams:
     url: http://127.0.0.1:1
     api_key_file: ${secret('upstreams.default.api_key', SECRET)}
     bearer_file: ${secret('upstreams.default.bearer', SECRET)}
+    headers: { X-Gateway_file: ${secret('upstreams.default.headers.X-Gateway', SECRET)} }
 channels:
   ops: { type: slack, url_file: ${secret('channels.ops.url', 'https://a.example')} }
   mail: { type: email, from: a@b.example, to: [c@d.example], smtp_url_file: ${secret('channels.mail.smtp_url', 'smtp://a')} }
@@ -224,12 +225,24 @@ redis:
       'redis.secret',
       'redis.url',
     ],
-    ...['upstreams.default.api_key', 'upstreams.default.bearer'],
+    ...[
+      'upstreams.default.api_key',
+      'upstreams.default.bearer',
+      'upstreams.default.headers.X-Gateway',
+    ],
   ];
 
   it.each([
     ['server', ALL],
-    ['worker', ['redis.secret', 'redis.url', 'upstreams.default.api_key']],
+    [
+      'worker',
+      [
+        'redis.secret',
+        'redis.url',
+        'upstreams.default.api_key',
+        'upstreams.default.headers.X-Gateway',
+      ],
+    ],
     ['worker_check', ['redis.secret', 'redis.url']],
     ['client', ['auth.api_key']],
     ['none', []],

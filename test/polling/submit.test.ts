@@ -169,6 +169,33 @@ it('forwards the bytes, the query and the headers of the data, and returns the r
   expect((await call(url, pathOf(ID))).status).toBe(200);
 });
 
+it('every request to the upstream has the further headers of the settings; a response that quotes them has them masked', async () => {
+  const secret = 'the-secret-of-the-gateway';
+  const target = await serveSubmits(201, `{"submission_id":"${ID}","seen":"${secret}"}`);
+  const headers = { 'X-Gateway': `Key ${secret}`, 'x-short': '1' };
+  const { url } = await openBehind(
+    target.url,
+    { headers, bearer: 'b' },
+    { adminToken: ADMIN_TOKEN },
+  );
+  const { text: answer } = await submitTo(url);
+  expect(answer).toBe(`{"submission_id":"${ID}","seen":"[redacted]"}`);
+  await call(url, '/users/get_user?name=a&email=a@b.example', {
+    headers: { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` },
+  });
+  await vi.waitFor(() =>
+    expect(new Set(target.requests.map((request) => request.url?.split('?')[0]))).toEqual(
+      new Set(['/v1/submit_data', '/v1/get_submission_info', '/users/get_user']),
+    ),
+  );
+  for (const request of target.requests)
+    expect(request.headers).toMatchObject({
+      'x-gateway': headers['X-Gateway'],
+      'x-short': '1',
+      'user-agent': expect.stringMatching(/^dawatch\/\d/),
+    });
+});
+
 it('forwards an Idempotency-Key that differs between callers and stays the same for each', async () => {
   const target = await serveSubmits(200, `{"submission_id":"${ID}"}`);
   const database = join(tempFolder(), 'ledger.db');

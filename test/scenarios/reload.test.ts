@@ -19,6 +19,7 @@ import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const KEYS = ['the-first-upstream-key', 'the-second-upstream-key'];
+const GATEWAY = 'the-key-of-the-gateway';
 const ADMIN = { authorization: `Bearer ${CRASH_ADMIN_TOKEN}` };
 const SERVICE = { 'x-api-key': CRASH_API_KEY };
 const UNTIL = { timeout: 15_000, interval: 10 };
@@ -28,7 +29,7 @@ const UNTIL = { timeout: 15_000, interval: 10 };
  * `hold` and `release`.
  */
 async function openUpstream() {
-  const polls: { id: string; key: string }[] = [];
+  const polls: { id: string; key: string; gateway: unknown }[] = [];
   const held: (() => void)[] = [];
   const refused = new Set<string>();
   let isHolding = false;
@@ -36,9 +37,9 @@ async function openUpstream() {
     const id =
       new URL(request.url ?? '', 'http://upstream').searchParams.get('submission_id') ?? '';
     const key = String(request.headers['x-api-key']);
-    polls.push({ id, key });
+    polls.push({ id, key, gateway: request.headers['x-gateway'] });
     if (refused.has(key)) {
-      response.writeHead(401).end();
+      response.writeHead(401).end('Invalid API key');
       return;
     }
     const respond = () => response.end(JSON.stringify(finalEnvelope({}, { id })));
@@ -141,8 +142,8 @@ describe('SIGHUP', () => {
     const route = (...channels: string[]) => [{ types: ['submission.finalized'], channels }];
     const world = await openWorld({ channels: { ops: channel(first.url) }, routes: route('ops') });
     const { upstream, server } = world;
-    const withKey = (budget: object) => ({
-      default: { lag_price, url: upstream.url, api_key_file: secret.path, budget },
+    const withKey = (budget: object, headers = {}) => ({
+      default: { lag_price, url: upstream.url, api_key_file: secret.path, budget, headers },
     });
     world.change({
       upstreams: withKey({}),
@@ -162,7 +163,7 @@ describe('SIGHUP', () => {
 
     secret.write(`${KEYS[1]}\n`);
     world.change({
-      upstreams: withKey({ requests: 40, concurrency: 16 }),
+      upstreams: withKey({ requests: 40, concurrency: 16 }, { 'X-Gateway': GATEWAY }),
       channels: { ops: channel(second.url), more: channel(third.url) },
       routes: route('ops', 'more'),
       log: { level: 'debug' },
@@ -180,6 +181,7 @@ describe('SIGHUP', () => {
         ],
         ...['routes', 'upstreams.default.api_key'],
         ...['upstreams.default.budget.concurrency', 'upstreams.default.budget.requests'],
+        'upstreams.default.headers.X-Gateway',
       ].join(', '),
     });
 
@@ -191,8 +193,8 @@ describe('SIGHUP', () => {
     await vi.waitUntil(() => server.logged('delivery.delivered').length === 3, UNTIL);
     await vi.waitUntil(() => fourth.requests.length === 1, UNTIL);
     expect(upstream.polls).toMatchObject([
-      { id: 'a', key: KEYS[0] },
-      { id: 'b', key: KEYS[1] },
+      { id: 'a', key: KEYS[0], gateway: undefined },
+      { id: 'b', key: KEYS[1], gateway: GATEWAY },
     ]);
     expect([first, second, third].map(({ requests }) => requests.length)).toEqual([1, 1, 1]);
     const { text: channels } = await call(server.url, '/v1/channels', { headers: ADMIN });
@@ -204,7 +206,7 @@ describe('SIGHUP', () => {
     expect(server.logged('http.responded').length).toBeGreaterThan(0);
     const pacing = await server.client.pacing();
     expect(pacing.upstreams[0]).toMatchObject({ budget: { requests: 40 } });
-    for (const text of [...KEYS, 'the-path-is-secret'])
+    for (const text of [...KEYS, GATEWAY, 'the-path-is-secret'])
       expect(server.lines.join('\n')).not.toContain(text);
   });
 
@@ -239,7 +241,7 @@ describe('SIGHUP', () => {
   });
 
   it.skipIf(isRedisMissing())(
-    'gives a worker the new key; it never reads the secret files of the server',
+    'gives a worker the new key and headers; it never reads the secret files of the server',
     async () => {
       const upstream = await openUpstream();
       const redis = await redisForTest();
@@ -254,7 +256,14 @@ describe('SIGHUP', () => {
         auth: { api_key_file: '/not/mounted', admin_token_file: '/not/mounted' },
         channels: { ops: { type: 'slack', url_file: '/not/mounted' } },
         routes: [{ types: ['*'], channels: ['ops'] }],
-        upstreams: { default: { url: upstream.url, api_key: key, bearer_file: '/not/mounted' } },
+        upstreams: {
+          default: {
+            url: upstream.url,
+            api_key: key,
+            headers: { 'X-Gateway': `for ${key}` },
+            bearer_file: '/not/mounted',
+          },
+        },
         redis: { url: redis.url },
       });
       const worker = prepareWorker(folder, 'one', settingsWith(KEYS[0] ?? ''));
@@ -262,7 +271,10 @@ describe('SIGHUP', () => {
       const pollWith = async (id: string, key: string | undefined) => {
         await post(app.url, { submission_ids: [id] });
         await vi.waitUntil(() => upstream.polls.some((poll) => poll.id === id), UNTIL);
-        expect(upstream.polls.find((poll) => poll.id === id)?.key).toBe(key);
+        expect(upstream.polls.find((poll) => poll.id === id)).toMatchObject({
+          key,
+          gateway: `for ${key}`,
+        });
       };
       try {
         await vi.waitUntil(() => worker.logged('redis.connected').length > 0, UNTIL);
@@ -274,7 +286,7 @@ describe('SIGHUP', () => {
         worker.hangUp();
         await vi.waitUntil(() => worker.logged('settings.reloaded').length > 0, UNTIL);
         expect(worker.logged('settings.reloaded')).toMatchObject([
-          { changes: 'upstreams.default.api_key' },
+          { changes: 'upstreams.default.api_key, upstreams.default.headers.X-Gateway' },
         ]);
         await pollWith('b', KEYS[1]);
 

@@ -11,15 +11,15 @@ import { StartError } from './start-error.ts';
 /** The settings that a running process applies. The other ones need a restart. */
 const APPLIED = {
   server:
-    /^(?:log\.level|server\.public_url|auth\..+|sessions\..+|oidc\..+|heartbeat\..+|upstreams\.[^.]+\.(?:api_key|bearer|budget\..+)|channels\..+|routes)$/,
-  worker: /^(?:log\.level|upstreams\.[^.]+\.api_key)$/,
+    /^(?:log\.level|server\.public_url|auth\..+|sessions\..+|oidc\..+|heartbeat\..+|upstreams\.[^.]+\.(?:api_key|bearer|headers|headers\..+|budget\..+)|channels\..+|routes)$/,
+  worker: /^(?:log\.level|upstreams\.[^.]+\.(?:api_key|headers\..+))$/,
 } as const;
 
 /** The settings that matter to a process. */
 const USED = {
   server: /^/,
   worker:
-    /^(?:log\..+|upstreams\.[^.]+\.(?:url|api_key|timeout_s)|redis\..+|worker\..+|server\.shutdown_s)$/,
+    /^(?:log\..+|upstreams\.[^.]+\.(?:url|api_key|headers\..+|timeout_s)|redis\..+|worker\..+|server\.shutdown_s)$/,
 } as const;
 
 export type ReloadingProcess = keyof typeof APPLIED;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { headerProblem } from '../../lib/extra-headers.ts';
 import { byName, count, httpUrl, pemFile, seconds, section } from './section-values.ts';
 
 const isBare = ({ username, password, search, hash }: URL) =>
@@ -10,6 +11,9 @@ const path = (fallback: string) =>
     .regex(/^\/[\x21-\x7e]+$/, 'must be a path that begins with /, printable ASCII without spaces')
     .refine((text) => !/[?#]/.test(text), 'must be a path without a query or a fragment')
     .default(fallback);
+
+/** Set by requests to upstreams; a caller's Authorization may be forwarded. */
+const OWN_HEADERS = ['accept', 'authorization', 'idempotency-key', 'x-api-key'];
 
 const upstreamSchema = z.strictObject({
   url: httpUrl
@@ -28,6 +32,17 @@ const upstreamSchema = z.strictObject({
     .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces, without the word Bearer')
     .optional()
     .describe("Token for user lookups. If not set, the caller's Authorization header is forwarded"),
+  headers: z
+    .record(z.string(), z.string())
+    .superRefine((headers, context) => {
+      const problem = headerProblem(headers, OWN_HEADERS);
+      if (problem)
+        context.addIssue({ code: 'custom', path: [problem.name], message: problem.reason });
+    })
+    .default({})
+    .describe(
+      'Further headers of every request to the upstream, for a proxy or firewall before it, by name: `X-Gateway-Key: …`. Their values are secrets: never shown; `X-Gateway-Key_file` names a file with the value',
+    ),
   users: section({
     get_path: path('/users/get_user').describe(
       'Path that returns one user, relative to the base address',

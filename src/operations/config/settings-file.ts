@@ -114,13 +114,13 @@ const SECRET_REASONS: Record<string, string | undefined> = {
 
 /**
  * The settings that are secrets. Addresses of channels, of the heartbeat and of Redis contain keys
- * and passwords. The Helm chart has the same expression.
+ * and passwords, headers for proxies as well. A setting that names a file is none. The Helm chart has the same expression.
  */
 export const SECRET_SETTING =
-  /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$/;
+  /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$|^upstreams\.[^.]+\.headers\./;
 
 export function isSecret(path: string): boolean {
-  return SECRET_SETTING.test(path);
+  return SECRET_SETTING.test(path) && !path.endsWith(SUFFIX);
 }
 
 /**
@@ -153,7 +153,7 @@ export function counterpartOf(path: string): string | undefined {
  */
 const USED = {
   server: /^/,
-  worker: /^(?:upstreams\..*\.api_key|redis\..*)$/,
+  worker: /^(?:upstreams\..*\.api_key|upstreams\.[^.]+\.headers\..*|redis\..*)$/,
   worker_check: /^redis\./,
   client: /^auth\.api_key$/,
   none: /^$/,

@@ -33,6 +33,7 @@ export async function checkUpstream(
   const client = new UpstreamClient({
     url: upstream.url,
     apiKey: upstream.api_key,
+    extraHeaders: upstream.headers,
     version: VERSION,
     connections: 1,
     timeoutMs: Math.min(limitMs, upstream.timeout_s * 1_000),
@@ -183,6 +184,7 @@ export async function checkBearer(
   const timeoutMs = Math.min(limitMs, upstream.timeout_s * 1_000);
   const client = new UpstreamClient({
     url: upstream.url,
+    extraHeaders: upstream.headers,
     version: VERSION,
     connections: 1,
     timeoutMs,

@@ -48,6 +48,9 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- $names := list "DAWATCH_UPSTREAM_API_KEY" "DAWATCH_REDIS_URL" "DAWATCH_REDIS_SECRET" "DAWATCH_REDIS_SENTINEL_PASSWORD" -}}
 {{- range $name, $upstream := default dict .Values.settings.upstreams -}}
 {{- with (default dict $upstream).api_key_file -}}{{- $names = append $names (base .) -}}{{- end -}}
+{{- range $key, $value := default dict (default dict $upstream).headers -}}
+{{- if hasSuffix "_file" $key -}}{{- $names = append $names (base (toString $value)) -}}{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- range $key, $value := default dict .Values.settings.redis -}}
 {{- if hasSuffix "_file" $key -}}{{- $names = append $names (base (toString $value)) -}}{{- end -}}
@@ -75,7 +78,7 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- $path := printf "%s%s" $prefix $key -}}
 {{- if kindIs "map" $value -}}
 {{- include "dawatch.refuseSecrets" (dict "tree" $value "prefix" (printf "%s." $path)) -}}
-{{- else if regexMatch "(?:api_key|bearer|token|secret|password)$|^channels\\..*url$|^(?:redis|heartbeat)\\.url$" $path -}}
+{{- else if and (not (hasSuffix "_file" $path)) (regexMatch "(?:api_key|bearer|token|secret|password)$|^channels\\..*url$|^(?:redis|heartbeat)\\.url$|^upstreams\\.[^.]+\\.headers\\." $path) -}}
 {{- fail (printf "settings.%s is a secret: put it under secrets, and set settings.%s_file to the file /run/secrets/dawatch/<name>" $path $path) -}}
 {{- end -}}
 {{- end -}}

@@ -1,0 +1,60 @@
+/**
+ * Headers of a connection or of every request of dawatch: another value would break the request, or
+ * have no effect.
+ */
+const RESERVED: readonly string[] = [
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+];
+
+const MAX_HEADERS = 20;
+const MAX_VALUE_CHARS = 4_096;
+/** A token of RFC 9110 without the dot, which separates the names of settings. */
+const NAME = /^[\w!#$%&'*+^`|~-]{1,100}$/;
+const VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+
+/**
+ * Returns the first header that cannot be sent, with the reason, which does not contain its value.
+ * `reserved`: further headers that dawatch sets itself, in lower case.
+ */
+export function headerProblem(
+  headers: Record<string, string>,
+  reserved: readonly string[],
+): { name: string; reason: string } | undefined {
+  const names = Object.keys(headers).map((name) => name.toLowerCase());
+  for (const [index, [name, value]] of Object.entries(headers).entries()) {
+    const lower = name.toLowerCase();
+    const because = (reason: string) => ({ name, reason });
+    if (!NAME.test(name)) return because('must be the name of a header, without dots');
+    if (RESERVED.includes(lower) || reserved.includes(lower))
+      return because('must be another header: dawatch sets this one itself');
+    if (names.indexOf(lower) !== index) return because('must not be set twice');
+    if (value.length > MAX_VALUE_CHARS)
+      return because(`must have at most ${MAX_VALUE_CHARS} characters`);
+    if (!VALUE.test(value))
+      return because('must be printable ASCII without line breaks and spaces at its ends');
+    if (index >= MAX_HEADERS) return because(`must not be there: at most ${MAX_HEADERS} headers`);
+  }
+  return undefined;
+}
+
+/** Returns what to mask in responses, which may quote a header: the value, and its credential. */
+export function secretsOfHeaders(headers: Record<string, string>): string[] {
+  return Object.values(headers).flatMap((value) => [
+    value,
+    ...value.split(' ').filter((part) => part !== value),
+  ]);
+}
