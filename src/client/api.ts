@@ -1018,7 +1018,7 @@ export type Submission = {
   metadata: {
     [key: string]: unknown;
   } | null;
-  /** Extended by the duration of upstream outages */
+  /** Extended by the duration of upstream outages while the submission is open */
   deadline_at: string;
   /** Requests sent for this submission */
   polls: number;
@@ -1142,7 +1142,7 @@ export type SubmissionWithHistory = {
   metadata: {
     [key: string]: unknown;
   } | null;
-  /** Extended by the duration of upstream outages */
+  /** Extended by the duration of upstream outages while the submission is open */
   deadline_at: string;
   /** Requests sent for this submission */
   polls: number;

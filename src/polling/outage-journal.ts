@@ -173,6 +173,19 @@ export class OutageJournal {
     this.delays.begin(DelayCause.ledgerUnavailable, reason, { beganAt: now, endedAt: null });
   }
 
+  /**
+   * Returns the newest delays that overlap the time, oldest first; the last one are the failures
+   * that may open the circuit breaker.
+   */
+  delaysBetween(from: number, until: number): Delay[] {
+    const delays = this.delays.overlapping(from, until);
+    const beganAt = this.#failingSince;
+    if (beganAt === null || beganAt >= until || this.#deps.scheduler.limits.breaker.isOpen)
+      return delays;
+    const failing = { cause: DelayCause.upstreamDown, reason: this.#reason, endedAt: null };
+    return [...delays, { ...failing, beganAt: Math.round(beganAt) }];
+  }
+
   /** Notes why the upstream requests a pause. */
   noteReason(reason: string): void {
     this.#reason = reason;

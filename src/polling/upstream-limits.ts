@@ -365,6 +365,12 @@ export class UpstreamLimits {
     return Math.max(readyAt, this.pause.until, this.budget.availableAt());
   }
 
+  /** The end of a pause or, during an outage, the next probe; -Infinity: neither lasts. */
+  get closedUntil(): number {
+    const { breaker, pause } = this;
+    return Math.max(pause.until, breaker.isOpen ? breaker.probeAt : Number.NEGATIVE_INFINITY);
+  }
+
   /** Charges the budget for a request that is sent now. */
   send(now: number): void {
     this.budget.send();

@@ -271,17 +271,19 @@ export class Watcher {
 
   /** Returns why polls of an upstream were late between two times, oldest first. */
   delaysBetween(upstream: string, from: number, until: number): Delay[] {
-    return this.#loops.get(upstream)?.journal.delays.overlapping(from, until) ?? [];
+    return this.#loops.get(upstream)?.journal.delaysBetween(from, until) ?? [];
   }
 
   /** Returns when a submission is polled next, at the earliest; null: it is not polled. */
   nextPollAt(submission: Submission): number | null {
     const { submissionId, upstream, watched, status } = submission;
-    const scheduled = watched && this.#loops.get(upstream)?.scheduler.find(submissionId);
-    if (!scheduled) return null;
+    const scheduler = this.#loops.get(upstream)?.scheduler;
+    const scheduled = watched && scheduler?.find(submissionId);
+    if (!scheduler || !scheduled) return null;
     const lastAt = this.deadlineAt(submission) - LAST_POLL_MS;
     const isBeforeLast = !isFinal(status) && this.#clock.now() < lastAt;
-    return isBeforeLast ? Math.min(scheduled.dueAt, lastAt) : scheduled.dueAt;
+    const dueAt = isBeforeLast ? Math.min(scheduled.dueAt, lastAt) : scheduled.dueAt;
+    return Math.max(dueAt, scheduler.limits.closedUntil);
   }
 
   health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {

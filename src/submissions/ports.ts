@@ -62,8 +62,8 @@ export type UpdateResult =
   /** The new deadline has passed. */
   | { kind: 'late' };
 
-/** A submission whose deadline has passed. */
-export type EndedSubmission = { submission: Submission; previousStatus: Status };
+/** A submission whose deadline has passed. `at`: when it ended, epoch milliseconds. */
+export type EndedSubmission = { submission: Submission; previousStatus: Status; at: number };
 
 /**
  * The deadline of an open submission without the outages of its upstream, epoch milliseconds. `id`:

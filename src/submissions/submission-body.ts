@@ -108,7 +108,9 @@ const DELAYS_EXAMPLE = [
 export const submissionSchema = z
   .object({
     ...submissionFields,
-    deadline_at: timeSchema.describe('Extended by the duration of upstream outages'),
+    deadline_at: timeSchema.describe(
+      'Extended by the duration of upstream outages while the submission is open',
+    ),
     polls: z.int().describe('Requests sent for this submission'),
     last_polled_at: timeSchema
       .nullable()

@@ -367,13 +367,13 @@ export class SubmissionStore {
     const { at: now } = input;
     const previousStatus = before.status;
     const result = transition(before, input, contextWithoutLimits(now));
-    if (!result.change) return { submission: before, previousStatus, isChanged: false };
+    if (!result.change) return { submission: before, previousStatus, at: now, isChanged: false };
     const { event, ...state } = result.change;
     const { watched, noResponseSince } = result;
     const after = { ...before, ...state, watched, noResponseSince, version: before.version + 1 };
     this.#write({ row, before }, after, { at: now, event });
     finals.push({ id: row.id, before, after, at: now, lagMs: null });
-    return { submission: after, previousStatus, isChanged: true };
+    return { submission: after, previousStatus, at: now, isChanged: true };
   }
 
   /**

@@ -277,6 +277,13 @@ describe('the monitor', () => {
     ]);
   });
 
+  it('measures an expired submission until its deadline, not until its last poll', () => {
+    const { log, lines } = openLog({ level: 'info' });
+    const ended = submission({ status: 'expired', trackedAt: 2_000, polledAt: 8_000 });
+    logMonitor(log).expired?.({ submission: ended, previousStatus: 'tracking', at: 10_000 });
+    expect(lines()).toMatchObject([{ event: 'submission.expired', tracked_ms: 8_000 }]);
+  });
+
   it.each<[VerdictName, number, string[]]>([
     ['pending', 500, ['debug poll.observed']],
     ['error', 500, ['debug poll.observed', 'info submission.failing']],

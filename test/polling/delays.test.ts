@@ -94,6 +94,22 @@ describe('a submission that is late can tell why', () => {
     expect(world.turns).toEqual([]);
   });
 
+  it('failures so far, before they open the circuit breaker', async () => {
+    const world = openWatcher({ respond: () => databaseDown });
+    world.track(['a']);
+    await world.clock.advance(8_000);
+    expect(world.turns).toEqual([]);
+    expect(delaysIn(world)).toEqual([
+      {
+        cause: 'upstream_down',
+        reason: 'HTTP 500 Database connection error',
+        from: expect.any(Number),
+        to: null,
+      },
+    ]);
+    expect(world.monitor.delaysBetween('default', START_MS - MINUTE_MS, START_MS)).toEqual([]);
+  });
+
   it('an exhausted request budget', async () => {
     const world = openWatcher({
       respond: () => finalized,

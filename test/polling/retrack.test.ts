@@ -70,6 +70,21 @@ test('an earlier deadline takes effect when it passes, however rarely the submis
   expect(world.get('b').status).toBe('expired');
 });
 
+test.each<[string, UpstreamResponse]>([
+  ['an outage', response(503, 'down')],
+  ['a pause that the upstream requested', response(429, 'slow', { retryAfter: '60' })],
+])('during %s, the next poll of no submission is in the past', async (_what, trouble) => {
+  const world = openWatcher({ respond: () => trouble });
+  const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+  world.track(ids);
+  for (let second = 0; second < 55; second++) {
+    await world.clock.advance(1_000);
+    for (const id of ids)
+      expect(world.monitor.nextPollAt(world.get(id)), id).toBeGreaterThanOrEqual(world.clock.now());
+  }
+  expect(world.polls.length).toBeGreaterThan(0);
+});
+
 test('the next poll of an open submission is known, and that of a final one is not', async () => {
   let current: UpstreamResponse = response(404, { error: 'not found' });
   const world = openWatcher({ respond: () => current });

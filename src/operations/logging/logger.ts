@@ -239,11 +239,12 @@ export function logMonitor(log: Log): WatcherListener {
   return {
     recorded: (recorded) => {
       logObservation(log, recorded);
-      if (recorded.result.becameStuck) log.warn(fieldsOf(recorded), 'submission.stuck');
+      const fields = () => fieldsOf({ ...recorded, at: recorded.observation.at });
+      if (recorded.result.becameStuck) log.warn(fields(), 'submission.stuck');
       const event = recorded.result.change?.event;
       // Requests of clients are logged with the request id.
       if (event && event !== 'submission.cancelled' && event !== 'submission.retracked')
-        logAt(log, fieldsOf(recorded), event);
+        logAt(log, fields(), event);
     },
     expired: (ended) =>
       logAt(
@@ -271,7 +272,7 @@ function logObservation(log: Log, { observation, submission }: RecordedObservati
   );
 }
 
-function fieldsOf({ submission, previousStatus }: EndedSubmission) {
+function fieldsOf({ submission, previousStatus, at }: EndedSubmission) {
   const data = dataOf(submission.envelope);
   const createdAt = upstreamTime(typeof data?.created_at === 'string' ? data.created_at : null);
   return {
@@ -283,9 +284,7 @@ function fieldsOf({ submission, previousStatus }: EndedSubmission) {
     error: submission.error === null ? undefined : escapeText(submission.error),
     block_number: typeof data?.block_number === 'number' ? data.block_number : undefined,
     block_hash: typeof data?.block_hash === 'string' ? escapeText(data.block_hash) : undefined,
-    tracked_ms:
-      (submission.finalizedAt ?? submission.polledAt ?? submission.trackedAt) -
-      submission.trackedAt,
+    tracked_ms: (submission.finalizedAt ?? at) - submission.trackedAt,
     time_to_finality_ms:
       submission.finalizedAt === null
         ? undefined
