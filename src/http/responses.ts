@@ -106,9 +106,12 @@ export function serializeExpensiveRoutes(app: FastifyInstance, maxReadMs = MAX_R
     route.handler = async function (request, reply) {
       const turns = served.get(request);
       served.delete(request);
+      // A handler that returns the reply would otherwise last until the client has read all of it.
+      Object.defineProperty(reply, 'then', { value: undefined, configurable: true });
       try {
         return await handler.call(this, request, reply);
       } finally {
+        Reflect.deleteProperty(reply, 'then');
         if (turns === alone) endAfterResponse(turns, reply);
         else turns?.end();
       }

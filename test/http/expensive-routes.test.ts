@@ -21,11 +21,14 @@ async function open(maxReadMs?: number) {
     '/audit': { isExpensive: true, isLong: ({ url }: { url: string }) => url.includes('export') },
   };
   for (const [path, config] of Object.entries(routes))
-    app.get(path, { config }, async ({ url }) => {
+    app.get(path, { config }, async ({ url }, reply) => {
       begun.push(url);
       if (url.endsWith('fails')) throw new Error('a failure');
       await new Promise<void>((finish) => running.push({ path: url, finish }));
-      return url.endsWith('stream') ? Readable.from(['x'.repeat(20_000_000)]) : 'done';
+      if (url.endsWith('text')) return 'x'.repeat(20_000_000);
+      const stream = () => Readable.from(['x'.repeat(20_000_000)]);
+      if (url.endsWith('reply')) return reply.send(stream());
+      return url.endsWith('stream') ? stream() : 'done';
     });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   const get = (path: string) => fetch(`${url}${path}`).then((response) => response.text());
@@ -92,14 +95,24 @@ it('the next request of a long route waits until the response before it is sent,
   await slow.reached('/report?stream', '/report');
   slow.finish();
   expect(await next).toBe('done');
+});
 
-  const bounded = await open(1);
-  await bounded.send('/report?stream');
-  await bounded.reached('/report?stream');
-  bounded.finish();
-  const other = bounded.get('/report');
-  await bounded.reached('/report?stream', '/report');
-  bounded.finish();
+it.each([
+  '/list?text',
+  '/list?stream',
+  '/list?reply',
+  '/report?text',
+  '/report?stream',
+  '/report?reply',
+])('a client that does not read %s does not block others', async (path) => {
+  const [route = ''] = path.split('?');
+  const { send, get, reached, finish } = await open(1);
+  await send(path);
+  await reached(path);
+  finish();
+  const other = get(route);
+  await reached(path, route);
+  finish();
   expect(await other).toBe('done');
 });
 
