@@ -246,7 +246,10 @@ export function sendEnded(reply: FastifyReply): FastifyReply {
  * Whether the caller of an accepted request may still make it: the credential or session may have
  * ended meanwhile, and a person may have signed in anew with another role.
  */
-export function mayContinue(request: FastifyRequest, authenticator: Authenticator): boolean {
+export function mayContinue(
+  request: FastifyRequest,
+  authenticator: Pick<Authenticator, 'currentCaller'>,
+): boolean {
   const { identity } = request;
   const caller = identity && authenticator.currentCaller(identity);
   return caller !== undefined && mayCall(request, caller);

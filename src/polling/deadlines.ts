@@ -5,7 +5,7 @@ import type { Scheduler } from './scheduler.ts';
 
 /** The last poll is due this long before the deadline, so that its response arrives in time. */
 export const LAST_POLL_MS = 2_000;
-/** They end in one transaction, in which nothing else runs: 0.03 ms each, with 100 webhooks 3 ms. */
+/** One transaction ends them, in which nothing else runs: each 0.03 ms, with 100 webhooks 3 ms. */
 const MAX_AT_ONCE = 50;
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { credentialNumber } from '../access/access.ts';
+import { type Authenticator, credentialNumber, mayContinue, sendEnded } from '../access/access.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
 import { goneSignal, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
@@ -72,6 +72,7 @@ type SubmitDeps = {
   tracker: Tracker;
   watcher: Watcher;
   admission: Admission;
+  authenticator: Pick<Authenticator, 'currentCaller'>;
   /** Returns a hash that differs between ledgers. */
   keyedHash: (text: string) => string;
   tracer?: Tracer | undefined;
@@ -193,7 +194,7 @@ async function submit(deps: SubmitDeps, call: Submit): Promise<FastifyReply> {
 }
 
 async function forward(
-  { tracker, watcher, keyedHash }: SubmitDeps,
+  { tracker, watcher, authenticator, keyedHash }: SubmitDeps,
   call: Submit & { upstream: string; target: Submitter; body: Buffer },
 ): Promise<FastifyReply> {
   const { path, request, reply, tracked, traceparent, upstream, target, body } = call;
@@ -213,6 +214,8 @@ async function forward(
     detail: '',
   };
   try {
+    // Its credential may have ended while the data waited for the request budget.
+    if (!mayContinue(request, authenticator)) return sendEnded(reply);
     request.isDataSent = true;
     const forwarded = {
       path,

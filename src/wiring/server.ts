@@ -241,7 +241,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     registerOverview(guarded, { ...deps, readers: () => deps.feed.readers });
     for (const feature of features) feature.addReadRoutes?.(guarded);
     const keyedHash = (text: string) => ledger.audit.keyedHash(text);
-    await registerSubmit(guarded, { ...deps, admission, keyedHash });
+    await registerSubmit(guarded, { ...deps, admission, authenticator, keyedHash });
     registerWhoami(guarded, deps);
   });
   await app.register(async (open) => {

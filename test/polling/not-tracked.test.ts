@@ -22,6 +22,9 @@ async function respondWith(
   server.setValidatorCompiler(compileValidator as never);
   server.setSerializerCompiler(() => (body) => JSON.stringify(body));
   registerProblems(server);
+  server.addHook('onRequest', async (request) => {
+    request.identity = { kind: 'unknown' };
+  });
   const response = { httpStatus: 200, body: Buffer.from('{}'), headers: {} };
   const submitter = {
     submit: async () => {
@@ -41,6 +44,7 @@ async function respondWith(
         release,
       },
       admission: { admitBody: pass },
+      authenticator: { currentCaller: () => ({ scopes: new Set(['submissions:write']) }) },
     } as never as Deps,
   );
   const result = await server.inject({

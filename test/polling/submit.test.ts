@@ -473,6 +473,33 @@ it('spends no request budget on a client that disconnects while its data waits',
   );
 });
 
+it('sends no data of a credential that ends while the data waits for the request budget', async () => {
+  const released = Promise.withResolvers<void>();
+  const received = Promise.withResolvers<void>();
+  const posts: string[] = [];
+  const target = await serve((request, response) => {
+    if (request.method === 'POST') posts.push(String(request.headers['content-type']));
+    received.resolve();
+    void released.promise.then(() => response.end(`{"submission_id":"${ID}"}`));
+  });
+  const database = join(tempFolder(), 'ledger.db');
+  const upstreamSettings = {
+    timeout_s: 5,
+    budget: { requests: 50, per_s: 1, concurrency: 1 },
+  };
+  const { url } = await openBehind(target.url, upstreamSettings, { database });
+  const { token, revoke } = storeToken(database, 'service');
+  const first = submitTo(url);
+  await received.promise;
+  const second = submitTo(url, {}, '/v1/submit_data', { 'x-api-key': token });
+  for (let times = 0; times < 5; times += 1) await call(url, '/livez');
+  revoke();
+  released.resolve();
+  acceptedId(await first);
+  expect(problemOf(await second)).toMatchObject({ status: 401, submitted: 'no' });
+  expect(posts).toHaveLength(1);
+});
+
 it('never sends the body of a client that disconnects before its end', async () => {
   const target = await serveSubmits(200, `{"submission_id":"${ID}"}`);
   const { url } = await openBehind(target.url);
