@@ -74,7 +74,7 @@ export const PROBLEMS = {
   502: ['upstream-failed', 'The upstream returned an unusable response'],
   503: ['unavailable', 'Temporarily unavailable'],
   504: ['upstream-timeout', 'The upstream did not respond in time'],
-  507: ['out-of-space', 'The disk is full'],
+  507: ['out-of-space', 'Out of space'],
 } as const satisfies Record<number, readonly [type: string, title: string]>;
 export type ProblemStatus = keyof typeof PROBLEMS;
 

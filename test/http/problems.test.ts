@@ -163,6 +163,7 @@ describe('an internal error', () => {
     expect(response.headers['retry-after']).toBe('30');
     expect(problemOf(response)).toMatchObject({
       type: 'urn:dawatch:problem:out-of-space',
+      title: 'Out of space',
       detail: 'the disk is full: nothing of the request was stored',
     });
     expect(logged).toContain('/secret/path');
