@@ -21,6 +21,7 @@ const OWN_TEXT = [
   /^operations\/doctor\//,
   /^submissions\/cli-/,
   /^dashboard\/assets\.ts$/,
+  /^notifications\/channels\/sender\.ts$/,
   /^operations\/(?:config\/(?:load|settings-file)|tracing)\.ts$/,
 ];
 

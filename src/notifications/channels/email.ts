@@ -145,7 +145,9 @@ type SmtpError = { code?: string; command?: string; responseCode?: number; origi
 
 /** Returns the reply of the server without mail addresses, because servers quote recipients. */
 function summaryOf(refused: number, all: number, response: string): string {
-  const reply = response.slice(0, MAX_REPLY_CHARS).replace(/\S*@\S*/g, '…');
+  const reply = response
+    .slice(0, MAX_REPLY_CHARS)
+    .replace(/\S+/g, (word) => (word.includes('@') ? '…' : word));
   return refused === 0 ? reply : `${reply}; ${refused} of ${all} recipients refused`;
 }
 
