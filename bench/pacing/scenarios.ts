@@ -4,7 +4,7 @@ import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import type { Arrivals } from './arrivals.ts';
 
 /** Upper limits for dawatch. `cost`: requests + seconds of mean lag. */
-export type Bars = {
+type Bars = {
   requests?: number;
   meanS?: number;
   p99S?: number;

@@ -114,7 +114,8 @@ const SECRET_REASONS: Record<string, string | undefined> = {
 
 /**
  * The settings that are secrets. Addresses of channels, of the heartbeat and of Redis contain keys
- * and passwords, headers for proxies as well. A setting that names a file is none. The Helm chart has the same expression.
+ * and passwords, and so do headers for proxies. The name of a file is no secret. The Helm chart has
+ * the same expression.
  */
 export const SECRET_SETTING =
   /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$|^upstreams\.[^.]+\.headers\./;
