@@ -163,6 +163,21 @@ export async function readText(file: string): Promise<string> {
 }
 
 /**
+ * Reads headers from a file or from stdin, one `Name: value` per line. An argument would be visible
+ * to other users of the machine.
+ */
+export async function readHeaders(file: string): Promise<Record<string, string>> {
+  const lines = (await readText(file)).split(/\r?\n/).filter((line) => line.trim() !== '');
+  const headers = lines.map((line): [string, string] => {
+    const at = line.indexOf(':');
+    // The line is not quoted: it may be the value.
+    if (at < 1) throw new CommandError('a line of the headers is not Name: value', ExitCode.usage);
+    return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+  });
+  return Object.fromEntries(headers);
+}
+
+/**
  * Reads a secret from a file or from stdin. An argument would be visible to other users of the
  * machine.
  */

@@ -551,6 +551,10 @@ export type NewWebhook = {
   } | null;
   /** A free text for operators */
   description?: string;
+  /** Further headers of every request, such as Authorization, for the receiver or a gateway before it. Their values are never returned */
+  headers?: {
+    [key: string]: string;
+  };
   /**
    * Nothing is sent to a disabled webhook; its events become dead letters
    * @default true
@@ -1371,6 +1375,8 @@ export type Webhook = {
     [key: string]: unknown;
   } | null;
   description: string;
+  /** Names of the further headers of its requests */
+  header_names: string[];
   signature: WebhookSignature;
   /** For v1a: the public keys of receivers, whpk_ and base64, newest first */
   public_keys: string[];
@@ -1397,7 +1403,7 @@ export type WebhookPage = {
   next_cursor: string | null;
 };
 
-/** Absent fields are unchanged. `metadata: null` removes the filter. The kind of signature cannot be changed */
+/** Absent fields are unchanged. `metadata: null` removes the filter. `headers` replaces all further headers; an address at another host requires it if there are any. The kind of signature cannot be changed */
 export type WebhookPatch = {
   /** URL that receives events by POST; must be https:// and no private address */
   url?: string;
@@ -1408,6 +1414,10 @@ export type WebhookPatch = {
   } | null;
   /** A free text for operators */
   description?: string;
+  /** Further headers of every request, such as Authorization, for the receiver or a gateway before it. Their values are never returned */
+  headers?: {
+    [key: string]: string;
+  };
   /** Nothing is sent to a disabled webhook; its events become dead letters */
   enabled?: boolean;
 };
@@ -1427,6 +1437,8 @@ export type WebhookWithSecret = {
     [key: string]: unknown;
   } | null;
   description: string;
+  /** Names of the further headers of its requests */
+  header_names: string[];
   signature: WebhookSignature;
   /** For v1a: the public keys of receivers, whpk_ and base64, newest first */
   public_keys: string[];

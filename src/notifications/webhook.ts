@@ -99,12 +99,22 @@ export const webhookIdSchema = z
   )
   .meta({ examples: [CALLBACKS_ID] });
 
+/** Headers that requests to webhooks have, in addition to those of every request. */
+export const WEBHOOK_HEADERS = [
+  'traceparent',
+  'webhook-id',
+  'webhook-signature',
+  'webhook-timestamp',
+] as const;
+
 /** A webhook endpoint. Times are epoch milliseconds. */
 export type Webhook = Subscription & {
   id: string;
   /** null for the callbacks, whose URLs come with the submissions. */
   url: string | null;
   description: string;
+  /** Names of the further headers of its requests, whose values are secret. */
+  headerNames: string[];
   signature: Signature;
   /** The public keys of v1a: whpk_ and base64. */
   publicKeys: string[];
@@ -117,5 +127,8 @@ export type Webhook = Subscription & {
 };
 
 export type NewWebhook = Subscription &
-  Pick<Webhook, 'url' | 'description' | 'signature' | 'enabled'>;
+  Pick<Webhook, 'url' | 'description' | 'signature' | 'enabled'> & {
+    /** Sent with every request; default: none. */
+    headers?: Record<string, string>;
+  };
 export type WebhookPatch = Partial<Omit<NewWebhook, 'signature'>>;

@@ -11,6 +11,7 @@ import {
   collectTypes,
   durationOption,
   parseCount,
+  readHeaders,
   readSecret,
 } from '../cli/input.ts';
 import { coloured, factTable, table, toJson } from '../cli/output.ts';
@@ -31,6 +32,8 @@ type FilterOptions = Options & {
   /** false: remove the filter. */
   metadata?: MetadataFilter | false;
   description?: string;
+  /** false: remove the headers. */
+  headersFile?: string | false;
 };
 
 const MAX_CHARS = 2_100;
@@ -154,6 +157,7 @@ function addCreate(webhooks: Command): void {
           signature,
           enabled: !disabled,
           ...filtersOf(options),
+          ...(await headersOf(options)),
           ...secret,
         };
         printSecret(
@@ -172,6 +176,7 @@ function addUpdate(webhooks: Command): void {
     .argument('<id>', ID)
     .option('--url <url>', 'new receiver address')
     .option('--no-metadata', 'remove the metadata filter')
+    .option('--no-headers-file', 'remove the further headers')
     .option('--enable', 'enable it; `dawatch deliveries replay` sends its dead letters')
     .option('--disable', 'disable it; pending deliveries become dead letters')
     .option('--json', 'print JSON, as returned by the HTTP interface')
@@ -187,6 +192,7 @@ function addUpdate(webhooks: Command): void {
         const patch: WebhookPatch = {
           ...(url !== undefined && { url }),
           ...filtersOf(options),
+          ...(await headersOf(options)),
           ...((enable || disable) && { enabled: enable }),
         };
         if (Object.keys(patch).length === 0)
@@ -244,7 +250,16 @@ function withFilters(command: Command): Command {
       'only events about submissions with this metadata; repeated: with all of them',
       collectMetadata,
     )
-    .option('--description <text>', 'description, up to 200 characters');
+    .option('--description <text>', 'description, up to 200 characters')
+    .option(
+      '--headers-file <file>',
+      'file with further headers of every request, one `Name: value` per line; - reads stdin',
+    );
+}
+
+async function headersOf({ headersFile }: FilterOptions) {
+  if (headersFile === undefined) return {};
+  return { headers: headersFile === false ? {} : await readHeaders(headersFile) };
 }
 
 function filtersOf({ type, metadata, description }: FilterOptions) {
@@ -278,6 +293,7 @@ export function webhookText(webhook: Webhook): string {
     ['types', webhook.types.join(', ')],
     ['metadata', webhook.metadata && JSON.stringify(webhook.metadata)],
     ['description', webhook.description || null],
+    ['headers', webhook.header_names.join(', ') || null],
     ['signature', webhook.signature],
     ...webhook.public_keys.map((key): [string, string] => ['public key', key]),
     ['state', webhookState(webhook)],

@@ -6,6 +6,7 @@ import { operations, problemResponses, sendInvalidField, sendProblem } from '../
 import { nextCursor, nextCursorSchema, pageOf, pageParameters, timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
+import { headerProblem } from '../lib/extra-headers.ts';
 import { iso } from '../lib/timestamps.ts';
 import { originOf } from '../submissions/option-changes.ts';
 import { checkSecret, createSecret } from './channels/webhook.ts';
@@ -18,6 +19,7 @@ import {
   MAX_TYPES,
   metadataFilterSchema,
   SIGNATURES,
+  WEBHOOK_HEADERS,
   type Webhook,
   webhookIdSchema,
 } from './webhook.ts';
@@ -47,6 +49,16 @@ const description = z
     'must be a single line of printable characters',
   )
   .describe('A free text for operators');
+const headers = z
+  .record(z.string(), z.string())
+  .superRefine((given, context) => {
+    const problem = headerProblem(given, WEBHOOK_HEADERS);
+    if (problem)
+      context.addIssue({ code: 'custom', path: [problem.name], message: problem.reason });
+  })
+  .describe(
+    'Further headers of every request, such as Authorization, for the receiver or a gateway before it. Their values are never returned',
+  );
 const enabled = z
   .boolean()
   .describe('Nothing is sent to a disabled webhook; its events become dead letters');
@@ -74,6 +86,7 @@ const newWebhookSchema = z
     types: types.default(['submission.*']),
     metadata: metadataFilterSchema.nullable().default(null),
     description: description.default(''),
+    headers: headers.default({}),
     enabled: enabled.default(true),
     signature: signatureSchema.default('v1'),
     secret: secret.optional(),
@@ -96,11 +109,18 @@ const newWebhookSchema = z
   });
 
 const webhookPatchSchema = z
-  .strictObject({ url, types, metadata: metadataFilterSchema.nullable(), description, enabled })
+  .strictObject({
+    url,
+    types,
+    metadata: metadataFilterSchema.nullable(),
+    description,
+    headers,
+    enabled,
+  })
   .partial()
   .refine((patch) => Object.keys(patch).length > 0, 'must have at least one field')
   .describe(
-    'Absent fields are unchanged. `metadata: null` removes the filter. The kind of signature cannot be changed',
+    'Absent fields are unchanged. `metadata: null` removes the filter. `headers` replaces all further headers; an address at another host requires it if there are any. The kind of signature cannot be changed',
   )
   .meta({
     id: 'WebhookPatch',
@@ -125,6 +145,7 @@ const EXAMPLE = {
   types: ['submission.*'],
   metadata: { team: 'billing' },
   description: '',
+  header_names: [],
   signature: 'v1',
   public_keys: [],
   enabled: true,
@@ -147,6 +168,7 @@ export const webhookSchema = z
     types: z.array(z.string()),
     metadata: z.record(z.string(), z.unknown()).nullable(),
     description: z.string(),
+    header_names: z.array(z.string()).describe('Names of the further headers of its requests'),
     signature: signatureSchema,
     public_keys: z
       .array(z.string())
@@ -185,6 +207,7 @@ function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> {
     types: [...webhook.types],
     metadata: webhook.metadata,
     description: webhook.description,
+    header_names: webhook.headerNames,
     signature: webhook.signature,
     public_keys: webhook.publicKeys,
     enabled: webhook.enabled,
@@ -337,6 +360,16 @@ export function registerWebhooks(
       const { id } = request.params;
       if (id === CALLBACKS_ID && body.url !== undefined)
         return sendInvalidField(reply, 'url', 'callbacks have no address of their own');
+      if (id === CALLBACKS_ID && body.headers !== undefined)
+        return sendInvalidField(
+          reply,
+          'headers',
+          'callbacks have none: clients set their addresses',
+        );
+      const before = body.headers === undefined ? webhooks.get(id, now()) : undefined;
+      // Whoever may change the address must not learn the values.
+      if (before?.headerNames.length && isElsewhere(body.url, before.url))
+        return sendInvalidField(reply, 'headers', 'is required with an address at another host');
       const refused = invalidField(refusalOf, { url: body.url });
       if (refused) return sendInvalidField(reply, ...refused);
       const patch = withoutUndefined(body);
@@ -430,6 +463,10 @@ function invalidField(
   const isOther = secret.startsWith(signature === 'v1' ? 'whsk_' : 'whsec_');
   const reason = isOther ? `this is not a secret for ${signature} signatures` : checkSecret(secret);
   return reason === undefined ? undefined : ['secret', reason];
+}
+
+function isElsewhere(url: string | undefined, before: string | null): boolean {
+  return url !== undefined && before !== null && originOf(url) !== originOf(before);
 }
 
 /** Removes fields that are undefined, which would overwrite stored values. */

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
-import { storedOneOf, storedTime } from '../lib/json.ts';
+import { storedObject, storedOneOf, storedTime } from '../lib/json.ts';
+import type { WebhookEndpoint } from './channels/webhook.ts';
 import { type DeadLetters, webhookDestination } from './delivery.ts';
 import { type EventRoutes, readSubscription } from './outbox.ts';
 import {
@@ -15,27 +16,33 @@ import {
 } from './webhook.ts';
 
 /** A webhook as stored, named like its fields. `position`: its place in a list. */
-export type WebhookRow = Omit<Webhook, 'types' | 'metadata' | 'publicKeys' | 'enabled'> & {
+export type WebhookRow = Omit<
+  Webhook,
+  'types' | 'metadata' | 'publicKeys' | 'enabled' | 'headerNames'
+> & {
   position: number;
   types: string;
   metadata: string | null;
   enabled: number;
+  /** JSON. */
+  headers: string;
 };
 
 const SELECT_WEBHOOK = `
-  SELECT id AS position, webhook_id AS id, url, types, metadata, description, signature, enabled,
+  SELECT id AS position, webhook_id AS id, url, types, metadata, description, headers, signature, enabled,
          disabled_reason AS disabledReason, failing_since AS failingSince, created_at AS createdAt,
          updated_at AS updatedAt
   FROM webhooks`;
 
 /** Throws DamagedRowError. */
-function toWebhook({ position: _, ...row }: WebhookRow, publicKeys: string[]): Webhook {
+function toWebhook({ position: _, headers, ...row }: WebhookRow, publicKeys: string[]): Webhook {
   const name = `the webhook ${row.id}`;
   const { signature, disabledReason, createdAt, updatedAt } = row;
   return {
     ...row,
     ...readSubscription(row),
     signature: storedOneOf(SIGNATURES, signature, name, 'signature'),
+    headerNames: Object.keys(storedHeaders({ id: row.id, headers })),
     publicKeys,
     enabled: row.enabled === 1,
     disabledReason:
@@ -43,6 +50,10 @@ function toWebhook({ position: _, ...row }: WebhookRow, publicKeys: string[]): W
     createdAt: storedTime(createdAt, name, 'created_at'),
     updatedAt: storedTime(updatedAt, name, 'updated_at'),
   };
+}
+
+function storedHeaders({ id, headers }: Pick<WebhookRow, 'id' | 'headers'>) {
+  return storedObject(headers, `the webhook ${id}`, 'headers') as Record<string, string>;
 }
 
 /** A signing secret. `publicKey`: of a v1a secret; null for v1. */
@@ -173,13 +184,14 @@ export class Webhooks {
   }
 
   /**
-   * Returns the address and the valid secrets, newest first; undefined if there is no such webhook
-   * or it is disabled.
+   * Returns the address, the further headers and the valid secrets, newest first; undefined if
+   * there is no such webhook or it is disabled.
    */
-  endpoint(id: string, now: number): { url: string | null; secrets: string[] } | undefined {
+  endpoint(id: string, now: number): WebhookEndpoint | undefined {
     const row = this.#find(id);
     if (row?.enabled !== 1) return undefined;
-    return { url: row.url, secrets: this.#secrets.valid(id, now).map(({ secret }) => secret) };
+    const secrets = this.#secrets.valid(id, now).map(({ secret }) => secret);
+    return { url: row.url, headers: storedHeaders(row), secrets };
   }
 
   /**
@@ -200,12 +212,13 @@ export class Webhooks {
       this.#db.run(
         `UPDATE webhooks
          SET url = @url, types = @types,
-             metadata = @metadata, description = @description, enabled = @enabled, disabled_reason = @reason,
+             metadata = @metadata, headers = coalesce(@headers, headers), description = @description, enabled = @enabled, disabled_reason = @reason,
              failing_since = @failingSince, updated_at = @now
          WHERE webhook_id = @id`,
         {
           id,
           url,
+          headers: patch.headers === undefined ? null : JSON.stringify(patch.headers),
           description,
           reason,
           failingSince,
@@ -278,12 +291,13 @@ export class Webhooks {
   #insert(id: string, webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {
     const { url, description, signature, enabled } = webhook;
     this.#db.run(
-      `INSERT INTO webhooks (webhook_id, url, types, metadata, description, signature, enabled, disabled_reason,
-                             created_at, updated_at)
-       VALUES (@id, @url, @types, @metadata, @description, @signature, @enabled, @reason, @now, @now)`,
+      `INSERT INTO webhooks (webhook_id, url, types, metadata, headers, description, signature, enabled,
+                             disabled_reason, created_at, updated_at)
+       VALUES (@id, @url, @types, @metadata, @headers, @description, @signature, @enabled, @reason, @now, @now)`,
       {
         id,
         url,
+        headers: JSON.stringify(webhook.headers ?? {}),
         description,
         signature,
         reason: enabled ? null : 'operator',

@@ -9,7 +9,7 @@ const headers = { 'x-api-key': ADMIN_TOKEN };
 
 /** Typical wordings of zod, Fastify, Ajv and JSON.parse. */
 const RAW =
-  /invalid (?:input|string|option|key|element|iso|type|date|email|url)|expected \w+, received|received undefined|\bnan\b|too (?:big|small)|<=|>=|unrecognized|must match|should (?:be|have)|(?:body|querystring|params|headers)\/|cannot be empty|content-type is set|request body|media type|unexpected (?:token|end)|position \d|prototype property|fst_|zod|\[object|undefined/i;
+  /invalid (?:input|string|option|key|element|iso|type|date|email|url)|expected \w+, received|received undefined|\bnan\b|too (?:big|small)|<=|>=|unrecognized|must match|should (?:be|have)|(?<!\/)(?:body|querystring|params|headers)\/|cannot be empty|content-type is set|request body|media type|unexpected (?:token|end)|position \d|prototype property|fst_|zod|\[object|undefined/i;
 
 /** Each reason states the expectation for one field or the whole, after the position. */
 function expectClear(status: number, text: string, what: string) {

@@ -71,7 +71,7 @@ const FIELDS: [string, Record<string, unknown>, string, string][] = [
   ],
   ['a description of two lines', { description: 'a\nb' }, '/description', 'printable characters'],
   ['enabled as text', { enabled: 'yes' }, '/enabled', 'must be true or false'],
-  ['an unknown field', { headers: {} }, '', 'headers'],
+  ['an unknown field', { retries: {} }, '', 'retries'],
 ];
 
 const SECRETS: [string, unknown, string][] = [
@@ -149,7 +149,7 @@ describe('changing refuses', () => {
     expectRefused('PATCH', path(), { url: 'ftp://example.com/' }, '/url', 'must begin with https'));
   it.each<[string, unknown, string]>([
     ['nothing', {}, 'at least one field'],
-    ['an unknown field', { headers: {} }, 'headers'],
+    ['an unknown field', { retries: {} }, 'retries'],
     ['another kind of signature', { signature: 'v1a' }, 'signature'],
     ['a secret', { secret: secretOf(32) }, 'secret'],
     ['the reason for being disabled', { disabled_reason: 'gone' }, 'disabled_reason'],

@@ -33,6 +33,7 @@ describe('creating', () => {
       types: ['submission.*'],
       metadata: null,
       description: '',
+      header_names: [],
       signature: 'v1',
       public_keys: [],
       enabled: true,
@@ -90,6 +91,73 @@ describe('changing', () => {
     const after = webhookOf(await admin('PATCH', pathOf(before.id), patch));
     expect(after).toEqual({ ...before, ...patch, updated_at: TIME });
     expect(webhookOf(await admin('GET', pathOf(before.id)))).toEqual(after);
+  });
+});
+
+describe('further headers', () => {
+  const value = 'Bearer the-token-of-the-gateway';
+
+  it('are sent with every request, and shown nowhere: not in responses, deliveries and the audit', async () => {
+    const receiver = await openReceiver({ status: 200, body: `you sent ${value}` });
+    const headers = { Authorization: value, 'X-Tenant': 'a' };
+    const made = await create({ url: receiver.url, headers });
+    const { id } = made;
+    const shown = [JSON.stringify(made)];
+    const responses: unknown[] = [];
+    const sent = async () => {
+      const { id: delivery } = acceptedOf(await admin('POST', `${pathOf(id)}/test`));
+      const { attempts } = await app.tried(delivery);
+      responses.push(attempts[0]?.response);
+      return receiver.requests.at(-1)?.headers;
+    };
+    expect(made).toMatchObject({ header_names: ['Authorization', 'X-Tenant'] });
+    expect(await sent()).toMatchObject({ authorization: value, 'x-tenant': 'a' });
+    shown.push((await admin('PATCH', pathOf(id), { description: 'other' })).text);
+    expect(await sent(), 'after another change').toMatchObject({ authorization: value });
+    const changed = webhookOf(await admin('PATCH', pathOf(id), { headers: { 'X-Other': 'b' } }));
+    expect(changed.header_names).toEqual(['X-Other']);
+    const last = await sent();
+    // The receiver still returns the old value, which is unknown now.
+    expect(responses.slice(0, 2)).toEqual(['you sent [redacted]', 'you sent [redacted]']);
+    expect([last?.authorization, last?.['x-other']]).toEqual([undefined, 'b']);
+    for (const path of ['/v1/webhooks?limit=1000', pathOf(id), '/v1/audit'])
+      shown.push((await admin('GET', path)).text);
+    expect(shown.join()).not.toContain('the-token-of-the-gateway');
+  });
+
+  it('are not sent to another host: a new address there requires them again', async () => {
+    const { id } = await create({ url, headers: { Authorization: value } });
+    const elsewhere = { url: 'https://other.example.com/' };
+    const refused = await admin('PATCH', pathOf(id), elsewhere);
+    expect([refused.status, problemOf(refused).detail]).toEqual([
+      400,
+      expect.stringContaining('is required with an address at another host'),
+    ]);
+    const same = { url: 'https://hooks.example.com/other' };
+    for (const patch of [same, { ...elsewhere, headers: {} }])
+      expect((await admin('PATCH', pathOf(id), patch)).status).toBe(200);
+  });
+
+  it.each([
+    [{ 'webhook-id': 'x' }, 'dawatch sets this one itself'],
+    [{ Host: 'x' }, 'dawatch sets this one itself'],
+    [{ 'User-Agent': 'x' }, 'dawatch sets this one itself'],
+    [{ 'a b': 'x' }, 'must be the name of a header'],
+    [{ a: `${value}\r\nb: c` }, 'printable ASCII without line breaks'],
+    [{ a: '' }, 'printable ASCII'],
+    [{ a: 'x', A: 'y' }, 'must not be set twice'],
+  ])('%j are refused', async (headers, reason) => {
+    const { id } = await create({ url });
+    for (const response of [
+      await admin('POST', '/v1/webhooks', { url, headers }),
+      await admin('PATCH', pathOf(id), { headers }),
+    ]) {
+      expect([response.status, problemOf(response).detail]).toEqual([
+        400,
+        expect.stringContaining(reason),
+      ]);
+      expect(response.text).not.toContain('the-token-of-the-gateway');
+    }
   });
 });
 
@@ -194,6 +262,7 @@ describe('the webhook of the callbacks', () => {
 
   it.each<[string, string, object | undefined, number, string]>([
     ['PATCH', '', { url }, 400, 'callbacks have no address of their own'],
+    ['PATCH', '', { headers: { a: 'b' } }, 400, 'clients set their addresses'],
     ['DELETE', '', undefined, 409, 'only disabled'],
     ['POST', '/test', undefined, 409, 'has no address of its own'],
   ])('%s %s is refused', async (method, path, body, status, detail) => {

@@ -8,6 +8,7 @@ import {
   randomBytes,
   sign,
 } from 'node:crypto';
+import { secretsOfHeaders } from '../../lib/extra-headers.ts';
 import type { AddressGuard } from '../transport/address-guard.ts';
 import { type HttpPost, toSendResult } from '../transport/http-post.ts';
 import type { Signature } from '../webhook.ts';
@@ -86,6 +87,8 @@ export type WebhookChannelOptions = {
 export type WebhookEndpoint = {
   /** null for callbacks: each delivery has its own URL. */
   url: string | null;
+  /** Sent with every request; their values are secret. */
+  headers?: Record<string, string>;
   /** The newest first; during a rotation also the previous ones. */
   secrets: readonly string[];
 };
@@ -101,6 +104,7 @@ export function createWebhookChannel({
   now,
 }: WebhookChannelOptions): Channel {
   const sign = signerOf(endpoint.secrets);
+  const secrets = [...redactable(endpoint.secrets), ...secretsOfHeaders(endpoint.headers ?? {})];
   const ownRefusal = endpoint.url === null ? undefined : refusalOf(endpoint.url);
   return {
     maxBatch: 1,
@@ -114,10 +118,9 @@ export function createWebhookChannel({
       if (!sign) return failed('the webhook has no valid secret to sign with');
       const { event, json: body, traceparent } = outgoing;
       const signed = sign({ id: event.id, timestampS: Math.floor(now() / 1_000), body });
-      const headers = traceparent === undefined ? signed : { ...signed, traceparent };
-      return toSendResult(
-        await post({ url, body, headers, secrets: redactable(endpoint.secrets), signal }),
-      );
+      const traced = traceparent === undefined ? signed : { ...signed, traceparent };
+      const headers = { ...endpoint.headers, ...traced };
+      return toSendResult(await post({ url, body, headers, secrets, signal }));
     },
     async close() {},
   };

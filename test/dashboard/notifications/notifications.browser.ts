@@ -74,7 +74,12 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
     await page.getByLabel('submission.failed').check();
     await page.getByLabel('Metadata filter').fill(JSON.stringify({ team: HOSTILE, tier: 1 }));
     await page.getByLabel('Description').fill(HOSTILE);
+    const headers = page.getByLabel('Further headers');
+    await headers.fill('{"Host": "x"}');
     await page.getByLabel('Enabled').uncheck();
+    await button(page, 'Create webhook').click();
+    await page.getByText('dawatch sets this one itself').waitFor();
+    await headers.fill('{"X-Tenant": "the-value-of-the-header"}');
     await button(page, 'Create webhook').click();
     await page.getByRole('heading', { name: 'Secret of the receiver' }).waitFor();
     const secret = (await main(page).locator('section.secret pre').textContent()) ?? '';
@@ -85,13 +90,16 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
     await main(page).getByText(HOSTILE, { exact: true }).waitFor();
     await main(page).getByText(url).waitFor();
     expect(await main(page).locator('img, script').count()).toBe(0);
-    expect(await page.getByText(secret).count()).toBe(0);
+    await main(page).getByText('X-Tenant', { exact: true }).waitFor();
+    for (const text of [secret, 'the-value-of-the-header'])
+      expect(await page.getByText(text).count()).toBe(0);
     const id = (await page.getByRole('heading', { level: 1 }).textContent()) ?? '';
     expect(JSON.parse((await app.admin('GET', `/v1/webhooks/${id}`)).text)).toMatchObject({
       url,
       types: ['upstream.*', 'submission.failed'],
       metadata: { team: HOSTILE, tier: 1 },
       description: HOSTILE,
+      header_names: ['X-Tenant'],
       signature: 'v1',
       enabled: false,
     });

@@ -160,10 +160,11 @@ CREATE TABLE webhooks (
     failed_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
+    headers TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(headers)),
     CHECK ((enabled = 1) = (disabled_reason IS NULL))
   ) STRICT;
-INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','v1',1,NULL,NULL,NULL,1795784958499,1795784958499);
-INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','v1',1,NULL,1795784962823,1795784962823,1795784958634,1795784958634);
+INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','v1',1,NULL,NULL,NULL,1795784958499,1795784958499,'{}');
+INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','v1',1,NULL,1795784962823,1795784962823,1795784958634,1795784958634,'{}');
 CREATE TABLE webhook_secrets (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,

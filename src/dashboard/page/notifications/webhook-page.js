@@ -82,6 +82,7 @@ function factsOf(webhook) {
     ['Events', webhook.types.join(', ')],
     ['Metadata filter', webhook.metadata && text(webhook.metadata)],
     ['Description', webhook.description || null],
+    ['Further headers', webhook.header_names.join(', ') || null],
     ['Signature', webhook.signature],
     ['State', html`<${WebhookState} webhook=${webhook} />`],
     ['Failing since', html`<${Time} at=${webhook.failing_since} />`],

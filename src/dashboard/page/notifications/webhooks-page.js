@@ -91,7 +91,7 @@ export function WebhookState({ webhook }) {
   return html`<${Badge} state="disabled" /> <span class="muted">${reason}</span>`;
 }
 
-export const WEBHOOK_FIELDS = ['url', 'types', 'metadata', 'description'];
+export const WEBHOOK_FIELDS = ['url', 'types', 'metadata', 'description', 'headers'];
 const CREATION_FIELDS = ['signature', 'secret'];
 
 /** @param {{ webhook?: Webhook, errorOf: ErrorOf }} props `webhook`: the one to change */
@@ -118,7 +118,20 @@ export function WebhookFields({ webhook, errorOf }) {
         html`<textarea ...${attributes} name="metadata" rows="2" spellcheck=${false} defaultValue=${webhook?.metadata ? JSON.stringify(webhook.metadata) : ''} />`}
     <//>
     <${TextField} label="Description" name="description" value=${webhook?.description} error=${errorOf('description')} />
+    ${webhook?.url !== null && html`<${Headers} names=${webhook?.header_names ?? []} error=${errorOf('headers')} />`}
   `;
+}
+
+/** @param {{ names: readonly string[], error: string | undefined }} props `names`: those in force */
+function Headers({ names, error }) {
+  const effect = names.length > 0 ? `Empty: ${names.join(', ')} stay. {}: none.` : 'Empty: none.';
+  return html`<${TextField}
+    label="Further headers"
+    name="headers"
+    type="password"
+    hint=${html`Sent with every request, as JSON: <code>{"Authorization": "Bearer …"}</code>. Not shown again. ${effect}`}
+    error=${error}
+  />`;
 }
 
 const SIGNATURES = {
@@ -150,11 +163,13 @@ export function OwnSecret({ error }) {
  */
 function fieldsOf(form) {
   const secret = textOf(form, 'secret');
+  const headers = jsonOf(form, 'headers');
   return {
     ...(form.has('url') && { url: textOf(form, 'url') }),
     types: form.getAll('types').map(String),
     metadata: jsonOf(form, 'metadata'),
     description: textOf(form, 'description'),
+    ...(headers !== null && { headers }),
     ...(form.has('signature') && {
       signature: textOf(form, 'signature'),
       enabled: form.has('enabled'),

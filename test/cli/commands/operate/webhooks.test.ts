@@ -68,6 +68,29 @@ describe('create', () => {
   });
 });
 
+it('create and update take further headers from a file or stdin, and show only their names', async () => {
+  const secret = 'the-token-of-the-gateway';
+  const file = join(tempFolder(), 'headers');
+  writeFileSync(file, `Authorization: Bearer ${secret}\r\nX-Tenant:a\n\n`);
+  const receiver = await openReceiver();
+  const created = await run(['create', receiver.url, '--headers-file', file, '--json']);
+  const { id } = JSON.parse(created.stdout) as { id: string };
+  expect((await run(['test', id])).code).toBe(0);
+  expect(receiver.requests[0]?.headers).toMatchObject({
+    authorization: `Bearer ${secret}`,
+    'x-tenant': 'a',
+  });
+  const updated = await run(['update', id, '--headers-file', '-'], { input: 'X-Other: b' });
+  expect(updated.stdout).toMatch(/^headers +X-Other$/m);
+  expect(await shown(id)).toMatchObject({ header_names: ['X-Other'] });
+  expect((await run(['update', id, '--no-headers-file'])).stdout).not.toMatch(/^headers/m);
+  expect(await shown(id)).toMatchObject({ header_names: [] });
+  const refused = await run(['create', URL, '--headers-file', '-'], { input: secret });
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('is not Name: value') });
+  for (const { stdout, stderr } of [created, updated, refused])
+    expect(stdout + stderr).not.toContain(secret);
+});
+
 describe('list and show', () => {
   it('show webhooks with their states, without secrets', async () => {
     const { id } = await app.create({
