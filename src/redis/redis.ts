@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { Redis, type RedisOptions } from 'ioredis';
-import { readBounded } from '../lib/bounded-file.ts';
+import { readPem } from '../lib/bounded-file.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 
@@ -197,9 +197,9 @@ type RedisTls = { secureContext?: SecureContext };
 
 /** Reads and verifies the files. Throws a RedisTlsError. */
 function readTls({ tls_ca_file, tls_cert_file, tls_key_file }: RedisTlsFiles): RedisTls {
-  const ca = readPem('redis.tls_ca_file', tls_ca_file, (pem) => new X509Certificate(pem));
-  const cert = readPem('redis.tls_cert_file', tls_cert_file, (pem) => new X509Certificate(pem));
-  const key = readPem('redis.tls_key_file', tls_key_file, createPrivateKey);
+  const ca = readTlsFile('redis.tls_ca_file', tls_ca_file, (pem) => new X509Certificate(pem));
+  const cert = readTlsFile('redis.tls_cert_file', tls_cert_file, (pem) => new X509Certificate(pem));
+  const key = readTlsFile('redis.tls_key_file', tls_key_file, createPrivateKey);
   try {
     return { secureContext: createSecureContext({ ca, cert, key }) };
   } catch {
@@ -209,23 +209,15 @@ function readTls({ tls_ca_file, tls_cert_file, tls_key_file }: RedisTlsFiles): R
   }
 }
 
-/** Far above a bundle of all public authorities. */
-const MAX_PEM_BYTES = 4 * 1024 * 1024;
-
 /** Returns the text of a file; undefined without one. `parse` throws if the text is unusable. */
-function readPem(
+function readTlsFile(
   setting: string,
   file: string | undefined,
   parse: (pem: string) => unknown,
 ): string | undefined {
   if (file === undefined) return undefined;
   try {
-    const content = readBounded(file, MAX_PEM_BYTES);
-    if (content.kind !== 'read')
-      throw new Error(`neither a file nor a pipe of at most ${MAX_PEM_BYTES} bytes`);
-    const text = content.bytes.toString('utf8');
-    parse(text);
-    return text;
+    return readPem(file, parse);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
     throw new RedisTlsError(`${setting} names a file that is no usable PEM file${code}`);

@@ -168,7 +168,7 @@ describe('channels', () => {
   it('with an unusable file of certificate authorities prevent a start, with the setting', async () => {
     const mail = { smtp_url: 'smtps://h.example', from: 'a@b.example', to: ['c@d.example'] };
     const folder = tempFolder();
-    for (const tls_ca_file of [`${folder}/none.pem`, 'package.json'])
+    for (const tls_ca_file of [`${folder}/none.pem`, 'package.json', '/dev/zero'])
       await expect(
         openApp({
           database: `${folder}/dawatch.db`,

@@ -1,6 +1,6 @@
 import { createHash, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { createTransport } from 'nodemailer';
+import { readPem } from '../../lib/bounded-file.ts';
 import { causeOf } from '../../lib/connection-error.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
 import { AlertEventType } from '../../submissions/event-types.ts';
@@ -65,18 +65,14 @@ function openTransport(server: MailServer, limitMs?: number) {
     socketTimeout: limitMs ?? SILENCE_TIMEOUT_MS,
     requireTLS: policy === 'require',
     ignoreTLS: policy === 'off',
-    ...(tls_ca_file !== undefined && { tls: { ca: authoritiesIn(tls_ca_file) } }),
+    ...(tls_ca_file !== undefined && {
+      // Throws for a file without a certificate, with which TLS would trust nobody.
+      tls: { ca: readPem(tls_ca_file, (pem) => new X509Certificate(pem)) },
+    }),
     ...(ehlo_name !== undefined && { name: ehlo_name }),
     disableFileAccess: true,
     disableUrlAccess: true,
   });
-}
-
-function authoritiesIn(file: string): Buffer {
-  const ca = readFileSync(file);
-  // Throws for a file without a certificate, with which TLS would trust nobody.
-  new X509Certificate(ca);
-  return ca;
 }
 
 /**
