@@ -5,8 +5,10 @@ import type { Scheduler } from './scheduler.ts';
 
 /** The last poll is due this long before the deadline, so that its response arrives in time. */
 export const LAST_POLL_MS = 2_000;
+/** Each page reads over those of the same deadline that earlier pages had. */
+const POLLED_AT_ONCE = 1_000;
 /** One transaction ends them, in which nothing else runs: each 0.03 ms, with 100 webhooks 3 ms. */
-const MAX_AT_ONCE = 50;
+const ENDED_AT_ONCE = 50;
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
 type DeadlinesDeps = {
@@ -89,16 +91,17 @@ export class Deadlines {
     const { ledger, scheduler, upstream } = this.#deps;
     const netNow = this.#net(now);
     const until = netNow + LAST_POLL_MS;
-    const last = ledger.listDeadlines(upstream, { after: this.#polled, until, limit: MAX_AT_ONCE });
+    const coming = { after: this.#polled, until, limit: POLLED_AT_ONCE };
+    const last = ledger.listDeadlines(upstream, coming);
     for (const { submissionId } of last) scheduler.pollBy(submissionId, now);
-    const allPolled = last.length < MAX_AT_ONCE;
+    const allPolled = last.length < POLLED_AT_ONCE;
     this.#polled = allPolled ? { at: until, id: AFTER_ALL } : (last.at(-1) ?? this.#polled);
 
-    const page = { after: this.#passed, until: netNow, limit: MAX_AT_ONCE };
+    const page = { after: this.#passed, until: netNow, limit: ENDED_AT_ONCE };
     const due = ledger.listDeadlines(upstream, page);
     const ids = due.map(({ submissionId }) => submissionId);
     const ended = this.#expire(ids, now);
-    const allEnded = due.length < MAX_AT_ONCE;
+    const allEnded = due.length < ENDED_AT_ONCE;
     if (allEnded) this.#passUntil(netNow);
     else this.#passed = due.at(-1) ?? this.#passed;
     this.#nextAt =
