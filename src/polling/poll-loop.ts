@@ -254,14 +254,19 @@ export class PollLoop {
     if (!this.#running) return;
     this.settle();
     if (this.#isReady()) this.#send(this.#take(this.#deps.clock.now()));
-    if (!this.#registration.isRunning)
-      this.journal.noteWaiting(this.#limits.pollableSince(this.#blockedUntil), this.now());
+    this.noteWaiting();
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     const wakeAt = this.#wakeAt();
     if (wakeAt === Number.POSITIVE_INFINITY) return;
     const { clock } = this.#deps;
     this.#cancelTimer = clock.after(Math.max(1, wakeAt - clock.now()), () => this.wake());
+  }
+
+  /** Notes in the journal whether polls wait for the request budget. */
+  noteWaiting(): void {
+    if (!this.#running || this.#registration.isRunning) return;
+    this.journal.noteWaiting(this.#limits.pollableSince(this.#blockedUntil), this.now());
   }
 
   /** Ends the submissions whose deadlines have passed. Results that have arrived decide first. */

@@ -365,10 +365,14 @@ export class UpstreamLimits {
     return Math.max(readyAt, this.pause.until, this.budget.availableAt());
   }
 
-  /** The end of a pause or, during an outage, the next probe; -Infinity: neither lasts. */
+  /**
+   * Until when no poll is sent: the end of a pause, when an exhausted budget becomes available or,
+   * during an outage, the next probe. -Infinity: none of them is known.
+   */
   get closedUntil(): number {
-    const { breaker, pause } = this;
-    return Math.max(pause.until, breaker.isOpen ? breaker.probeAt : Number.NEGATIVE_INFINITY);
+    const { breaker, budget, pause } = this;
+    const known = [pause.until, breaker.probeAt, budget.availableAt()].filter(Number.isFinite);
+    return Math.max(Number.NEGATIVE_INFINITY, ...known);
   }
 
   /** Charges the budget for a request that is sent now. */

@@ -271,7 +271,9 @@ export class Watcher {
 
   /** Returns why polls of an upstream were late between two times, oldest first. */
   delaysBetween(upstream: string, from: number, until: number): Delay[] {
-    return this.#loops.get(upstream)?.journal.delaysBetween(from, until) ?? [];
+    const loop = this.#loops.get(upstream);
+    loop?.noteWaiting();
+    return loop?.journal.delaysBetween(from, until) ?? [];
   }
 
   /** Returns when a submission is polled next, at the earliest; null: it is not polled. */

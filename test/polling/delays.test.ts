@@ -110,6 +110,27 @@ describe('a submission that is late can tell why', () => {
     expect(world.monitor.delaysBetween('default', START_MS - MINUTE_MS, START_MS)).toEqual([]);
   });
 
+  it('a request budget that is exhausted for longer than the submission is open', async () => {
+    const world = openWatcher({
+      respond: () => pending,
+      scheduler: { budget: { requests: 1, perMs: 10 * MINUTE_MS, concurrency: 1 } },
+    });
+    const ids = ['a', 'b', 'c'];
+    world.track(ids);
+    await world.clock.advance(MINUTE_MS);
+    expect(world.polls).toHaveLength(1);
+    expect(delaysIn(world)).toEqual([
+      {
+        cause: 'budget_exhausted',
+        reason: 'more polls were due than the request budget allows: 1 in 600 s, 1 at once',
+        from: expect.any(Number),
+        to: null,
+      },
+    ]);
+    for (const id of ids)
+      expect(world.monitor.nextPollAt(world.get(id)), id).toBeGreaterThan(world.clock.now());
+  });
+
   it('an exhausted request budget', async () => {
     const world = openWatcher({
       respond: () => finalized,
