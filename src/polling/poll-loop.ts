@@ -276,6 +276,7 @@ export class PollLoop {
     if (!isPolling || now < this.#blockedUntil || !this.#deadlines.isDue(now)) return;
     const { listener, scheduler } = this.#deps;
     this.#store();
+    if (this.#isLedgerFailing) return;
     try {
       for (const ended of this.#deadlines.pass(now)) {
         scheduler.remove(ended.submission.submissionId, now);

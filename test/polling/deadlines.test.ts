@@ -129,6 +129,22 @@ describe('the last poll before a deadline', () => {
     expect(endOf(world, 'a')).toEqual(['finalized', 8_000]);
   });
 
+  it('is repeated if its response cannot be stored', async () => {
+    const held = Promise.withResolvers<UpstreamResponse>();
+    const world = openWatcher({ respond: () => held.promise });
+    world.clock.after(8_000, () => held.resolve(finalized));
+    world.track(['a'], deadline(8_000));
+    const { ledger } = world;
+    const { record } = ledger;
+    const fullOnce = () => {
+      Object.assign(ledger, { record });
+      throw new LedgerError('full', 'the disk is full');
+    };
+    Object.assign(ledger, { record: fullOnce });
+    await world.clock.advance(15_000);
+    expect(world.get('a').status).toBe('finalized');
+  });
+
   it('does not count if its response arrives later', async () => {
     const held = Promise.withResolvers<UpstreamResponse>();
     const world = openWatcher({ respond: () => held.promise });
