@@ -21,7 +21,7 @@ export class DelayLog {
 
   /**
    * Continues with the delays of an earlier process, oldest first. Those that had not ended ended
-   * with it, except the outage that continues.
+   * with it, except the outage that continues, and the time in which the server does not run.
    */
   restore(
     delays: readonly Delay[],
@@ -31,7 +31,8 @@ export class DelayLog {
     for (const delay of delays) this.#add({ ...delay });
     const outage = state === BreakerState.up ? undefined : CAUSE_OF[state];
     for (const cause of Object.values(DelayCause))
-      if (cause !== outage) this.end(cause, Math.min(pollingUntil ?? now, now));
+      if (cause !== outage && cause !== DelayCause.serverDown)
+        this.end(cause, Math.min(pollingUntil ?? now, now));
   }
 
   /** `endedAt`: null while it lasts. A delay of this cause that lasts continues. */

@@ -10,6 +10,7 @@ import {
 } from '../submissions/upstream.ts';
 import { CAUSE_OF, DelayLog } from './delay-log.ts';
 import type { WatcherListener } from './listeners.ts';
+import { AHEAD_MS } from './polling-record.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /**
@@ -95,8 +96,12 @@ const EVENT_OF = {
 
 /** Failures that end before the circuit breaker opens are a delay if they last this long. */
 const FAILING_MS = 10_000;
-/** A poll that waits for the request budget for longer than this is late. */
+/**
+ * A poll that waits for the request budget for longer than this is late. It ends below half of it,
+ * so that waits of about this time are one delay.
+ */
 const BUDGET_WAIT_MS = 5_000;
+const SERVER_DOWN = 'the server did not run';
 
 type OutageJournalDeps = {
   upstream: string;
@@ -124,31 +129,39 @@ export class OutageJournal {
   /** The newest response that failed or requested a pause. */
   #reason = '';
   #failingSince: number | null = null;
+  /** When the earlier process certainly ran, epoch ms; null: there was none. */
+  #aliveAt: number | null = null;
 
   constructor(deps: OutageJournalDeps) {
     this.#deps = deps;
   }
 
   /** Continues the outage, the pause and the delays that an earlier process recorded. */
-  restore(
-    record: UpstreamRecord,
-    delays: readonly Delay[],
-    { now, hasOpen }: { now: number; hasOpen: boolean },
-  ): void {
+  restore(record: UpstreamRecord, delays: readonly Delay[], now: number): void {
     const { scheduler } = this.#deps;
     const { breaker } = scheduler.limits;
     this.#clock.restore(record, now);
     this.delays.restore(delays, record, now);
-    if (record.pollingUntil !== null && hasOpen)
-      this.delays.begin(DelayCause.serverDown, 'the server did not run', {
-        beganAt: Math.min(record.pollingUntil, now),
-        endedAt: null,
-      });
+    this.#aliveAt = record.pollingUntil === null ? null : record.pollingUntil - AHEAD_MS;
     if (record.outSince !== null)
       breaker.restore(record.state, Math.min(record.outSince, now), now);
     // A process whose clock was ahead may have recorded a pause that ends too late.
     if (record.pausedUntil !== null)
       scheduler.limits.pause.restore(Math.min(record.pausedUntil, now + MAX_RETRY_AFTER_MS));
+  }
+
+  /** Notes that the server stops, and writes everything. Throws what the ledger throws. */
+  stop(now: number): void {
+    this.delays.begin(DelayCause.serverDown, SERVER_DOWN, { beganAt: now, endedAt: null });
+    this.write(now);
+  }
+
+  /** Notes that the server polls again. `newestPollAt`: of open submissions, before the start. */
+  resume(newestPollAt: number, now: number): void {
+    if (this.delays.end(DelayCause.serverDown, now) || this.#aliveAt === null) return;
+    // The earlier process was killed.
+    const beganAt = Math.min(now, Math.max(this.#aliveAt, newestPollAt));
+    this.delays.begin(DelayCause.serverDown, SERVER_DOWN, { beganAt, endedAt: now });
   }
 
   /** Total duration of all outages and pauses until `now`. Every time limit moves by it. */
@@ -241,7 +254,7 @@ export class OutageJournal {
     const { scheduler } = this.#deps;
     const dueAt = Math.max(scheduler.waitingSince(), since);
     if (now - dueAt < BUDGET_WAIT_MS) {
-      this.delays.end(DelayCause.budgetExhausted, now);
+      if (now - dueAt < BUDGET_WAIT_MS / 2) this.delays.end(DelayCause.budgetExhausted, now);
       return;
     }
     const { requests, perMs, concurrency } = scheduler.limits.budget.settings;

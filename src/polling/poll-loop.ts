@@ -180,7 +180,7 @@ export class PollLoop {
     }
     const { record, delays, shownId, first } = stored;
     this.#skippedMs = clock.skippedMs?.() ?? 0;
-    this.journal.restore(record, delays, { now, hasOpen: first.watched.length > 0 });
+    this.journal.restore(record, delays, now);
     this.#limits.restore(shownId);
     if (record.pollingUntil !== null) scheduler.limits.resumeBudget(record.pollingUntil, now);
     if (record.snapshot !== null) scheduler.restore(record.snapshot);
@@ -190,7 +190,7 @@ export class PollLoop {
 
   readonly #onRegistered = (): void => {
     this.#begin(this.now());
-    this.journal.delays.end(DelayCause.serverDown, this.now());
+    this.journal.resume(this.#registration.newestPollAt, this.now());
     this.wake();
   };
 
@@ -491,7 +491,7 @@ export class PollLoop {
     this.#stopped = true;
     try {
       this.#polling.end(this.now());
-      this.journal.write(this.now());
+      this.journal.stop(this.now());
     } catch (error) {
       listener.writeFailed(error);
     }

@@ -6,7 +6,7 @@ import type { Scheduler } from './scheduler.ts';
  * How far ahead the ledger records that the process is polling, so that it is written once a minute
  * instead of once per poll.
  */
-const AHEAD_MS = 60_000;
+export const AHEAD_MS = 60_000;
 
 /**
  * Waiting for the disk longer than this does not count as upstream silence. A sync takes

@@ -159,6 +159,22 @@ describe('a submission that is late can tell why', () => {
     ]);
   });
 
+  it('a server that was killed, since the newest poll', async () => {
+    const world = openWatcher({ respond: () => pending });
+    world.track(['a']);
+    await world.clock.advance(MINUTE_MS);
+    const { polledAt } = world.get('a');
+    await world.isDownFor(12_000);
+    expect(delaysIn(world)).toEqual([
+      {
+        cause: 'server_down',
+        reason: 'the server did not run',
+        from: ((polledAt ?? 0) - START_MS) / 1_000,
+        to: 72,
+      },
+    ]);
+  });
+
   it('a machine that slept', async () => {
     const world = openWatcher({ respond: () => pending });
     world.track(['a']);
