@@ -31,7 +31,7 @@ export const row: Row = {
     {
       what: 'installed size of `@dawatch/client`',
       beside: '–',
-      target: { max: 280 },
+      target: { max: 200 },
       unit: 'kB',
       value: ({ clientKb = 0 }) => clientKb,
       context: () => 'without dependencies, as ES modules and CommonJS',
