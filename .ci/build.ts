@@ -55,6 +55,8 @@ const commonJs = [
 ];
 tsc('-p', '.ci/tsconfig.client.json', ...commonJs, '--outDir', 'src/client/dist/cjs');
 writeFileSync('src/client/dist/cjs/package.json', '{ "type": "commonjs" }\n');
+// The types are the same for both kinds of modules, and ES modules may import those of CommonJS.
+writeFileSync('src/client/dist/esm/api.d.ts', "export type * from '../cjs/api.js';\n");
 
 rmSync('src/pacing/dist', { recursive: true, force: true });
 tsc('-p', '.ci/tsconfig.pacing.json');
