@@ -44,6 +44,7 @@ export const LEARNS_NOTHING: Omit<PacingPolicy, 'register' | 'learn'> = {
   lagOf: () => null,
   gain: () => 0,
   unregister: () => {},
+  observeHead: () => {},
   snapshot: () => null,
   restore: () => {},
   describe: () => NOTHING_LEARNED,

@@ -2,6 +2,7 @@ export type { LearnedPacingSettings } from './policy.ts';
 export { learnedPacing } from './policy.ts';
 export type {
   Candidate,
+  FinalizedHead,
   PacingDescription,
   PacingPolicy,
   PolicyFactory,

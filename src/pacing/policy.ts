@@ -249,6 +249,9 @@ class LearnedPacing implements PacingPolicy {
     }
   }
 
+  /** Learns without a chain. */
+  observeHead(): void {}
+
   unregister(item: Candidate, now: number): void {
     this.#current = item;
     const { queue } = this.#model;

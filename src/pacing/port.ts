@@ -29,6 +29,12 @@ export type PollResult = { at: number; durationMs: number } & (
   | { kind: 'rejected' | 'unauthorized' | 'throttled' | 'unavailable' }
 );
 
+/**
+ * A finalized block of the chain, as a node of the chain announced it: every block up to `number`
+ * is final. `at`: when the node announced it, epoch milliseconds.
+ */
+export type FinalizedHead = { number: number; at: number };
+
 export const NEVER = Number.NEGATIVE_INFINITY;
 
 /**
@@ -56,6 +62,11 @@ export type PacingPolicy = {
    * final submission.
    */
   learn(item: Candidate, result: PollResult, now: number): number;
+  /**
+   * Learns that the chain has finalized blocks. Heads may arrive twice, late, out of order and with
+   * gaps, and may be wrong. A policy that learns without a chain ignores them.
+   */
+  observeHead(head: FinalizedHead, now: number): void;
   /**
    * Returns the poll time of a due submission by the current state: now, or later if it changed
    * since.

@@ -1,4 +1,5 @@
 import {
+  type FinalizedHead,
   NEVER,
   type PacingDescription,
   type PacingPolicy,
@@ -277,6 +278,11 @@ export class Scheduler {
     if (isSeen(observation)) this.#probeCandidates.markSeen(entry);
     this.#queues.schedule(entry, observation.kind === 'finalized' ? recheckAt : dueAt);
     return changed;
+  }
+
+  /** Passes a finalized block of the chain to the policy. The caller wakes the poll loop. */
+  observeHead(head: FinalizedHead, now: number): void {
+    this.#policy.observeHead(head, now);
   }
 
   /** Schedules another poll at `dueAt`, because the result could not be stored. */

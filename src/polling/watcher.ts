@@ -2,7 +2,7 @@ import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
-import type { PolicyFactory } from '../pacing/index.ts';
+import type { FinalizedHead, PolicyFactory } from '../pacing/index.ts';
 import type { Delay } from '../submissions/delay.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
@@ -109,6 +109,14 @@ export class Watcher {
     const now = loop.now();
     loop.scheduler.limits.budget.change(budget, now);
     loop.scheduler.limits.breaker.probeNow(now);
+    loop.wake();
+  }
+
+  /** Passes a finalized block of the upstream's chain to its pacing, and sends due polls. */
+  observeHead(upstream: string, head: FinalizedHead): void {
+    const loop = this.#loops.get(upstream);
+    if (!loop?.isRunning) return;
+    loop.scheduler.observeHead(head, loop.now());
     loop.wake();
   }
 

@@ -207,6 +207,7 @@ function through(current: () => PacingPolicy, own: Partial<PacingPolicy>): Pacin
     lagOf: (...args) => current().lagOf(...args),
     gain: (...args) => current().gain(...args),
     unregister: (...args) => current().unregister(...args),
+    observeHead: (...args) => current().observeHead(...args),
     snapshot: () => current().snapshot(),
     restore: (learned) => current().restore(learned),
     describe: (now) => current().describe(now),
