@@ -1,5 +1,5 @@
 import { Agenda } from './chain/agenda.ts';
-import { createChain, type FinalBlock, type Placement } from './chain/chain.ts';
+import { createChain, type FinalBlock, type Head, type Placement } from './chain/chain.ts';
 import { digest, uuidOf } from './chain/digest.ts';
 import {
   type Contents,
@@ -267,6 +267,20 @@ export function createModel(options: SandboxOptions) {
     nextChangeAt(nowMs: number): number | undefined {
       advance(nowMs);
       return nextChange();
+    },
+    /**
+     * Returns the blocks that are final at nowMs and above a number, oldest first, also those
+     * without submissions: at most the newest 1,000. The first call starts the chain, unless a
+     * submission has.
+     */
+    heads(above: number, nowMs: number): Head[] {
+      advance(nowMs);
+      return chain.heads(above, reachedMs);
+    },
+    /** Returns when the next block becomes final after nowMs (epoch ms). */
+    nextHeadAt(nowMs: number): number {
+      advance(nowMs);
+      return chain.nextHeadAt(reachedMs);
     },
     /** Sets the number of blocks that must follow a block before a finality round finalizes it. */
     setFinalityGap(blocks: number, nowMs: number): void {

@@ -10,6 +10,12 @@ type OpenBlock<T> = Block & { transactionCount: number; transactions: T[] };
 /** The transactions of a block and the time at which they became final (epoch ms). */
 export type FinalBlock<T> = { finalMs: number; transactions: T[] };
 
+/** A block that is final. Times are epoch ms; several blocks may become final at one moment. */
+export type Head = { number: number; producedMs: number; finalMs: number };
+
+/** Newest final blocks whose times are kept. */
+const KEPT_HEADS = 1_000;
+
 /**
  * Blocks with their transactions and finality times. A finality round finalizes a chain, not a
  * block: the round that block C starts finalizes the block finalityGap before it and all its
@@ -19,24 +25,43 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
   const roundMinMs = clock.seconds(options.roundMinS);
   const gaps = [{ fromMs: Number.NEGATIVE_INFINITY, blocks: options.finalityGap }];
   /**
-   * From the oldest block with pending transactions, or that can still include some, to the newest
-   * block produced.
+   * From the oldest block that is not final, or whose transactions were not taken, to the newest
+   * block that was needed so far.
    */
   const open: OpenBlock<T>[] = [];
+  /** Newest final blocks, oldest first. */
+  const heads: Head[] = [];
   let source: BlockSource | undefined;
+  /** The oldest block with transactions. */
   let next: { block: OpenBlock<T>; finalMs: number } | undefined;
+  /** When `open[0]` becomes final; undefined: not determined yet. */
+  let headFinalMs: number | undefined;
+
+  function start(nowMs: number): void {
+    source ??= createBlockSource(options, clock, nowMs);
+  }
 
   function blockAt(index: number): OpenBlock<T> {
     for (;;) {
       const block = open[index];
       if (block !== undefined) return block;
-      if (source === undefined) throw new Error('the chain has no transaction yet');
+      if (source === undefined) throw new Error('the chain has not started yet');
       open.push({ ...source(), transactionCount: 0, transactions: [] });
     }
   }
 
-  function dropUnused(nowMs: number): void {
-    while (blockAt(0).producedMs <= nowMs && blockAt(0).transactions.length === 0) open.shift();
+  /** Moves the blocks that are final at nowMs to the heads, up to one with transactions. */
+  function settle(nowMs: number): void {
+    for (;;) {
+      const block = blockAt(0);
+      headFinalMs ??= finalAt(block);
+      if (headFinalMs > nowMs || block.transactions.length > 0) return;
+      const { number, producedMs } = block;
+      heads.push({ number, producedMs, finalMs: headFinalMs });
+      if (heads.length > KEPT_HEADS) heads.shift();
+      open.shift();
+      headFinalMs = undefined;
+    }
   }
 
   function place(block: OpenBlock<T>): Placement {
@@ -69,8 +94,8 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
   return {
     /** Adds a transaction sent at sentMs to the first block produced after that time. */
     include(sentMs: number, transaction: T): Placement {
-      source ??= createBlockSource(options, clock, sentMs);
-      dropUnused(sentMs);
+      start(sentMs);
+      settle(sentMs);
       let index = 0;
       while (blockAt(index).producedMs <= sentMs) index += 1;
       const block = blockAt(index);
@@ -91,7 +116,7 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
      * undefined without such a block.
      */
     nextFinalAt: () => next?.finalMs,
-    /** Removes and returns the oldest block with transactions if it is final at nowMs. */
+    /** Removes and returns the oldest transactions if their block is final at nowMs. */
     takeFinal(nowMs: number): FinalBlock<T> | undefined {
       if (next === undefined || next.finalMs > nowMs) return undefined;
       const { block, finalMs } = next;
@@ -100,9 +125,27 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
       findNext();
       return { finalMs, transactions };
     },
+    /**
+     * Returns the final blocks above a number, oldest first, with and without transactions: at most
+     * the newest 1,000. Starts the chain if no transaction has; no block before that is listed.
+     * Transactions that are final must have been taken.
+     */
+    heads(above: number, nowMs: number): Head[] {
+      start(nowMs);
+      settle(nowMs);
+      return heads.slice(heads.findLastIndex(({ number }) => number <= above) + 1);
+    },
+    /** Returns when the next block becomes final after nowMs, with the current finality gap. */
+    nextHeadAt(nowMs: number): number {
+      start(nowMs);
+      settle(nowMs);
+      headFinalMs ??= finalAt(blockAt(0));
+      return headFinalMs;
+    },
     /** Sets the gap of rounds started by blocks produced after atMs. */
     setFinalityGap(blocks: number, atMs: number): void {
       gaps.push({ fromMs: atMs, blocks });
+      headFinalMs = undefined;
       findNext();
     },
   };

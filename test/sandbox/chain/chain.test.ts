@@ -180,6 +180,67 @@ describe('stalls', () => {
   });
 });
 
+describe('heads', () => {
+  const rough = { world: 'rough', ...CHAIN_ONLY } as const;
+  const endMs = START_MS + 4 * 3_600_000;
+
+  /** Waits for each head in turn, and submits at the given times. */
+  function follow(submitMs: readonly number[], changes: readonly [number, number][] = []) {
+    const model = modelOf(rough);
+    const ids: string[] = [];
+    const actions = [
+      ...submitMs.map((atMs) => ({ atMs, run: () => ids.push(model.submit('data', atMs)) })),
+      ...changes.map(([atMs, gap]) => ({ atMs, run: () => model.setFinalityGap(gap, atMs) })),
+    ].sort((a, b) => a.atMs - b.atMs);
+    const heads = model.heads(-1, START_MS);
+    for (let nowMs = START_MS; nowMs < endMs; ) {
+      const action = actions[0];
+      const headMs = model.nextHeadAt(nowMs);
+      if (action !== undefined && action.atMs <= headMs) {
+        nowMs = action.atMs;
+        action.run();
+        actions.shift();
+      } else {
+        nowMs = headMs;
+        const arrived = model.heads(heads.at(-1)?.number ?? -1, nowMs);
+        expect(arrived.map(({ finalMs }) => finalMs)).toEqual(arrived.map(() => nowMs));
+        heads.push(...arrived);
+      }
+    }
+    return { heads, model, ids };
+  }
+
+  const submitMs = Array.from({ length: 200 }, (_, index) => START_MS + index * 55_000);
+
+  test('announce every block once, in order, when its rows become final', () => {
+    const { heads, model, ids } = follow(submitMs, [
+      [START_MS + 3_600_000, 2],
+      [START_MS + 7_200_000, 1],
+    ]);
+    expect(heads.length).toBeGreaterThan(500);
+    expect(heads.map(({ number }) => number)).toEqual(
+      heads.map((_, index) => (heads[0]?.number ?? 0) + index),
+    );
+    const finalMs = new Map(heads.map((head) => [head.number, head.finalMs]));
+    for (const id of ids)
+      expect(model.finalizedAt(id, endMs)).toBe(
+        finalMs.get(model.read(id, endMs)?.block?.number ?? -1),
+      );
+    // A stall ends with several of them.
+    expect(new Set(finalMs.values()).size).toBeLessThan(finalMs.size);
+  });
+
+  test('do not depend on the submissions', () => {
+    expect(follow([]).heads).toEqual(follow(submitMs).heads);
+  });
+
+  test('of the newest 1,000 blocks are kept', () => {
+    const model = modelOf(rough);
+    expect(model.heads(-1, START_MS)).toEqual([]);
+    expect(model.heads(-1, START_MS + 1e8)).toHaveLength(1_000);
+  });
+});
+
 describe('the chain', () => {
   test('is the same at another speed, only faster', () => {
     const options = { world: 'rough', senders: 3, errorRate: 0.1 } as const;
