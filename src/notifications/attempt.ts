@@ -9,7 +9,7 @@ import {
   type Outgoing,
   type SendResult,
 } from './channels/channel.ts';
-import type { DeliveryResult, DueDelivery } from './delivery.ts';
+import { type DeliveryResult, type DueDelivery, parseDestination } from './delivery.ts';
 import { toEventJson } from './event-body.ts';
 
 /** Upper bound for a channel that does not enforce its own, shorter timeouts. */
@@ -152,11 +152,13 @@ export function resultsOf(attempt: {
   const durationMs = now - at;
   const error = result.kind === 'failed' ? result.error : null;
   const { httpStatus, response } = result;
+  const { kind } = parseDestination(destination);
   const results = deliveries.map(
-    ({ id, attempts }): DeliveryResult => ({
+    ({ id, attempts, callbackUrl }): DeliveryResult => ({
       deliveryId: id,
       destination,
       attempts,
+      address: { webhook: channel.address, callback: callbackUrl, channel: null }[kind],
       attempt: { at, durationMs, httpStatus, error, response },
       // All share one random value, so that deliveries sent as one message are retried as one.
       next: nextOf(result, { delayMs: channel.retryDelayMs(attempts + 1), now, random }),

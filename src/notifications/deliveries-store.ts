@@ -156,7 +156,8 @@ export class Deliveries {
 
   /**
    * Records the results of attempts: the attempt, the next state of the delivery, and the health of
-   * its webhook or channel. A webhook that has only failed for days is disabled.
+   * its webhook or channel. A webhook that has only failed for days is disabled. A failure at an
+   * address that the destination no longer has is recorded, and counts for nothing.
    */
   recordResults(results: readonly DeliveryResult[]): void {
     this.#db.transaction(() => {
@@ -165,12 +166,13 @@ export class Deliveries {
   }
 
   #recordResult(result: DeliveryResult): void {
-    const { deliveryId, destination, attempts, attempt, next } = result;
+    const { deliveryId, destination, attempts, address, attempt, next } = result;
     const row = this.#db.row<{
       state: DeliveryState;
+      destination: string;
       attempts: number;
       replayedAt: number | null;
-    }>`SELECT state, attempts, replayed_at AS replayedAt FROM deliveries WHERE id = ${deliveryId}`;
+    }>`SELECT state, destination, attempts, replayed_at AS replayedAt FROM deliveries WHERE id = ${deliveryId}`;
     if (!row) return;
     this.#db.run(
       `INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
@@ -188,7 +190,11 @@ export class Deliveries {
       this.#db.run`UPDATE deliveries SET attempts = attempts + 1 WHERE id = ${deliveryId}`;
     // The delivery was replayed during the attempt: it starts over.
     else if (row.attempts !== attempts) return;
-    else if (next.kind === 'retry') this.#retry(deliveryId, next.at);
+    else if (this.#hasMoved(result)) {
+      this.#db.run`UPDATE deliveries SET next_at = ${endedAt} WHERE id = ${deliveryId}`;
+      this.#outbox.notifyWaiting(row.destination);
+      return;
+    } else if (next.kind === 'retry') this.#retry(deliveryId, next.at);
     else {
       const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
       this.#end(deliveryId, 'dead', reason, endedAt);
@@ -199,9 +205,21 @@ export class Deliveries {
     if (parsed.kind === 'channel')
       this.#recordChannel(parsed.name, next.kind === 'delivered', endedAt);
     if (webhookId === undefined) return;
-    if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
-    else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
-    else this.#webhooks.failed(webhookId, endedAt);
+    const endpoint = { id: webhookId, url: address };
+    if (next.kind === 'delivered') this.#webhooks.succeeded(endpoint);
+    else if (next.kind === 'gone') this.#webhooks.disable(endpoint, 'gone', endedAt);
+    else this.#webhooks.failed(endpoint, endedAt);
+  }
+
+  /** Whether the destination got another URL during the attempt. */
+  #hasMoved({ deliveryId, destination, address }: DeliveryResult): boolean {
+    const parsed = parseDestination(destination);
+    if (parsed.kind === 'channel') return false;
+    const url =
+      parsed.kind === 'webhook'
+        ? this.#webhooks.url(parsed.webhookId)
+        : this.#db.value<string>(CALLBACK_URL, deliveryId);
+    return url !== undefined && url !== address;
   }
 
   #retry(id: number, nextAt: number): void {
@@ -375,6 +393,11 @@ const CHANNEL_COUNTS = `
     SELECT destination, 0, count(*) FROM deliveries
     WHERE state = 'dead' AND destination BETWEEN 'channel:' AND 'channel:\x7f' GROUP BY destination)
   GROUP BY destination`;
+
+/** No row for a test, whose event belongs to no submission. */
+const CALLBACK_URL = `
+  SELECT s.callback_url FROM deliveries d JOIN outbox o ON o.seq = d.event
+  JOIN submissions s ON s.id = o.submission WHERE d.id = ? AND s.callback_url IS NOT NULL`;
 
 const EVENT_OF = `
   SELECT ${EVENT_COLUMNS} FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS} WHERE d.id = ?`;

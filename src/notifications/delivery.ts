@@ -77,6 +77,8 @@ export type DeliveryResult = {
   destination: string;
   /** Number of attempts before; a replay resets it, which makes this result obsolete. */
   attempts: number;
+  /** The URL of the attempt; null for a channel. A failure there does not count for another URL. */
+  address: string | null;
   attempt: DeliveryAttempt;
   /** retry: at that time. gone: the receiver responded 410, which disables its webhook. */
   next:

@@ -40,6 +40,7 @@ class DestinationQueue implements Due {
   #limit = 1;
   #consecutivePauses = 0;
   #pausedUntil = Number.NEGATIVE_INFINITY;
+  #address: string | undefined;
 
   constructor(destination: string, concurrency: number) {
     this.destination = destination;
@@ -56,6 +57,21 @@ class DestinationQueue implements Due {
    */
   get available(): number {
     return this.#limit - this.#attempts;
+  }
+
+  /** What an earlier receiver has responded does not count for one at another address. */
+  useAddress(address: string): void {
+    if (this.#address !== undefined && this.#address !== address) {
+      this.#limit = 1;
+      this.#consecutivePauses = 0;
+      this.#pausedUntil = Number.NEGATIVE_INFINITY;
+    }
+    this.#address = address;
+  }
+
+  /** Whether an attempt at this address concerns the current receiver. */
+  isAt(address: string): boolean {
+    return this.#address === address;
   }
 
   started(deliveryIds: readonly number[]): void {
@@ -204,13 +220,13 @@ export class Dispatcher {
     return queue;
   }
 
-  /** Serves the queue in the next pass, or when its pause is over. */
+  /** Serves all queues, because the addresses of channels may have changed. */
+  addressesChanged(): void {
+    for (const queue of this.#queues.values()) this.#makeReady(queue);
+  }
+
+  /** Serves the queue in the next pass. */
   #makeReady(queue: DestinationQueue): void {
-    if (queue.pausedUntil > this.#deps.clock.now()) {
-      this.#schedule(queue, queue.pausedUntil);
-      this.#setTimer();
-      return;
-    }
     if (this.#scheduled.has(queue)) this.#scheduled.remove(queue);
     this.#ready.add(queue);
     this.#wake();
@@ -272,13 +288,14 @@ export class Dispatcher {
     if (available <= 0) return;
     const { store, clock, channelOf } = this.#deps;
     const now = clock.now();
-    if (queue.pausedUntil > now) {
-      this.#schedule(queue, queue.pausedUntil);
-      return;
-    }
     const channel = channelOf(destination);
     if (!channel) {
       store.endUnconfigured(destination, now);
+      return;
+    }
+    queue.useAddress(channel.address);
+    if (queue.pausedUntil > now) {
+      this.#schedule(queue, queue.pausedUntil);
       return;
     }
     const { maxBatch } = channel;
@@ -337,7 +354,8 @@ export class Dispatcher {
     const parts = isAborted ? sent.filter(({ result }) => result.kind === 'delivered') : sent;
     let hasFailed = false;
     for (const { result } of parts)
-      if (result.kind === 'delivered') queue.succeeded();
+      if (!queue.isAt(channel.address)) break;
+      else if (result.kind === 'delivered') queue.succeeded();
       else if (!result.undeliverable && !result.refused) {
         hasFailed = true;
         queue.failed(now, result.slowDown);

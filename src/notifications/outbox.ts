@@ -281,17 +281,19 @@ export class Outbox {
     return Number(lastInsertRowid);
   }
 
-  /** Directs the waiting and dead callbacks of a submission to its new URL; null discards them. */
+  /**
+   * Directs the waiting and dead callbacks of a submission to its new URL, where those that wait are
+   * due at once; null discards them.
+   */
   moveCallbacks(
     { id, callbackUrl }: { id: number; callbackUrl: string | null },
     to: string | null,
     at: number,
   ): void {
-    if (callbackUrl === null) return;
+    if (callbackUrl === null || to === callbackUrl) return;
     const events = this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`;
     const from = callbackDestination(callbackUrl);
     const destination = to === null ? null : callbackDestination(to);
-    if (destination === from) return;
     for (const seq of events) this.#moveDelivery(seq, from, destination, at);
   }
 
@@ -304,7 +306,7 @@ export class Outbox {
       return;
     }
     const { changes } = this.#db.run`
-      UPDATE deliveries SET destination = ${to}
+      UPDATE deliveries SET destination = ${to}, next_at = iif(state = 'waiting', ${at}, NULL)
       WHERE event = ${event} AND destination = ${from} AND state IN ('waiting', 'dead')`;
     if (changes > 0) this.notifyWaiting(to);
   }

@@ -4,7 +4,7 @@ import { takePage } from '../ledger/page.ts';
 import { storedObject, storedOneOf, storedTime } from '../lib/json.ts';
 import type { WebhookEndpoint } from './channels/webhook.ts';
 import { type DeadLetters, webhookDestination } from './delivery.ts';
-import { type EventRoutes, readSubscription } from './outbox.ts';
+import { type EventRoutes, type Outbox, readSubscription } from './outbox.ts';
 import {
   CALLBACKS_ID,
   DISABLED_REASONS,
@@ -119,21 +119,26 @@ export class WebhookSecrets {
  */
 const MAX_GAP_MS = 30 * 3_600_000;
 
+/** A webhook and the URL that responded. The response counts only while the webhook has this URL. */
+type CalledEndpoint = { id: string; url: string | null };
+
 /** Webhook endpoints with their subscriptions. Throws LedgerError. */
 export class Webhooks {
   readonly #db: LedgerDatabase;
   readonly #routes: EventRoutes;
+  readonly #outbox: Outbox;
   readonly #dead: CommittedChanges<DeadLetters>;
   readonly #secrets: WebhookSecrets;
 
   /** `dead`: gets the dead letters of webhooks that are disabled. */
   constructor(
     database: LedgerDatabase,
-    { routes, dead }: { routes: EventRoutes; dead: CommittedChanges<DeadLetters> },
+    deps: { routes: EventRoutes; outbox: Outbox; dead: CommittedChanges<DeadLetters> },
   ) {
     this.#db = database;
-    this.#routes = routes;
-    this.#dead = dead;
+    this.#routes = deps.routes;
+    this.#outbox = deps.outbox;
+    this.#dead = deps.dead;
     this.#secrets = new WebhookSecrets(database);
   }
 
@@ -196,7 +201,7 @@ export class Webhooks {
 
   /**
    * Returns undefined if there is no such webhook. Disabling turns waiting deliveries into dead
-   * letters.
+   * letters; a new address gets the oldest of them at once.
    */
   update(id: string, patch: WebhookPatch, now: number): Webhook | undefined {
     return this.#change(() => {
@@ -227,6 +232,7 @@ export class Webhooks {
         },
       );
       if (!enabled && before.enabled) this.#pause(id, now);
+      if (url !== before.url) this.#outbox.notifyWaiting(webhookDestination(id));
       return this.get(id, now);
     });
   }
@@ -260,29 +266,35 @@ export class Webhooks {
     });
   }
 
+  /** Returns the address, null for the callbacks; undefined if there is no such webhook. */
+  url(id: string): string | null | undefined {
+    return this.#db.value<string | null>`SELECT url FROM webhooks WHERE webhook_id = ${id}`;
+  }
+
   /** Must be called inside a transaction. */
-  succeeded(id: string): void {
+  succeeded({ id, url }: CalledEndpoint): void {
     this.#db.run`
-      UPDATE webhooks SET failing_since = NULL, failed_at = NULL WHERE webhook_id = ${id} AND failing_since IS NOT NULL`;
+      UPDATE webhooks SET failing_since = NULL, failed_at = NULL
+      WHERE webhook_id = ${id} AND url = ${url} AND failing_since IS NOT NULL`;
   }
 
   /**
    * Disables the webhook if it has only failed for five days. Must be called inside a transaction.
    */
-  failed(id: string, at: number): void {
+  failed({ id, url }: CalledEndpoint, at: number): void {
     const failingSince = this.#db.value<number>`
       UPDATE webhooks
       SET failing_since = iif(failed_at >= ${at - MAX_GAP_MS}, coalesce(failing_since, ${at}), ${at}), failed_at = ${at}
-      WHERE webhook_id = ${id} AND enabled = 1 RETURNING failing_since`;
+      WHERE webhook_id = ${id} AND url = ${url} AND enabled = 1 RETURNING failing_since`;
     if (failingSince !== undefined && at - failingSince >= DISABLE_AFTER_MS)
-      this.disable(id, 'failing', at);
+      this.disable({ id, url }, 'failing', at);
   }
 
   /** Disables a webhook because of its receiver. Must be called inside a transaction. */
-  disable(id: string, reason: DisabledReason, now: number): void {
+  disable({ id, url }: CalledEndpoint, reason: DisabledReason, now: number): void {
     const { changes } = this.#db.run`
       UPDATE webhooks SET enabled = 0, disabled_reason = ${reason}, updated_at = ${now}
-      WHERE webhook_id = ${id} AND enabled = 1`;
+      WHERE webhook_id = ${id} AND url = ${url} AND enabled = 1`;
     if (changes === 0) return;
     this.#routes.invalidateWebhooks();
     this.#pause(id, now);

@@ -75,6 +75,7 @@ export function createQueueChannel(settings: RedisSettings): Channel {
   }
 
   return {
+    address: EVENTS_QUEUE,
     maxBatch: 100,
     retryDelayMs: queueRetryDelayMs,
     async send(batch, signal) {

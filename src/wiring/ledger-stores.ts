@@ -106,7 +106,7 @@ export class Ledger implements WatcherLedger {
     this.routes = new EventRoutes(database);
     this.outbox = new Outbox(database, { routes: this.routes, dead });
     this.events = new EventLog(database, this.outbox.added);
-    this.webhooks = new Webhooks(database, { routes: this.routes, dead });
+    this.webhooks = new Webhooks(database, { routes: this.routes, outbox: this.outbox, dead });
     this.deliveries = new Deliveries(database, {
       routes: this.routes,
       outbox: this.outbox,

@@ -112,6 +112,7 @@ export async function startNotifications(deps: {
       return () => {
         const replaced = replaceChannels();
         applyRoutes(next);
+        dispatcher.addressesChanged();
         void dispatcher
           .attemptsEnded()
           .then(() => Promise.all(replaced.map((channel) => channel.close())));

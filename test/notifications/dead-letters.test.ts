@@ -34,7 +34,8 @@ function settle(
   if (!one) throw new Error('nothing waits');
   const attempt = { at: 5, durationMs: 1, httpStatus: 500, error: 'HTTP 500', response: null };
   const { id: deliveryId, destination, attempts } = one;
-  ledger.deliveries.recordResults([{ deliveryId, destination, attempts, attempt, next }]);
+  const address = ledger.webhooks.url(destination.replace('webhook:', '')) ?? null;
+  ledger.deliveries.recordResults([{ deliveryId, destination, attempts, address, attempt, next }]);
 }
 
 it('every way to become a dead letter is reported after the commit, with the reason', () => {

@@ -42,6 +42,7 @@ describe('webhooks', () => {
         deliveryId: first?.id ?? 0,
         destination,
         attempts: 0,
+        address: NEW.url,
         attempt,
         next: { kind: 'delivered' },
       },
@@ -73,6 +74,7 @@ describe('webhooks', () => {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
       attempts: 0,
+      address: NEW.url,
       attempt,
     };
     ledger.deliveries.recordResults([{ ...result, next: { kind: 'retry', at: 99 } }]);
@@ -95,6 +97,7 @@ describe('the response of a receiver', () => {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
       attempts: 0,
+      address: NEW.url,
       attempt,
     };
     const next = { kind: 'retry', at: at + 10 } as const;

@@ -81,8 +81,9 @@ function settle(ledger: Ledger, stateOf: (index: number) => 'delivered' | 'dead'
         : { kind: 'dead', reason: 'attempts_exhausted' };
     const attempt = { at: 0, durationMs: 1, httpStatus: 200, error: null, response: null };
     const { id: deliveryId, destination, attempts } = due;
+    const address = ledger.webhooks.url(destination.replace('webhook:', ''));
     ledger.deliveries.recordResults([
-      { deliveryId, destination, attempts, attempt, next } as never,
+      { deliveryId, destination, attempts, address, attempt, next } as never,
     ]);
   }
 }

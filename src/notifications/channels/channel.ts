@@ -87,6 +87,11 @@ export function failed(error: string, slowDown?: { retryAfterMs: number | null }
 }
 
 export type Channel = {
+  /**
+   * Identifies the receiver, and may contain a secret. A response counts only while the destination
+   * has this address.
+   */
+  readonly address: string;
   /** Maximum events per message. Above 1, due events of the same type are sent as one message. */
   readonly maxBatch: number;
   /** Returns the delay after the `attempts`-th attempt; null makes the delivery a dead letter. */

@@ -29,6 +29,7 @@ export function createChatChannel({
   read = (result) => result,
 }: ChatService): Channel {
   return {
+    address: url,
     maxBatch: CHAT_BATCH,
     retryDelayMs,
     async send(batch, signal) {

@@ -108,6 +108,7 @@ export function createEmailChannel({ from, to, publicUrl, ...server }: EmailOpti
   // Errors of an idle connection appear in the next send.
   transport.on('error', () => undefined);
   return {
+    address: server.smtp_url,
     maxBatch: CHAT_BATCH,
     retryDelayMs,
     async send(batch, signal) {

@@ -11,7 +11,7 @@ import {
 import { secretsOfHeaders } from '../../lib/extra-headers.ts';
 import type { AddressGuard } from '../transport/address-guard.ts';
 import { type HttpPost, toSendResult } from '../transport/http-post.ts';
-import type { Signature } from '../webhook.ts';
+import { CALLBACKS_ID, type Signature } from '../webhook.ts';
 import { type Channel, failed, retryDelayMs } from './channel.ts';
 
 const MAX_CHARS = 2_048;
@@ -107,6 +107,7 @@ export function createWebhookChannel({
   const secrets = [...redactable(endpoint.secrets), ...secretsOfHeaders(endpoint.headers ?? {})];
   const ownRefusal = endpoint.url === null ? undefined : refusalOf(endpoint.url);
   return {
+    address: endpoint.url ?? CALLBACKS_ID,
     maxBatch: 1,
     retryDelayMs,
     async send([outgoing], signal) {

@@ -8,7 +8,8 @@ import { CommittedChanges, LedgerDatabase } from '../../ledger/ledger-database.t
 import { realPath, syncLog } from '../../ledger/open.ts';
 import { needsRecovery } from '../../ledger/recovery.ts';
 import { assertOwnSchema, schemaOf } from '../../ledger/schema.ts';
-import { EventRoutes } from '../../notifications/outbox.ts';
+import type { DeadLetters } from '../../notifications/delivery.ts';
+import { EventRoutes, Outbox } from '../../notifications/outbox.ts';
 import type { Webhook } from '../../notifications/webhook.ts';
 import { Webhooks } from '../../notifications/webhooks-store.ts';
 import { type Finding, ok, problem, reported, settingName, warning } from './finding.ts';
@@ -63,10 +64,10 @@ export function inspectLedger(file: string, now: number): LedgerInspection {
 }
 
 function inspectCurrent(database: LedgerDatabase, schema: number, now: number): LedgerInspection {
-  const webhooks = new Webhooks(database, {
-    routes: new EventRoutes(database),
-    dead: new CommittedChanges(database),
-  });
+  const routes = new EventRoutes(database);
+  const dead = new CommittedChanges<DeadLetters>(database);
+  const outbox = new Outbox(database, { routes, dead });
+  const webhooks = new Webhooks(database, { routes, outbox, dead });
   return {
     kind: 'current',
     schema,

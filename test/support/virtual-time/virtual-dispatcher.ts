@@ -68,6 +68,7 @@ export function openDispatcher(world: World) {
       : channelTo(destination);
   };
   const channelTo = (destination: string): Channel => ({
+    address: ledger.webhooks.url(destination.replace('webhook:', '')) ?? destination,
     maxBatch: world.maxBatch ?? 1,
     retryDelayMs,
     async send(batch, signal) {
