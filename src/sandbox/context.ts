@@ -18,6 +18,8 @@ export type SandboxContext = {
   faults: Faults;
   /** Epoch milliseconds. */
   now: () => number;
+  /** Calls a function after real milliseconds. Returns a function that cancels it. */
+  after: (delayMs: number, run: () => void) => () => void;
   /** Waits for the duration set by the latency options. */
   delay: () => Promise<void>;
   /** Where the fault `redirect` leads. */

@@ -1,10 +1,12 @@
 import { Agenda } from './chain/agenda.ts';
-import { createChain, type FinalBlock, type Head, type Placement } from './chain/chain.ts';
+import { createBodies, type Placement } from './chain/bodies.ts';
+import { createChain, type FinalBlock, type Head, type Heights } from './chain/chain.ts';
 import { digest, uuidOf } from './chain/digest.ts';
 import {
   type Contents,
   chainDataOf,
   contentsOf,
+  type Included,
   ROW_STATE,
   type Row,
   type RowState,
@@ -24,6 +26,8 @@ type Submission = {
   id: string;
   submittedMs: number;
   contents: Contents;
+  /** The submitted bytes; undefined if no transaction will need them any more. */
+  data: Uint8Array | undefined;
   fate: SubmissionPlan;
   /** undefined: no row yet. */
   state: RowState | undefined;
@@ -31,9 +35,9 @@ type Submission = {
   attempts: number;
   /** The transaction that its sender waits for. */
   inFlight: Transaction | undefined;
-  placement: Placement | undefined;
+  placement: Included | undefined;
   /** The transaction of a second sender, which replaces the first one in a regression. */
-  rival: (Placement & { finalMs: number }) | undefined;
+  rival: (Included & { finalMs: number }) | undefined;
   finalizedMs: number | undefined;
 };
 
@@ -66,6 +70,7 @@ type Step =
 export function createModel(options: SandboxOptions) {
   const clock = createClock(options);
   const chain = createChain<Transaction>(options, clock);
+  const bodies = createBodies(options.seed);
   const agenda = new Agenda<Step>();
   const senders = createSenders<Submission>(options, clock, (submission, beginMs) =>
     agenda.add(beginMs, { kind: 'send', submission }),
@@ -119,6 +124,7 @@ export function createModel(options: SandboxOptions) {
         submission.inFlight = undefined;
         senders.release(submission, atMs);
         if (submission.finalizedMs === undefined) firstFinalized(submission, atMs);
+        else submission.data = undefined;
         return;
       case 'regress':
         regress(submission, atMs);
@@ -147,11 +153,17 @@ export function createModel(options: SandboxOptions) {
     }
     const transaction = { submission, sentMs, rowUpdatedAt: attempt.rowUpdatedAt };
     submission.inFlight = transaction;
-    submission.placement = chain.include(sentMs, transaction);
+    submission.placement = included(submission, chain.include(sentMs, transaction));
     if (submission.finalizedMs === undefined && submission.fate.regression === 'replaced') {
-      submission.rival = chain.includeAfter(submission.placement.blockNumber);
+      submission.rival = included(submission, chain.includeAfter(submission.placement.blockNumber));
     }
     agenda.add(sentMs + clock.timeoutMs, { kind: 'timeout', transaction });
+  }
+
+  /** Adds the transaction at its place to the block. */
+  function included<P extends Placement>({ data }: Submission, placement: P): P & Included {
+    if (data === undefined) throw new Error('the data of this submission was released');
+    return { ...placement, txHash: bodies.add(placement, data) };
   }
 
   function waitForRows({ finalMs, transactions }: FinalBlock<Transaction>): void {
@@ -177,6 +189,7 @@ export function createModel(options: SandboxOptions) {
   function firstFinalized(submission: Submission, atMs: number): void {
     submission.finalizedMs = atMs;
     finalizedCount += 1;
+    if (submission.fate.regression !== 'error') submission.data = undefined;
     if (submission.fate.regression === 'none') return;
     const rivalFinalMs = submission.rival?.finalMs ?? atMs;
     agenda.add(Math.max(atMs + clock.regressAfterMs, rivalFinalMs), {
@@ -209,23 +222,26 @@ export function createModel(options: SandboxOptions) {
     if (state !== ROW_STATE.finalized || placement === undefined) return row;
     return {
       ...row,
-      ...chainDataOf({ seed: options.seed, submissionId: id, attempts }, placement, contents),
+      ...chainDataOf({ seed: options.seed, submissionId: id }, placement, contents),
     };
   }
 
   return {
     /** Returns a UUID; its row appears later. nowMs: epoch ms; a decreasing time is ignored. */
-    submit(data: string, nowMs: number): string {
+    submit(data: string | Uint8Array, nowMs: number): string {
       advance(nowMs);
+      const bytes = typeof data === 'string' ? Buffer.from(data) : data;
       const ordinal = submissions.size;
       // The id includes the time, so that a restarted sandbox does not reuse ids that its clients
       // have seen finalized.
       const id = uuidOf(digest('submission', options.seed, ordinal, reachedMs));
+      const fate = planSubmission(options, clock, ordinal);
       const submission: Submission = {
         id,
         submittedMs: reachedMs,
-        contents: contentsOf(data),
-        fate: planSubmission(options, clock, ordinal),
+        contents: contentsOf(bytes),
+        data: fate.isLost || fate.isDead ? undefined : bytes,
+        fate,
         state: undefined,
         error: null,
         attempts: 0,
@@ -281,6 +297,21 @@ export function createModel(options: SandboxOptions) {
     nextHeadAt(nowMs: number): number {
       advance(nowMs);
       return chain.nextHeadAt(reachedMs);
+    },
+    /** Returns the newest blocks as a node that is lagMs behind sees them. */
+    heights(nowMs: number, lagMs: number): Heights {
+      advance(nowMs);
+      return chain.heights(reachedMs, lagMs);
+    },
+    /** Returns when a block was produced (epoch ms); undefined if it is none of the newest. */
+    producedAt: chain.producedAt,
+    /**
+     * Returns the encoded extrinsics of a block that was produced; undefined if it is none of the
+     * newest. They are made when they are requested.
+     */
+    extrinsicsOf(blockNumber: number): Uint8Array[] | undefined {
+      const producedMs = chain.producedAt(blockNumber);
+      return producedMs === undefined ? undefined : bodies.extrinsicsOf(blockNumber, producedMs);
     },
     /** Sets the number of blocks that must follow a block before a finality round finalizes it. */
     setFinalityGap(blocks: number, nowMs: number): void {

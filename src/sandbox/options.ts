@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { contradictions, WORLD_NAMES, WORLDS, worldOptionFields } from './chain/worlds.ts';
+import { nodeFaultFields } from './node/node-faults.ts';
 
 const share = z.number().min(0).max(1);
 const amount = z.number().min(0);
@@ -101,6 +102,8 @@ export const sandboxOptionFields = z.object({
     .boolean()
     .default(false)
     .describe('true = responses include fields that only some versions have.'),
+
+  ...nodeFaultFields,
 
   apiKey: z.string().min(1).default('sandbox-key').describe('The accepted x-api-key.'),
   userToken: z.string().min(1).default('sandbox-user-token').describe('Bearer token of a user.'),

@@ -1,10 +1,12 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify from 'fastify';
 import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { NO_TRAFFIC, type SandboxContext } from './context.ts';
 import { createModel, type Model } from './model.ts';
+import type { NodeFault } from './node/node-faults.ts';
+import { addNode } from './node/node-server.ts';
 import { type SandboxOptions, type SandboxOptionsInput, sandboxOptionsSchema } from './options.ts';
 import { createFaults, type FaultOrder } from './routes/faults.ts';
 import { addOperatorRoutes, REDIRECT_PATH, statsOf } from './routes/operator-routes.ts';
@@ -21,6 +23,8 @@ export type Sandbox = {
   stats(): ReturnType<typeof statsOf>;
   /** Replaces the next responses by a fault. */
   injectFault(order: FaultOrder): void;
+  /** Replaces the fault of the chain's node. */
+  setNodeFault(fault: NodeFault): void;
   /** Closes all connections immediately. Idempotent. */
   close(): Promise<void>;
 };
@@ -32,6 +36,8 @@ type SandboxSetting = {
   port?: number | undefined;
   /** Epoch milliseconds. */
   now?: (() => number) | undefined;
+  /** Calls a function after milliseconds of `now`. Returns a function that cancels it. */
+  after?: SandboxContext['after'] | undefined;
 };
 
 /**
@@ -43,6 +49,7 @@ export async function startSandbox({
   host = '127.0.0.1',
   port = 0,
   now = () => Date.now(),
+  after = realTimer,
 }: SandboxSetting): Promise<Sandbox> {
   const options = sandboxOptionsSchema.parse(given);
   const closing = new AbortController();
@@ -55,11 +62,12 @@ export async function startSandbox({
     rateLimit: createRateLimit(options),
     faults: createFaults(),
     now,
+    after,
     delay: createLatency(options, closing.signal),
     redirectTo: () => redirectTo,
   };
 
-  const app = buildApp(context);
+  const { app, setNodeFault } = buildApp(context);
   const url = await app.listen({ host, port });
   redirectTo = otherHost(url);
 
@@ -69,6 +77,7 @@ export async function startSandbox({
     model: context.model,
     stats: () => statsOf(context),
     injectFault: (order) => context.faults.inject(order),
+    setNodeFault,
     close() {
       closing.abort();
       closed ??= app.close();
@@ -77,11 +86,12 @@ export async function startSandbox({
   };
 }
 
-function buildApp(context: SandboxContext): FastifyInstance {
+function buildApp(context: SandboxContext) {
   const app = Fastify({ logger: false, forceCloseConnections: true, exposeHeadRoutes: false });
   addSubmissionRoutes(app, context);
   addUserRoutes(app, context);
-  addOperatorRoutes(app, context);
+  const setNodeFault = addNode(app, context);
+  addOperatorRoutes(app, { ...context, setNodeFault });
   app.setNotFoundHandler(async (_request, reply) =>
     reply.code(404).type('text/plain').send('Not Found'),
   );
@@ -92,7 +102,12 @@ function buildApp(context: SandboxContext): FastifyInstance {
       .type('text/plain')
       .send(error.message),
   );
-  return app;
+  return { app, setNodeFault };
+}
+
+function realTimer(delayMs: number, run: () => void): () => void {
+  const timer = setTimeout(run, Math.ceil(delayMs));
+  return () => clearTimeout(timer);
 }
 
 /**

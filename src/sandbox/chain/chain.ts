@@ -1,17 +1,18 @@
 import type { UpstreamClock } from '../clock.ts';
 import type { SandboxOptions } from '../options.ts';
 import { type Block, type BlockSource, createBlockSource } from './blocks.ts';
+import { firstIndexOf, type Placement } from './bodies.ts';
 
-/** Position of a transaction on the chain. */
-export type Placement = { blockNumber: number; txIndex: number };
-
-type OpenBlock<T> = Block & { transactionCount: number; transactions: T[] };
+type OpenBlock<T> = Block & { nextIndex: number; transactions: T[] };
 
 /** The transactions of a block and the time at which they became final (epoch ms). */
 export type FinalBlock<T> = { finalMs: number; transactions: T[] };
 
 /** A block that is final. Times are epoch ms; several blocks may become final at one moment. */
 export type Head = { number: number; producedMs: number; finalMs: number };
+
+/** Numbers of the newest blocks, and when there will be the next ones (epoch ms). */
+export type Heights = { best: number; nextBestMs: number; final: number; nextFinalMs: number };
 
 /** Newest final blocks whose times are kept. */
 const KEPT_HEADS = 1_000;
@@ -46,7 +47,9 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
       const block = open[index];
       if (block !== undefined) return block;
       if (source === undefined) throw new Error('the chain has not started yet');
-      open.push({ ...source(), transactionCount: 0, transactions: [] });
+      const made = source();
+      const nextIndex = firstIndexOf(options.seed, made.number);
+      open.push({ ...made, nextIndex, transactions: [] });
     }
   }
 
@@ -65,8 +68,8 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
   }
 
   function place(block: OpenBlock<T>): Placement {
-    block.transactionCount += 1;
-    return { blockNumber: block.number, txIndex: block.transactionCount - 1 };
+    block.nextIndex += 1;
+    return { blockNumber: block.number, txIndex: block.nextIndex - 1 };
   }
 
   function gapAt(atMs: number): number {
@@ -142,6 +145,27 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
       headFinalMs ??= finalAt(blockAt(0));
       return headFinalMs;
     },
+    /** Returns the newest blocks as a node that is lagMs behind sees them. */
+    heights(nowMs: number, lagMs: number): Heights {
+      start(nowMs);
+      settle(nowMs);
+      headFinalMs ??= finalAt(blockAt(0));
+      let index = 0;
+      while (blockAt(index).producedMs <= nowMs) index += 1;
+      const seenMs = nowMs - lagMs;
+      const blocks = [...heads, ...open];
+      const nextBest = blocks.find(({ producedMs }) => producedMs > seenMs) ?? blockAt(index);
+      const nextFinal = heads.find(({ finalMs }) => finalMs > seenMs);
+      return {
+        best: nextBest.number - 1,
+        nextBestMs: nextBest.producedMs + lagMs,
+        final: (nextFinal ?? blockAt(0)).number - 1,
+        nextFinalMs: (nextFinal?.finalMs ?? headFinalMs) + lagMs,
+      };
+    },
+    /** Returns when a block was produced; undefined if it is none of the newest. */
+    producedAt: (blockNumber: number) =>
+      [...heads, ...open].find(({ number }) => number === blockNumber)?.producedMs,
     /** Sets the gap of rounds started by blocks produced after atMs. */
     setFinalityGap(blocks: number, atMs: number): void {
       gaps.push({ fromMs: atMs, blocks });

@@ -5,6 +5,23 @@ export function digest(...parts: readonly (string | number)[]): string {
   return hash('sha256', parts.join('\n'));
 }
 
+const NUMBER_DIGITS = 8;
+
+/**
+ * Returns the hash of a block, 64 hex digits. It ends with the block number, so that the block of a
+ * hash is found without a list of all blocks. `chain`: names the chain, usually its seed.
+ */
+export function blockHash(chain: string | number, blockNumber: number): string {
+  const number = blockNumber.toString(16).padStart(NUMBER_DIGITS, '0');
+  return `${digest('block', chain, blockNumber).slice(NUMBER_DIGITS)}${number}`;
+}
+
+/** Returns the number of the block that has the hash on a chain; undefined if there is none. */
+export function blockOfHash(chain: string | number, hash: string): number | undefined {
+  const number = Number.parseInt(hash.slice(-NUMBER_DIGITS), 16);
+  return blockHash(chain, number) === hash ? number : undefined;
+}
+
 /** Returns a version-4 UUID derived from a digest. */
 export function uuidOf(hex: string): string {
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16);

@@ -1,5 +1,6 @@
-import type { Placement } from './chain.ts';
-import { digest, feesOf } from './digest.ts';
+import type { Placement } from './bodies.ts';
+import { blockHash, digest, feesOf } from './digest.ts';
+import { blake2b256 } from './extrinsics.ts';
 
 export const ROW_STATE = { pending: 'Pending', finalized: 'Finalized', error: 'Error' } as const;
 export type RowState = (typeof ROW_STATE)[keyof typeof ROW_STATE];
@@ -22,22 +23,24 @@ export type Row = {
 
 export type Contents = { amountBytes: number; dataHash: string };
 
-export function contentsOf(data: string): Contents {
-  return { amountBytes: Buffer.byteLength(data), dataHash: digest(data) };
+export function contentsOf(data: Uint8Array): Contents {
+  return { amountBytes: data.length, dataHash: blake2b256(data) };
 }
+
+/** A transaction on the chain; its hash is 64 hex digits. */
+export type Included = Placement & { txHash: string };
 
 /**
  * Returns the chain data of a finalized transaction. Computed on demand, because most reads are of
  * pending submissions.
  */
 export function chainDataOf(
-  { seed, submissionId, attempts }: { seed: number; submissionId: string; attempts: number },
-  { blockNumber, txIndex }: Placement,
+  { seed, submissionId }: { seed: number; submissionId: string },
+  { blockNumber, txIndex, txHash }: Included,
   { amountBytes, dataHash }: Contents,
 ): Required<Pick<Row, 'block' | 'bill'>> {
-  const txHash = digest('transaction', seed, submissionId, attempts);
   return {
-    block: { number: blockNumber, hash: digest('block', seed, blockNumber), txHash, txIndex },
+    block: { number: blockNumber, hash: blockHash(seed, blockNumber), txHash, txIndex },
     bill: {
       fees: feesOf(digest('fees', seed, submissionId)),
       dataBilled: String(amountBytes),

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { finalityGapSchema } from '../chain/worlds.ts';
 import type { SandboxContext } from '../context.ts';
+import { type NodeFault, nodeFaultSchema } from '../node/node-faults.ts';
 import { faultOrderSchema } from './faults.ts';
 
 /**
@@ -13,7 +14,10 @@ export const REDIRECT_PATH = '/_sandbox/elsewhere';
 const gapChangeSchema = z.object({ blocks: finalityGapSchema });
 
 /** Routes for demos, tests and benchmarks: traffic statistics, faults, chain parameters. */
-export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext): void {
+export function addOperatorRoutes(
+  app: FastifyInstance,
+  context: SandboxContext & { setNodeFault(fault: NodeFault): void },
+): void {
   const { model, traffic, now } = context;
 
   app.get('/_sandbox/stats', async () => statsBody(statsOf(context)));
@@ -40,6 +44,14 @@ export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext)
     const gap = gapChangeSchema.safeParse(request.body);
     if (!gap.success) return reply.code(400).type('text/plain').send(z.prettifyError(gap.error));
     model.setFinalityGap(gap.data.blocks, now());
+    return reply.code(204).send();
+  });
+
+  app.post('/_sandbox/node', async (request, reply) => {
+    const fault = nodeFaultSchema.safeParse(request.body);
+    if (!fault.success)
+      return reply.code(400).type('text/plain').send(z.prettifyError(fault.error));
+    context.setNodeFault(fault.data);
     return reply.code(204).send();
   });
 

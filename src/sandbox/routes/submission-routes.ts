@@ -24,11 +24,7 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
       done(null, body),
     );
     raw.post('/v1/submit_raw_data', async (request, reply) =>
-      submit(
-        request,
-        reply,
-        Buffer.isBuffer(request.body) ? request.body.toString('latin1') : undefined,
-      ),
+      submit(request, reply, Buffer.isBuffer(request.body) ? request.body : undefined),
     );
   });
 
@@ -36,11 +32,11 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
   async function submit(
     request: FastifyRequest,
     reply: FastifyReply,
-    data: string | undefined,
+    data: string | Buffer | undefined,
   ): Promise<FastifyReply> {
     const refusal = keyRefusal(keyOf(request), options.apiKey);
     if (refusal !== undefined) return text(reply, 401, refusal);
-    if (!data) return text(reply, 400, 'Json deserialize error: missing field `data`');
+    if (!data?.length) return text(reply, 400, 'Json deserialize error: missing field `data`');
     const body = { submission_id: model.submit(data, now()) };
     const fault = faults.takeNext('submits');
     await context.delay();

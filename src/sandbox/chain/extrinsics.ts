@@ -1,0 +1,86 @@
+// Node's crypto has BLAKE2b with 512 bits only, and another length is another function.
+import { blake2b } from '@noble/hashes/blake2.js';
+import { digest } from './digest.ts';
+
+const SIGNED_V4 = 0x84;
+const UNSIGNED_V4 = 0x04;
+/** Pallet and call, as in the runtime of Avail's main network. */
+const TIMESTAMP_SET = [3, 0];
+const TRANSFER_KEEP_ALIVE = [6, 3];
+const SUBMIT_DATA = [29, 1];
+/** The application of the sandbox's first user. */
+const APP_ID = 100;
+
+/** Position of an extrinsic on the chain of a seed. */
+type Position = { seed: number; blockNumber: number; txIndex: number };
+
+/** Returns the BLAKE2b hash of 256 bits as 64 hex digits. */
+export function blake2b256(bytes: Uint8Array): string {
+  return Buffer.from(blake2b(bytes, { dkLen: 32 })).toString('hex');
+}
+
+/** Returns the encoded extrinsic that submits the data. */
+export function submitDataExtrinsic(position: Position, data: Uint8Array): Uint8Array {
+  return signed(position, APP_ID, [Buffer.from(SUBMIT_DATA), compact(data.length), data]);
+}
+
+/** Returns an encoded transfer between accounts that are not the sandbox's. */
+export function transferExtrinsic(position: Position): Uint8Array {
+  const { seed, blockNumber, txIndex } = position;
+  const target = bytesOf('target', seed, blockNumber, txIndex);
+  return signed(position, 0, [
+    Buffer.from([...TRANSFER_KEEP_ALIVE, 0]),
+    target,
+    compact(target.readUInt32LE()),
+  ]);
+}
+
+/** Returns the encoded extrinsic with which the author of a block sets its time (epoch ms). */
+export function timestampExtrinsic(atMs: number): Uint8Array {
+  return withLength([Buffer.from([UNSIGNED_V4, ...TIMESTAMP_SET]), compact(Math.floor(atMs))]);
+}
+
+function signed(
+  { seed, blockNumber, txIndex }: Position,
+  appId: number,
+  call: readonly Uint8Array[],
+): Uint8Array {
+  const part = (name: string) => bytesOf(name, seed, blockNumber, txIndex);
+  // An address is an account id, the signature sr25519, the transaction immortal and without a tip.
+  return withLength([
+    Buffer.from([SIGNED_V4, 0]),
+    part('account'),
+    Buffer.from([1]),
+    part('signature'),
+    part('signature, second half'),
+    Buffer.from([0]),
+    compact(blockNumber),
+    compact(0),
+    compact(appId),
+    ...call,
+  ]);
+}
+
+function bytesOf(...parts: readonly (string | number)[]): Buffer {
+  return Buffer.from(digest(...parts), 'hex');
+}
+
+function withLength(parts: readonly Uint8Array[]): Uint8Array {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  return Buffer.concat([compact(length), ...parts]);
+}
+
+/** Encodes a whole number of at most 2^53 as a compact integer of SCALE. */
+function compact(value: number): Buffer {
+  if (value < 2 ** 6) return littleEndian(value * 4, 1);
+  if (value < 2 ** 14) return littleEndian(value * 4 + 1, 2);
+  if (value < 2 ** 30) return littleEndian(value * 4 + 2, 4);
+  const length = Math.ceil(value.toString(16).length / 2);
+  return Buffer.concat([littleEndian((length - 4) * 4 + 3, 1), littleEndian(value, length)]);
+}
+
+function littleEndian(value: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length);
+  bytes.writeUIntLE(value, 0, Math.min(length, 6));
+  return bytes;
+}
