@@ -336,7 +336,7 @@ export type Delivery = {
   destination: string;
   state: DeliveryState;
   dead_reason: DeadReason | null;
-  /** Attempts since it was created or last replayed */
+  /** Attempts since it was created or last replayed, without early ones that failed */
   attempts_made: number;
   /** Of the newest attempt, also if that was before a replay; null without a response */
   last_http_status: number | null;
@@ -375,7 +375,7 @@ export type DeliveryDetails = {
   destination: string;
   state: DeliveryState;
   dead_reason: DeadReason | null;
-  /** Attempts since it was created or last replayed */
+  /** Attempts since it was created or last replayed, without early ones that failed */
   attempts_made: number;
   /** Of the newest attempt, also if that was before a replay; null without a response */
   last_http_status: number | null;

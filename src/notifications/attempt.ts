@@ -153,17 +153,21 @@ export function resultsOf(attempt: {
   const error = result.kind === 'failed' ? result.error : null;
   const { httpStatus, response } = result;
   const { kind } = parseDestination(destination);
-  const results = deliveries.map(
-    ({ id, attempts, callbackUrl }): DeliveryResult => ({
+  const results = deliveries.map(({ id, attempts, callbackUrl, scheduledAt }): DeliveryResult => {
+    const delayMs = channel.retryDelayMs(attempts + 1);
+    const isEarly = at < scheduledAt;
+    // All share one random value, so that deliveries sent as one message are retried as one.
+    const retryAt = delayMs === null ? null : now + jittered(delayMs, random);
+    return {
       deliveryId: id,
       destination,
       attempts,
+      isEarly,
       address: { webhook: channel.address, callback: callbackUrl, channel: null }[kind],
       attempt: { at, durationMs, httpStatus, error, response },
-      // All share one random value, so that deliveries sent as one message are retried as one.
-      next: nextOf(result, { delayMs: channel.retryDelayMs(attempts + 1), now, random }),
-    }),
-  );
+      next: nextOf(result, { retryAt: isEarly ? scheduledAt : retryAt, now }),
+    };
+  });
   const [first, firstResult] = [deliveries[0], results[0]];
   if (!first || !firstResult) throw new Error('an attempt without deliveries');
   return {
@@ -183,17 +187,17 @@ export function resultsOf(attempt: {
   };
 }
 
-/** Returns the next state of a delivery. `delayMs`: null after the last attempt. */
+/** Returns the next state of a delivery. `retryAt`: null after the last attempt. */
 function nextOf(
   result: SendResult,
-  { delayMs, now, random }: { delayMs: number | null; now: number; random: number },
+  { retryAt, now }: { retryAt: number | null; now: number },
 ): DeliveryResult['next'] {
   if (result.kind === 'delivered') return { kind: 'delivered' };
   if (result.undeliverable) return { kind: 'dead', reason: 'undeliverable' };
   if (result.gone) return { kind: 'gone' };
-  if (delayMs === null) return { kind: 'dead', reason: 'attempts_used_up' };
+  if (retryAt === null) return { kind: 'dead', reason: 'attempts_used_up' };
   const retryAfterMs = result.slowDown?.retryAfterMs ?? 0;
-  return { kind: 'retry', at: now + Math.max(jittered(delayMs, random), retryAfterMs) };
+  return { kind: 'retry', at: Math.max(retryAt, now + retryAfterMs) };
 }
 
 const RETRY_MS = 1_000;

@@ -11,6 +11,7 @@ import {
 } from './attempt.ts';
 import type { Channel } from './channels/channel.ts';
 import type { DeliveryResult, DueDelivery } from './delivery.ts';
+import { EarlyAttempts } from './early-attempts.ts';
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
@@ -35,6 +36,7 @@ class DestinationQueue implements Due {
   heapIndex = 0;
   /** Ids of deliveries in an attempt, or with a result that is not committed yet. */
   readonly inFlight = new Set<number>();
+  readonly early: EarlyAttempts;
   readonly #maxAttempts: number;
   #attempts = 0;
   #limit = 1;
@@ -46,6 +48,7 @@ class DestinationQueue implements Due {
     this.destination = destination;
     this.isCallback = destination.startsWith('callback:');
     this.#maxAttempts = concurrency;
+    this.early = new EarlyAttempts(concurrency);
   }
 
   get pausedUntil(): number {
@@ -60,8 +63,10 @@ class DestinationQueue implements Due {
   }
 
   /** What an earlier receiver has responded does not count for one at another address. */
-  useAddress(address: string): void {
+  useAddress(address: string, now: number): void {
     if (this.#address !== undefined && this.#address !== address) {
+      this.early.reset();
+      this.early.permit(now);
       this.#limit = 1;
       this.#consecutivePauses = 0;
       this.#pausedUntil = Number.NEGATIVE_INFINITY;
@@ -83,7 +88,8 @@ class DestinationQueue implements Due {
     this.#attempts -= 1;
   }
 
-  succeeded(): void {
+  succeeded(now: number): void {
+    this.early.permit(now);
     this.#limit = Math.min(this.#limit * 2, this.#maxAttempts);
     this.#consecutivePauses = 0;
   }
@@ -102,10 +108,15 @@ class DestinationQueue implements Due {
 
 /** The deliveries of the ledger, as `Deliveries` implements them. */
 export type DeliveryStore = {
-  destinations(): { destination: string; dueAt: number }[];
+  destinations(): string[];
   due(
     destination: string,
     query: { now: number; limit: number; except: ReadonlySet<number> },
+  ): DueDelivery[];
+  notDue(destination: string, now: number): number[];
+  early(
+    destination: string,
+    query: { ids: readonly number[]; now: number; failedBefore: number },
   ): DueDelivery[];
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null;
   recordResults(results: readonly DeliveryResult[]): void;
@@ -173,17 +184,23 @@ export class Dispatcher {
     });
   }
 
-  /** Resumes everything that waits in the ledger. */
+  /**
+   * Resumes everything that waits in the ledger. The oldest delivery of each destination is attempted
+   * at once, because its receiver may have recovered before the start.
+   */
   start(): void {
     const { store, clock } = this.#deps;
-    store.correctTimes(clock.now(), MAX_WAIT_MS);
+    const now = clock.now();
+    store.correctTimes(now, MAX_WAIT_MS);
     this.#isRunning = true;
     this.#unsubscribe = store.onWaiting((destinations) => {
       for (const destination of destinations) this.#makeReady(this.#queueOf(destination));
     });
-    for (const { destination, dueAt } of store.destinations())
-      this.#schedule(this.#queueOf(destination), dueAt);
-    this.#setTimer();
+    for (const destination of store.destinations()) {
+      const queue = this.#queueOf(destination);
+      queue.early.permit(now);
+      this.#makeReady(queue);
+    }
   }
 
   /** Resolves when the attempts that are in flight now have ended. */
@@ -293,32 +310,61 @@ export class Dispatcher {
       store.endUnconfigured(destination, now);
       return;
     }
-    queue.useAddress(channel.address);
+    queue.useAddress(channel.address, now);
     if (queue.pausedUntil > now) {
       this.#schedule(queue, queue.pausedUntil);
       return;
     }
     const { maxBatch } = channel;
     const due = store.due(destination, { now, limit: available * maxBatch, except: inFlight });
-    if (due.length === 0) {
-      const dueAt = store.nextDueAt(destination, inFlight);
-      if (dueAt !== null) this.#schedule(queue, dueAt);
-      // There may be callbacks to any number of origins.
-      else if (queue.isCallback && inFlight.size === 0) this.#queues.delete(destination);
-      return;
-    }
     for (const deliveries of toMessages(due, maxBatch).slice(0, available))
       this.#attempts.add(this.#attempt(queue, channel, deliveries));
-    this.#ready.add(queue);
+    if (due.length > 0 || this.#startEarly(queue, channel, now)) {
+      this.#ready.add(queue);
+      return;
+    }
+    const dueAt = store.nextDueAt(destination, inFlight);
+    const resumesAt = queue.early.resumesAt(now);
+    if (dueAt !== null) this.#schedule(queue, Math.min(dueAt, resumesAt ?? dueAt));
+    // There may be callbacks to any number of origins.
+    else if (queue.isCallback && inFlight.size === 0) this.#queues.delete(destination);
+  }
+
+  /** Starts early attempts, if the queue permits any. Returns whether it did. */
+  #startEarly(queue: DestinationQueue, channel: Channel, now: number): boolean {
+    const { store } = this.#deps;
+    const { destination, early } = queue;
+    const { maxBatch } = channel;
+    const available = Math.min(queue.available, early.available(now));
+    for (;;) {
+      const ids =
+        available > 0 ? early.take(available * maxBatch, () => store.notDue(destination, now)) : [];
+      if (ids.length === 0) return false;
+      const failedBefore = early.permittedAt;
+      const others = ids.filter((id) => !queue.inFlight.has(id));
+      const deliveries = store.early(destination, { ids: others, now, failedBefore });
+      const messages = toMessages(deliveries, maxBatch).slice(0, available);
+      const read = new Set(deliveries.map(({ id }) => id));
+      const end = ids.indexOf(deliveries.at(-1)?.id ?? Number.NaN);
+      for (const message of messages) {
+        this.#attempts.add(this.#attempt(queue, channel, message, true));
+        for (const { id } of message) read.delete(id);
+      }
+      if (messages.length === 0) continue;
+      early.putBack(ids.filter((id, index) => read.has(id) || index > end));
+      return true;
+    }
   }
 
   #attempt(
     queue: DestinationQueue,
     channel: Channel,
     deliveries: readonly DueDelivery[],
+    isEarly = false,
   ): Promise<void> {
     const { clock, onFailed, trace, store } = this.#deps;
     queue.started(deliveries.map(({ id }) => id));
+    if (isEarly) queue.early.started();
     if (queue.isCallback) this.#callbacks += 1;
     const attempt = send(channel, deliveries, {
       destination: queue.destination,
@@ -328,7 +374,7 @@ export class Dispatcher {
       onFailed,
       trace,
     })
-      .then(({ sent, at }) => this.#onSent(queue, { channel, sent, at }))
+      .then(({ sent, at }) => this.#onSent(queue, { channel, sent, at, isEarly }))
       .catch((error) => {
         onFailed(error);
         for (const { id } of deliveries) queue.inFlight.delete(id);
@@ -337,6 +383,7 @@ export class Dispatcher {
       })
       .finally(() => {
         queue.ended();
+        if (isEarly) queue.early.ended();
         if (queue.isCallback) this.#callbacks -= 1;
         this.#attempts.delete(attempt);
         this.#wake();
@@ -346,7 +393,12 @@ export class Dispatcher {
 
   #onSent(
     queue: DestinationQueue,
-    { channel, sent, at }: { channel: Channel; sent: SentPart[]; at: number },
+    {
+      channel,
+      sent,
+      at,
+      isEarly,
+    }: { channel: Channel; sent: SentPart[]; at: number; isEarly: boolean },
   ): void {
     const now = this.#deps.clock.now();
     // An attempt that dawatch aborted is not recorded: it is made again after the next start.
@@ -355,8 +407,12 @@ export class Dispatcher {
     let hasFailed = false;
     for (const { result } of parts)
       if (!queue.isAt(channel.address)) break;
-      else if (result.kind === 'delivered') queue.succeeded();
-      else if (!result.undeliverable && !result.refused) {
+      else if (result.kind === 'delivered') {
+        queue.succeeded(now);
+        if (isEarly) queue.early.succeeded();
+      } else if (!result.undeliverable) {
+        if (isEarly) queue.early.failed(now);
+        if (result.refused) continue;
         hasFailed = true;
         queue.failed(now, result.slowDown);
       }

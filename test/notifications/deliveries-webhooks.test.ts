@@ -42,6 +42,7 @@ describe('webhooks', () => {
         deliveryId: first?.id ?? 0,
         destination,
         attempts: 0,
+        isEarly: false,
         address: NEW.url,
         attempt,
         next: { kind: 'delivered' },
@@ -74,6 +75,7 @@ describe('webhooks', () => {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
       attempts: 0,
+      isEarly: false,
       address: NEW.url,
       attempt,
     };
@@ -97,6 +99,7 @@ describe('the response of a receiver', () => {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
       attempts: 0,
+      isEarly: false,
       address: NEW.url,
       attempt,
     };

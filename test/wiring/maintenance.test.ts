@@ -65,7 +65,7 @@ function dueDeliveries(
   const query = { now: Number.MAX_SAFE_INTEGER, limit: 100_000, except: new Set<number>() };
   return ledger.deliveries
     .destinations()
-    .flatMap(({ destination }) =>
+    .flatMap((destination) =>
       ledger.deliveries.due(destination, query).map((due) => ({ ...due, destination })),
     );
 }

@@ -1,0 +1,161 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { createWebhookChannel, makeSecret } from '../../src/notifications/channels/webhook.ts';
+import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import {
+  DAY_MS,
+  DISPATCHER_START_MS,
+  delivered,
+  failed,
+  openDispatcher,
+} from '../support/virtual-time/virtual-dispatcher.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** Real requests to a real receiver, in virtual time. */
+async function openWorld() {
+  const receiver = await openReceiver(({ response }) => {
+    response.writeHead(state.isUp ? 200 : 500).end();
+  });
+  const state = { isUp: false };
+  const http = createHttpPost({ guard: undefined, version: 'test', now: Date.now });
+  onTestFinished(() => http.close());
+  const channel = createWebhookChannel({
+    post: http.post,
+    endpoint: { url: receiver.url, secrets: [makeSecret('v1')] },
+    refusalOf: () => undefined,
+    now: Date.now,
+  });
+  const world: ReturnType<typeof openDispatcher> = openDispatcher({
+    receive: (_destination, batch, signal) => channel.send(batch, signal),
+    settle: async () => {
+      await world?.dispatcher.attemptsEnded();
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  });
+  return { world, receiver, state };
+}
+
+it.each(['webhook', 'callback'])(
+  'the first success of a %s after hours brings everything that waits within seconds, oldest first',
+  async (kind) => {
+    const { world, receiver, state } = await openWorld();
+    const add = (id: string) =>
+      world.finalize(id, kind === 'callback' ? { callbackUrl: receiver.url } : {});
+    world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
+    if (kind === 'webhook') world.webhook(receiver.url);
+    const ids = Array.from({ length: 60 }, (_, index) => `s${index}`);
+    for (const id of ids) {
+      add(id);
+      await world.clock.advance(3 * MINUTE);
+    }
+    const before = world.sent.length;
+    state.isUp = true;
+    add('new');
+    await world.clock.advance(5 * SECOND);
+    const sent = world.sent.slice(before).flatMap(({ events }) => events);
+    expect(sent[0]).toBe('new');
+    expect(sent.slice(1)).toEqual(ids);
+    expect(world.deliveries().every((delivery) => delivery.state === 'delivered')).toBe(true);
+  },
+);
+
+it('what a killed server had not sent yet follows after the restart, without a new event', async () => {
+  const { world, state } = await openWorld();
+  world.webhook('https://a.example');
+  for (let index = 0; index < 50; index++) world.finalize(`s${index}`);
+  await world.clock.advance(20 * MINUTE);
+  await world.dispatcher.stop(0);
+  state.isUp = true;
+  world.restart();
+  await world.clock.advance(5 * SECOND);
+  expect(world.deliveries().every((delivery) => delivery.state === 'delivered')).toBe(true);
+});
+
+it('a new address gets what waits for the old one', async () => {
+  const world = openDispatcher({
+    receive: () => (world.ledger.webhooks.url(id)?.includes('old') ? failed() : delivered),
+  });
+  const id = world.webhook('https://old.example');
+  for (let index = 0; index < 20; index++) world.finalize(`s${index}`);
+  await world.clock.advance(3 * HOUR);
+  world.ledger.webhooks.update(id, { url: 'https://new.example' }, world.clock.now());
+  await world.clock.advance(5 * SECOND);
+  expect(world.deliveries().every(({ state }) => state === 'delivered')).toBe(true);
+});
+
+it.each([
+  ['refuses', { httpStatus: 400, refused: true }],
+  ['fails at', { httpStatus: 500 }],
+])(
+  'a receiver that %s some events gets these rarely before their time, and each keeps its ten attempts',
+  async (_name, response) => {
+    const world = openDispatcher({
+      receive: (_destination, [outgoing]) =>
+        outgoing?.json.includes('unwanted') ? failed(response) : delivered,
+    });
+    world.webhook('https://a.example');
+    for (let index = 0; index < 500; index++) world.finalize(`unwanted${index}`);
+    await world.clock.advance(MINUTE);
+    const isUnwanted = ({ events }: (typeof world.sent)[number]) =>
+      events[0]?.startsWith('unwanted');
+    for (let minute = 0; minute < 180; minute++) {
+      world.finalize(`good${minute}`);
+      await world.clock.advance(SECOND);
+      world.finalize(`other${minute}`);
+      await world.clock.advance(MINUTE - SECOND);
+    }
+    const attempts = world.deliveries({ states: ['waiting'] }).map((one) => one.attempts);
+    const counted = attempts.reduce((sum, one) => sum + one, 0);
+    const early = world.sent.filter(isUnwanted).length - counted;
+    expect(early).toBeGreaterThan(5);
+    expect(early).toBeLessThan(40);
+    expect(attempts).toHaveLength(500);
+    await world.clock.advance(4 * DAY_MS);
+    const dead = world.deliveries({ states: ['dead'] });
+    expect(new Set(dead.map((one) => `${one.deadReason} ${one.attempts}`))).toEqual(
+      new Set(['attempts_used_up 10']),
+    );
+    expect(dead).toHaveLength(500);
+  },
+);
+
+it('events that a receiver refuses do not hold up the others, even without new events', async () => {
+  const world = openDispatcher({
+    receive: (_destination, [outgoing]) => {
+      if (!isUp) return failed();
+      return outgoing?.json.includes('unwanted') ? failed({ refused: true }) : delivered;
+    },
+  });
+  let isUp = false;
+  world.webhook('https://a.example');
+  for (let index = 0; index < 4; index++) world.finalize(`unwanted${index}`);
+  for (let index = 0; index < 20; index++) world.finalize(`good${index}`);
+  await world.clock.advance(3 * HOUR);
+  isUp = true;
+  world.finalize('new');
+  await world.clock.advance(MINUTE);
+  expect(world.deliveries({ states: ['delivered'] })).toHaveLength(21);
+});
+
+it('a receiver that fails again after one success is not called more and more often', async () => {
+  const world = openDispatcher({
+    receive: (_destination, [outgoing]) =>
+      outgoing?.json.includes('only-one') ? delivered : failed(),
+  });
+  world.webhook('https://a.example');
+  for (let index = 0; index < 1_000; index++) world.finalize(`s${index}`);
+  await world.clock.advance(3 * HOUR);
+  world.finalize('only-one');
+  await world.clock.advance(HOUR);
+  const at = world.clock.now() - DISPATCHER_START_MS - HOUR;
+  const counted = world.deliveries({ states: ['waiting'] }).filter((one) => one.attempts > 5);
+  expect(counted).toEqual([]);
+  const after = world.sent.filter((one) => one.at >= at);
+  // 1, 2, 4 … 512 s, then every 10 min.
+  expect(after.length).toBeLessThan(20);
+});
