@@ -257,7 +257,8 @@ function classify<T>(response: UpstreamResponse, reading: Reading<T>): UserLooku
   if (response.kind === 'failure') return unavailable(response.reason, response.detail);
   const waitMs = retryAfterMs(response);
   switch (response.httpStatus) {
-    case 200: {
+    case 200:
+    case 203: {
       const content = reading.read(response.body);
       return content.kind === 'malformed' ? unavailable('malformed', content.detail) : content;
     }

@@ -41,8 +41,9 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
  * and process.exitCode applies.
  */
 export async function run(args: readonly string[]): Promise<number | undefined> {
-  if (Object.keys(process.env).some((name) => /^https?_proxy$/i.test(name)))
-    (await import('../lib/outgoing-proxy.ts')).useProxyForFetch();
+  const isServer = args[0] === 'serve' || args[0] === 'worker';
+  if (isServer || Object.keys(process.env).some((name) => /^https?_proxy$/i.test(name)))
+    (await import('../lib/outgoing-proxy.ts')).configureFetch({ reuse: !isServer });
   const program = await createProgram(args[0]);
   let command = '';
   program.hook('preSubcommand', (_program, subcommand) => {

@@ -1,10 +1,11 @@
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, isIPv6, type Socket } from 'node:net';
-import { Agent, buildConnector, setGlobalDispatcher } from 'undici';
+import { buildConnector, setGlobalDispatcher } from 'undici';
 import { isLoopback, proxyMatcher, trustedProxyError } from './addresses.ts';
 import { basicAuthorization } from './basic-auth.ts';
 import { causeOf, ProxyError } from './connection-error.ts';
+import { outgoingAgent } from './outgoing-connections.ts';
 
 /** Of a connection, as undici's connectors receive it. */
 type Target = Pick<buildConnector.Options, 'protocol' | 'hostname' | 'port'>;
@@ -127,9 +128,12 @@ function openTunnel(
 
 const FETCH_CONNECT_MS = 10_000;
 
-/** Uses the proxy of the environment for `fetch` in this process, too. */
-export function useProxyForFetch(): void {
+/**
+ * Uses the proxy of the environment for `fetch` in this process, too. `reuse`: whether connections
+ * are used again. A server rarely calls `fetch`, so that a reused connection is mostly stale.
+ */
+export function configureFetch({ reuse }: { reuse: boolean }): void {
   const timeoutMs = FETCH_CONNECT_MS;
   const connect = throughProxy(buildConnector({ timeout: timeoutMs }), { timeoutMs });
-  setGlobalDispatcher(new Agent({ connect }));
+  setGlobalDispatcher(outgoingAgent({ connect, pipelining: reuse ? 1 : 0 }));
 }

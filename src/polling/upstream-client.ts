@@ -1,16 +1,18 @@
-import { buildConnector, type Dispatcher, errors, Pool } from 'undici';
-import { causeOf } from '../lib/connection-error.ts';
+import { brotliDecompress, type CompressCallback, unzip, zstdDecompress } from 'node:zlib';
+import { buildConnector, type Dispatcher, errors, type Pool } from 'undici';
+import { causeOf, codeOf } from '../lib/connection-error.ts';
 import { secretsOfHeaders } from '../lib/extra-headers.ts';
+import { outgoingPool } from '../lib/outgoing-connections.ts';
 import { throughProxy } from '../lib/outgoing-proxy.ts';
 import { redactorOf } from '../lib/text.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
 
-/** The bytes of a response, and the headers that describe them. */
+/** The bytes of a response, decompressed if possible, and the headers that describe them. */
 export type Content = { body: Buffer; headers: Record<string, string> };
 
 const DESCRIBING = ['content-type', 'content-encoding', 'content-language', 'retry-after'] as const;
 /**
- * Returns the content of a response as received, and its text. If the text contains a credential,
+ * Returns the content of a response, and its text. If the text contains a credential,
  * which `redact` masks, the content is the masked text instead.
  */
 function contentOf(
@@ -27,8 +29,29 @@ function contentOf(
   const characters = bytes.toString('latin1');
   const masked = redact(characters);
   const body = masked === characters ? bytes : Buffer.from(masked, 'latin1');
-  return { body, headers, text: body.toString('utf8') };
+  return { body, headers, text: textOf(body) };
 }
+
+/** Without a byte order mark, with which text is not JSON. */
+function textOf(bytes: Buffer): string {
+  const text = bytes.toString('utf8');
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
+}
+
+type Decompress = (
+  bytes: Buffer,
+  options: { maxOutputLength: number },
+  callback: CompressCallback,
+) => void;
+
+/** By content-encoding. Servers and proxies compress also without having been asked to. */
+const DECOMPRESS: Readonly<Record<string, Decompress>> = {
+  gzip: unzip,
+  'x-gzip': unzip,
+  deflate: unzip,
+  br: brotliDecompress,
+  zstd: zstdDecompress,
+};
 
 /** A timer that is late by more than this shows that this process was blocked, not the upstream. */
 const STALL_MS = 500;
@@ -74,14 +97,31 @@ function upstreamCall({
     const startedAt = performance.now();
     return setTimeout(() => {
       if (performance.now() - startedAt >= timeoutMs + STALL_MS) timer = startTimer();
-      else abort('timeout', `no complete response within ${timeoutMs / 1_000} s`);
+      else {
+        const detail = `no complete response within ${timeoutMs / 1_000} s`;
+        abort({ kind: 'failure', reason: 'timeout', detail });
+      }
     }, timeoutMs);
   }
 
   /** Aborts the connection too, because the response may never end. */
-  function abort(reason: 'timeout' | 'too_large', detail: string): void {
-    end({ kind: 'failure', reason, detail });
+  function abort(failure: UpstreamResponse): void {
+    end(failure);
     controller?.abort(new errors.RequestAbortedError());
+  }
+
+  function tooLarge(): UpstreamResponse {
+    return {
+      kind: 'failure',
+      reason: 'too_large',
+      detail: `a body of more than ${maxBytes} bytes`,
+    };
+  }
+
+  function respond(bytes: Buffer): void {
+    const date = first(headers.date) ?? new Date(now()).toUTCString();
+    const retryAfter = first(headers['retry-after']);
+    end({ kind: 'response', httpStatus, retryAfter, date, body: textOf(bytes) }, bytes);
   }
 
   function end(response: UpstreamResponse, bytes?: Buffer): void {
@@ -103,14 +143,21 @@ function upstreamCall({
     },
     onResponseData(_controller, chunk) {
       bytes += chunk.length;
-      if (bytes > maxBytes) abort('too_large', `a body of more than ${maxBytes} bytes`);
+      if (bytes > maxBytes) abort(tooLarge());
       else chunks.push(chunk);
     },
     onResponseEnd() {
-      const date = first(headers.date) ?? new Date(now()).toUTCString();
-      const bytes = Buffer.concat(chunks);
-      const retryAfter = first(headers['retry-after']);
-      end({ kind: 'response', httpStatus, retryAfter, date, body: bytes.toString('utf8') }, bytes);
+      const received = Buffer.concat(chunks);
+      const decompress = DECOMPRESS[first(headers['content-encoding'])?.toLowerCase() ?? ''];
+      if (!decompress || received.length === 0) return respond(received);
+      decompress(received, { maxOutputLength: maxBytes }, (error, bytes) => {
+        if (!error) {
+          headers = { ...headers, 'content-encoding': undefined };
+          respond(bytes);
+        } else if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') end(tooLarge());
+        // It is not encoded as stated.
+        else respond(received);
+      });
     },
     onResponseError(_controller, error) {
       end({ kind: 'failure', reason: 'network', detail: describe(error) });
@@ -195,9 +242,10 @@ export class UpstreamClient {
     const { timeoutMs } = options;
     const connect = throughProxy(buildConnector({ timeout: timeoutMs }), { timeoutMs });
     const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect };
-    this.#pool = new Pool(url.origin, {
+    this.#pool = outgoingPool(url.origin, {
       connections: options.connections ?? null,
-      pipelining: options.keepAlive === false ? 0 : 1,
+      // With an age, a long request would no longer count as one of `connections`.
+      ...(options.keepAlive === false && { pipelining: 0, clientTtl: null }),
       ...timeouts,
     });
   }

@@ -68,7 +68,9 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
   const waitMs = retryAfterMs(response);
   switch (response.httpStatus) {
     case 200:
-      return classifyEnvelope(submissionId, response.body, body);
+    // A proxy has changed the response, for example its headers.
+    case 203:
+      return classifyEnvelope(submissionId, response, body);
     case 401:
     case 403: {
       const text = failureText(response.httpStatus, error ?? response.body);
@@ -98,13 +100,21 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
   return unavailable(reason, failureText(response.httpStatus, error ?? response.body), waitMs);
 }
 
-function classifyEnvelope(submissionId: string, text: string, body: unknown): Classification {
+function classifyEnvelope(
+  submissionId: string,
+  { httpStatus, body: text }: Extract<UpstreamResponse, { kind: 'response' }>,
+  body: unknown,
+): Classification {
   if (body === undefined && isTextTooDeep(text))
     return unavailable('malformed', `a response nested more than ${MAX_NESTING} levels deep`);
   const envelope = readEnvelope(body);
-  if (!envelope) return unavailable('malformed', `HTTP 200, ${notSubmission(text, body)}`);
+  if (!envelope)
+    return unavailable('malformed', `HTTP ${httpStatus}, ${notSubmission(text, body)}`);
   if (envelope.state === 'ERROR' && envelope.data === undefined)
-    return unavailable('malformed', `HTTP 200 with a failure: ${errorText(envelope.error) ?? ''}`);
+    return unavailable(
+      'malformed',
+      `HTTP ${httpStatus} with a failure: ${errorText(envelope.error) ?? ''}`,
+    );
   const other = idsIn(body).find((id) => isAnother(submissionId, id));
   if (other !== undefined)
     return unavailable('malformed', `a response about another submission: ${other}`);

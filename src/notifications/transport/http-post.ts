@@ -1,8 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { LruMap } from 'toad-cache';
-import { Agent, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { basicAuthorization, secretsOfLogin } from '../../lib/basic-auth.ts';
 import { causeOf } from '../../lib/connection-error.ts';
+import { outgoingAgent } from '../../lib/outgoing-connections.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 import { redactorOf } from '../../lib/text.ts';
 import type { SendResult } from '../channels/channel.ts';
@@ -124,7 +125,7 @@ const MASK = '[redacted]';
 const MAX_HEADER_BYTES = 16_384;
 /** Exceeds the receivers that are called in turns. */
 const MAX_REDACTORS = 1_000;
-/** Many receivers silently close idle connections after 5 s. A request lost so is retried. */
+/** Many receivers silently close idle connections after 5 s. */
 const KEEP_ALIVE_MS = 4_000;
 
 /** Sends requests to untrusted hosts: no response can block this process or fill its memory. */
@@ -143,7 +144,7 @@ export function createHttpPost(options: HttpPostOptions) {
   const connect = guardedConnector({ guard, timeoutMs, signal: closing.signal, lookup });
   // One deadline covers the whole call. HTTP/2 is off: there, aborting a body leaves the connection
   // open, and undici delays further requests until the first connection has negotiated its version.
-  const agent = new Agent({
+  const agent = outgoingAgent({
     connect,
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -189,6 +190,8 @@ export function createHttpPost(options: HttpPostOptions) {
         ...headers,
       },
       ...(body !== undefined && { body }),
+      // Deliveries arrive at least once, so one that may have been lost is sent again at once.
+      idempotent: true,
     };
     let current: Exchange | undefined;
     let ended: string | undefined;
