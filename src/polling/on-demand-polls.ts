@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { canonicalId, Status, type Submission } from '../submissions/submission.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -21,11 +22,23 @@ export type OnDemandRefusal = { kind: 'failed'; reason: OnDemandFailure; retryAf
 
 export type OnDemandResult = { kind: 'observed'; observation: Observation } | OnDemandRefusal;
 
+export const NOT_POLLING: OnDemandRefusal = {
+  kind: 'failed',
+  reason: 'not_polling',
+  retryAfterMs: 1_000,
+};
+
 /**
  * `reserved`: one request other than a poll may be sent now; the budget has been charged for it.
  * `cancelled`: by its signal.
  */
 export type ReservationResult = { kind: 'reserved' } | { kind: 'cancelled' } | OnDemandRefusal;
+
+/**
+ * Of a reserved request. `pause`: the time of the next request as requested by its response.
+ * `isGood`: the response shows that the upstream works, so that a probe is due during an outage.
+ */
+export type ReservedResult = { pause?: PauseRequest | undefined; isGood?: boolean };
 
 type OnDemandPoll = {
   result: Promise<OnDemandResult | ReservationResult>;
@@ -75,7 +88,7 @@ export class OnDemandPolls {
   poll(submissionId: string, now: number): Promise<OnDemandResult> {
     const known = this.#open.get(submissionId);
     if (known) return known.result as Promise<OnDemandResult>;
-    const refusal = this.#refusalOf({ mayProbe: true }, now);
+    const refusal = this.#refusalOf(now);
     if (refusal) return Promise.resolve(refusal);
     return this.#begin(submissionId, this.#scheduler.leaseMs) as Promise<OnDemandResult>;
   }
@@ -85,7 +98,7 @@ export class OnDemandPolls {
    * its turn.
    */
   reserve(signal: AbortSignal | undefined, now: number): Promise<ReservationResult> {
-    const refusal = this.#refusalOf({ mayProbe: false }, now);
+    const refusal = this.#refusalOf(now);
     if (refusal) return Promise.resolve(refusal);
     if (signal?.aborted) return Promise.resolve({ kind: 'cancelled' });
     this.#reservations += 1;
@@ -118,23 +131,24 @@ export class OnDemandPolls {
   #grant(key: string, now: number): void {
     const { limits } = this.#scheduler;
     if (limits.available(now) === 0) return;
-    limits.budget.send();
+    limits.send(now);
     this.#open.get(key)?.complete({ kind: 'reserved' });
   }
 
   /**
    * Returns the reason why a request must not wait for the request budget; undefined if it may
-   * wait. `mayProbe`: whether it is a poll.
+   * wait.
    */
-  #refusalOf({ mayProbe }: { mayProbe: boolean }, now: number): OnDemandRefusal | undefined {
+  #refusalOf(now: number): OnDemandRefusal | undefined {
     const failed = (reason: OnDemandFailure, retryAfterMs: number) =>
       ({ kind: 'failed', reason, retryAfterMs }) as const;
+    const { breaker } = this.#scheduler.limits;
+    if (this.#scheduler.inFlight === 0) breaker.probeForCaller(now);
     const pollAt = this.#scheduler.nextPollAt();
     const waitMs = pollAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, pollAt - now);
-    // During an outage no caller waits: a poll either becomes the probe that is due, or fails
+    // During an outage no caller waits: a request either becomes the probe that is due, or fails
     // immediately.
-    if (this.#scheduler.limits.breaker.isOpen && (waitMs > 0 || !mayProbe))
-      return failed('upstream_down', waitMs);
+    if (breaker.isOpen && (waitMs > 0 || this.isWaiting)) return failed('upstream_down', waitMs);
     if (waitMs > MAX_ON_DEMAND_WAIT_MS || this.#waiting.size >= MAX_WAITING)
       return failed('budget_exhausted', waitMs);
     return undefined;
@@ -176,8 +190,7 @@ export class OnDemandPolls {
 
   /** Fails all polls. */
   close(): void {
-    for (const { complete } of [...this.#open.values()])
-      complete({ kind: 'failed', reason: 'not_polling', retryAfterMs: 1_000 });
+    for (const { complete } of [...this.#open.values()]) complete(NOT_POLLING);
   }
 }
 

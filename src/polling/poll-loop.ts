@@ -1,6 +1,5 @@
 import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { DelayCause, reasonOf } from '../submissions/delay.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
@@ -10,10 +9,11 @@ import { BreakerState } from '../submissions/upstream.ts';
 import { Deadlines } from './deadlines.ts';
 import { DetectionLags, finalitiesOf, type WatcherListener } from './listeners.ts';
 import {
+  NOT_POLLING,
   OnDemandPolls,
-  type OnDemandRefusal,
   type OnDemandResult,
   type ReservationResult,
+  type ReservedResult,
 } from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
 import type { Paced } from './poll-queues.ts';
@@ -45,7 +45,6 @@ const WRITE_RETRY_MS = 1_000;
  * defect of dawatch.
  */
 const POISON_RETRY_MS = 60_000;
-const NOT_POLLING: OnDemandRefusal = { kind: 'failed', reason: 'not_polling', retryAfterMs: 1_000 };
 
 /**
  * The loop of one upstream: scheduler → engine → ledger → scheduler.
@@ -228,7 +227,7 @@ export class PollLoop {
 
   /**
    * Waits until the request budget has room for one request other than a poll, and charges it.
-   * Fails at once while the circuit breaker is open. `release` must be called when a reserved
+   * Fails at once while the circuit breaker is open, unless it is the probe. `release` must be called when a reserved
    * request has completed.
    */
   reserve(signal?: AbortSignal): Promise<ReservationResult> {
@@ -238,9 +237,10 @@ export class PollLoop {
     return result;
   }
 
-  /** `pause`: the time of the next request as requested by the response. */
-  release(pause: PauseRequest | undefined): void {
-    this.#deps.scheduler.limits.complete(pause, this.now());
+  release({ pause, isGood }: ReservedResult): void {
+    const { limits } = this.scheduler;
+    limits.complete(pause, this.now());
+    if (isGood) limits.breaker.probeNow(this.now());
     if (pause) this.journal.noteReason('the response to submitted data requested a pause');
     this.#writeJournal();
     this.wake();

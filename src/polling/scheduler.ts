@@ -10,7 +10,8 @@ import type { Observation } from '../submissions/classify.ts';
 import type { Watched } from '../submissions/ports.ts';
 import { type BreakerState, isSeen } from '../submissions/upstream.ts';
 import type { FoundFinal } from './listeners.ts';
-import { Entry, type Paced, PollQueues, ProbeCandidates, type Rating } from './poll-queues.ts';
+import { Entry, type Paced, PollQueues, type Rating } from './poll-queues.ts';
+import { ProbeCandidates, type Test } from './probes.ts';
 import {
   type BudgetSettings,
   type UpstreamLimitSettings,
@@ -55,6 +56,8 @@ export class Scheduler {
   readonly #entries = new Map<string, Entry>();
   readonly #queues = new PollQueues((entry, now) => this.#rate(entry, now));
   readonly #probeCandidates = new ProbeCandidates();
+  /** The submission whose poll in flight decides whether the upstream fails. */
+  #control: string | undefined;
   /**
    * Polls in flight whose entries are deleted on completion: the submission was removed, or is
    * polled only once.
@@ -97,6 +100,11 @@ export class Scheduler {
    */
   restore(learned: string): void {
     this.#policy.restore(learned);
+  }
+
+  /** Adds a submission that the upstream has returned to an earlier process, tracked or not. */
+  restoreReturned(submissionId: string): void {
+    this.#probeCandidates.addReturned(submissionId);
   }
 
   outlook(now: number): Outlook {
@@ -198,12 +206,7 @@ export class Scheduler {
     const known = this.#entries.get(submissionId);
     if (known && this.#queues.isInFlight(known)) return 'in_flight';
     if (this.limits.available(now) === 0) return 'wait';
-    const entry = known ?? this.#createEntry({ submissionId, trackedAt: now, seen: false });
-    if (!known) {
-      this.#toDelete.add(entry);
-      this.#unregistered.add(entry);
-    }
-    this.#send(entry, now);
+    this.#send(this.#entryOf(submissionId, now), now);
     return 'sent';
   }
 
@@ -226,10 +229,8 @@ export class Scheduler {
     while (batch.length < most) {
       const available = this.limits.available(now);
       if (available === 0) break;
-      const { isOpen } = this.limits.breaker;
-      const entry = isOpen ? this.#nextProbe() : this.#nextDue(available, now);
+      const entry = this.#nextTest(now) ?? this.#nextDue(available, now);
       if (!entry) break;
-      if (isOpen) this.#probeCandidates.probed(entry);
       this.#send(entry, now);
       batch.push(entry.submissionId);
     }
@@ -246,9 +247,11 @@ export class Scheduler {
   wakeAt(): number {
     const { earliest, earliestLease } = this.#queues;
     const leaseEnds = earliestLease?.dueAt ?? Number.POSITIVE_INFINITY;
-    return earliest === undefined
-      ? leaseEnds
-      : Math.min(leaseEnds, this.limits.sendableAt(earliest.dueAt));
+    const dueAt = earliest?.dueAt ?? Number.POSITIVE_INFINITY;
+    return Math.min(
+      leaseEnds,
+      this.limits.sendableAt(this.#isTestDue ? Number.NEGATIVE_INFINITY : dueAt),
+    );
   }
 
   /**
@@ -258,24 +261,22 @@ export class Scheduler {
    */
   observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
     const entry = this.#entries.get(observation.submissionId);
-    const known = this.#probeCandidates.known(
-      entry,
-      observation,
-      this.limits.breaker.goodResponses,
-    );
-    const changed = this.limits.observe(observation, known, now);
+    const { goodResponses } = this.limits.breaker;
+    const known = this.#probeCandidates.known(entry, observation, goodResponses);
+    const isControl = observation.submissionId === this.#control;
+    const changed = this.limits.observe(observation, { ...known, isControl }, now);
     if (!entry) return changed;
     this.#endPoll(entry, now);
     const recheckAt = now + this.#settings.recheckMs;
     const dueAt = this.#unregistered.has(entry)
       ? recheckAt
       : this.#policy.learn(entry, observation, now);
+    if (isSeen(observation)) this.#probeCandidates.markSeen(entry);
     if (observation.kind === 'finalized' || !watched) this.#unregister(entry, now);
     if (!watched || this.#toDelete.has(entry)) {
       this.#deleteEntry(entry);
       return changed;
     }
-    if (isSeen(observation)) this.#probeCandidates.markSeen(entry);
     this.#queues.schedule(entry, observation.kind === 'finalized' ? recheckAt : dueAt);
     return changed;
   }
@@ -312,19 +313,48 @@ export class Scheduler {
     this.#unregistered.add(entry);
   }
 
-  /** Returns the submission for the next probe of an open circuit breaker, due or not. */
-  #nextProbe(): Entry | undefined {
-    return this.#probeCandidates.pick(
-      (entry) => !this.#queues.isInFlight(entry),
-      this.#queues.earliest,
-    );
+  /** Whether a probe or a control is to be polled as soon as the limits allow it. */
+  get #isTestDue(): boolean {
+    const { breaker } = this.limits;
+    return breaker.isOpen || (breaker.needsControl && this.#control === undefined);
   }
+
+  /**
+   * Returns the submission to test the upstream with now, due or not: the control if one is needed,
+   * or the probe of an open circuit breaker. A poll of it that is in flight is the test.
+   */
+  #nextTest(now: number): Entry | undefined {
+    if (!this.#isTestDue) return undefined;
+    const { breaker } = this.limits;
+    const { submissionId, isControl } = this.#chooseTest();
+    if (isControl) this.#control = submissionId;
+    const entry = this.#entryOf(submissionId, now);
+    this.#probeCandidates.tested(entry);
+    if (!breaker.isOpen) breaker.controlling();
+    if (!this.#queues.isInFlight(entry)) return entry;
+    if (breaker.isOpen) breaker.probing(now);
+    return undefined;
+  }
+
+  #chooseTest(): Test {
+    const { isOpen, failed } = this.limits.breaker;
+    return isOpen
+      ? this.#probeCandidates.pick(failed, this.#mayTest, this.#queues.earliest)
+      : this.#probeCandidates.control(failed, this.#mayTest);
+  }
+
+  /** Not in flight. A poll of a finalized submission would replace its recheck. */
+  readonly #mayTest = (submissionId: string): boolean => {
+    const entry = this.#entries.get(submissionId);
+    return !entry || !(this.#queues.isInFlight(entry) || this.#unregistered.has(entry));
+  };
 
   /**
    * Returns the due entry to poll now; it stays in its queue. `available`: number of polls that the
    * budget allows.
    */
   #nextDue(available: number, now: number): Entry | undefined {
+    if (this.limits.breaker.isOpen) return undefined;
     for (;;) {
       const entry = this.#queues.due(available, now);
       if (!entry) return undefined;
@@ -344,17 +374,28 @@ export class Scheduler {
   }
 
   #nextPoll(now: number): NextPoll | null {
-    const { breaker, budget } = this.limits;
-    const entry = breaker.isOpen ? this.#nextProbe() : this.#queues.best(now);
+    const { breaker } = this.limits;
+    if (this.#isTestDue) {
+      const { submissionId } = this.#chooseTest();
+      const dueAt = breaker.isOpen ? Math.max(now, breaker.probeAt) : now;
+      return { submissionId, ...this.#sendAt(dueAt), reason: 'probe' };
+    }
+    const entry = this.#queues.best(now);
     if (!entry) return null;
-    const dueAt = Math.max(now, breaker.isOpen ? breaker.probeAt : entry.dueAt);
-    const at = Math.max(dueAt, this.limits.sendableAt(dueAt));
-    const reason = this.#unregistered.has(entry) ? 'recheck' : this.#policy.reasonOf(entry, now);
+    const isRecheck = this.#unregistered.has(entry);
+    const reason = isRecheck ? 'recheck' : this.#policy.reasonOf(entry, now);
     return {
       submissionId: entry.submissionId,
+      ...this.#sendAt(Math.max(now, entry.dueAt)),
+      reason,
+    };
+  }
+
+  #sendAt(dueAt: number): Pick<NextPoll, 'at' | 'heldBy'> {
+    const at = Math.max(dueAt, this.limits.sendableAt(dueAt));
+    return {
       at: at === Number.POSITIVE_INFINITY ? null : at,
-      reason: breaker.isOpen ? 'probe' : reason,
-      heldBy: at === dueAt ? null : at === budget.availableAt() ? 'budget' : 'pause',
+      heldBy: at === dueAt ? null : at === this.limits.budget.availableAt() ? 'budget' : 'pause',
     };
   }
 
@@ -374,6 +415,17 @@ export class Scheduler {
     }
   }
 
+  /** Returns the entry of a submission; of one that is not scheduled for one poll. */
+  #entryOf(submissionId: string, now: number): Entry {
+    const known = this.#entries.get(submissionId);
+    if (known) return known;
+    const seen = this.#probeCandidates.hasReturned(submissionId);
+    const entry = this.#createEntry({ submissionId, trackedAt: now, seen });
+    this.#toDelete.add(entry);
+    this.#unregistered.add(entry);
+    return entry;
+  }
+
   #createEntry(item: Paced): Entry {
     const entry = new Entry(item);
     this.#entries.set(item.submissionId, entry);
@@ -388,6 +440,7 @@ export class Scheduler {
 
   /** Removes the entry from its queue. If its poll was in flight, the request is complete. */
   #endPoll(entry: Entry, now: number): void {
+    if (entry.submissionId === this.#control) this.#control = undefined;
     if (this.#queues.release(entry)) this.limits.budget.complete(now);
   }
 

@@ -225,7 +225,7 @@ async function forward(
     };
     result = await target.submitter.submit(forwarded);
   } finally {
-    watcher.release(upstream, result.pause);
+    watcher.release(upstream, { pause: result.pause, isGood: result.kind === 'accepted' });
   }
   if (result.kind !== 'accepted') return sendNotAccepted(request, reply, upstream, result);
 

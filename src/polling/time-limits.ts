@@ -121,7 +121,9 @@ export class TimeLimits {
 
   /** `shownId`: a submission that the upstream has returned to an earlier process. */
   restore(shownId: string | undefined): void {
+    if (shownId === undefined) return;
     this.#evidence.restore(shownId);
+    this.#scheduler.restoreReturned(shownId);
   }
 
   /** Polls can be sent from now on, after a start, an outage or a step of the clock. */

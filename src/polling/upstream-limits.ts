@@ -165,10 +165,17 @@ export type BreakerSettings = {
   maxProbeMs: number;
 };
 
+/** A response. `isControl`: it decides whether the upstream or only some submissions fail. */
+type Evidence = { submissionId: string; health: Health; isControl: boolean };
+
 /**
  * The circuit breaker of an upstream. Closed (`up`): all polls are sent. Open: one probe at a time
  * is sent, at growing intervals (for refused credentials always the longest one). The first good
  * response closes the circuit breaker.
+ *
+ * A failed request is evidence about its submission. When several have failed in a row, a control
+ * is polled, a submission that did not fail (see ProbeCandidates): the circuit breaker opens if
+ * that fails, too.
  */
 export class CircuitBreaker {
   readonly #settings: BreakerSettings;
@@ -176,10 +183,15 @@ export class CircuitBreaker {
   #state: BreakerState = BreakerState.up;
   #openedAt = 0;
   #failures = 0;
+  /** Of which submissions, and how many there were when the newest control was sent. */
+  readonly #failed = new Set<string>();
+  #controlledFailures = 0;
   #failingSince: number | null = null;
   #goodResponses = 0;
   #probes = 0;
   #probeAt = Number.POSITIVE_INFINITY;
+  /** When the last probe was sent, or the circuit breaker opened. */
+  #probedAt = Number.NEGATIVE_INFINITY;
 
   constructor(settings: BreakerSettings, random: () => number) {
     this.#settings = settings;
@@ -204,6 +216,17 @@ export class CircuitBreaker {
     return this.#failingSince;
   }
 
+  /** The submissions whose requests have failed since the last good response; while open, before. */
+  get failed(): ReadonlySet<string> {
+    return this.#failed;
+  }
+
+  /** Whether a control must be polled, because requests have failed since the last one was. */
+  get needsControl(): boolean {
+    const enough = Math.max(this.#settings.failures, this.#controlledFailures + 1);
+    return !this.isOpen && this.#failures >= enough;
+  }
+
   /** When the next probe may be sent; Infinity while closed. */
   get probeAt(): number {
     return this.#probeAt;
@@ -222,7 +245,20 @@ export class CircuitBreaker {
 
   /** Allows a probe at once if open, because the credentials may have changed. */
   probeNow(now: number): void {
-    if (this.isOpen) this.#probeAt = now;
+    if (this.isOpen) this.#probeAt = Math.min(this.#probeAt, now);
+  }
+
+  /**
+   * Allows a probe for a caller, unless the last one was just sent or credentials are refused.
+   */
+  probeForCaller(now: number): void {
+    if (this.#state === BreakerState.down && now >= this.#probedAt + this.#settings.probeMs)
+      this.probeNow(now);
+  }
+
+  /** A control was sent. If its response decides nothing, the next failure requires another one. */
+  controlling(): void {
+    this.#controlledFailures = this.#failures;
   }
 
   /** A probe was sent. Schedules the next one, in case there is no response. */
@@ -231,31 +267,23 @@ export class CircuitBreaker {
     this.#scheduleProbe(now);
   }
 
-  /** Adds an observation. Returns the new state if it has changed, otherwise null. */
-  observe(health: Health, now: number): BreakerState | null {
+  /** Adds a response. Returns the new state if it has changed, otherwise null. */
+  observe({ submissionId, health, isControl }: Evidence, now: number): BreakerState | null {
     switch (health) {
       case 'neutral':
         return null;
       case 'perhaps_up':
-        return this.isOpen ? this.observe('up', now) : null;
+        return this.isOpen || isControl ? this.#succeed() : null;
       case 'up':
-        this.#failures = 0;
-        this.#failingSince = null;
-        this.#goodResponses++;
-        if (!this.isOpen) return null;
-        this.#state = BreakerState.up;
-        this.#probes = 0;
-        this.#probeAt = Number.POSITIVE_INFINITY;
-        return this.#state;
+        return this.#succeed();
       case 'down':
       case 'unauthorized': {
         this.#failures++;
         this.#failingSince ??= now;
+        if (!this.isOpen && !isControl) this.#failed.add(submissionId);
+        if (!isControl || this.#failures < this.#settings.failures) return null;
         // Another failure while open changes the state, but not the start of the outage.
-        const opens = this.isOpen
-          ? this.#state !== health
-          : this.#failures >= this.#settings.failures;
-        if (!opens) return null;
+        if (this.#state === health) return null;
         this.#open(health, this.isOpen ? this.#openedAt : now);
         this.#scheduleProbe(now);
         return this.#state;
@@ -265,12 +293,26 @@ export class CircuitBreaker {
     }
   }
 
+  #succeed(): BreakerState | null {
+    this.#failures = 0;
+    this.#failed.clear();
+    this.#controlledFailures = 0;
+    this.#failingSince = null;
+    this.#goodResponses++;
+    if (!this.isOpen) return null;
+    this.#state = BreakerState.up;
+    this.#probes = 0;
+    this.#probeAt = Number.POSITIVE_INFINITY;
+    return this.#state;
+  }
+
   #open(state: BreakerState, openedAt: number): void {
     this.#state = state;
     this.#openedAt = openedAt;
   }
 
   #scheduleProbe(now: number): void {
+    this.#probedAt = now;
     const { probeMs, maxProbeMs } = this.#settings;
     const growing = Math.min(maxProbeMs, probeMs * 2 ** Math.min(this.#probes, 30));
     const delayMs = this.#state === BreakerState.unauthorized ? maxProbeMs : growing;
@@ -396,10 +438,12 @@ export class UpstreamLimits {
    */
   observe(
     observation: Observation,
-    known: { seenBefore: boolean; seenAny: boolean },
+    known: { seenBefore: boolean; seenAny: boolean; isControl: boolean },
     now: number,
   ): BreakerState | null {
     this.pause.observe(observation, now);
-    return this.breaker.observe(healthOf(observation, known), now);
+    const { submissionId } = observation;
+    const health = healthOf(observation, known);
+    return this.breaker.observe({ submissionId, health, isControl: known.isControl }, now);
   }
 }

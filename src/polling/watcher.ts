@@ -1,7 +1,6 @@
 import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { PauseRequest } from '../lib/retry-after.ts';
 import type { FinalizedHead, PolicyFactory } from '../pacing/index.ts';
 import type { Delay } from '../submissions/delay.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
@@ -17,7 +16,7 @@ import { extendedDeadline } from '../submissions/transition.ts';
 import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
 import { LAST_POLL_MS } from './deadlines.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
-import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
+import type { OnDemandResult, ReservationResult, ReservedResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
 import { type Outlook, Scheduler, type SchedulerSettings } from './scheduler.ts';
 import type { BudgetSettings } from './upstream-limits.ts';
@@ -228,9 +227,8 @@ export class Watcher {
       : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
   }
 
-  /** `pause`: the time of the next request as requested by the response. */
-  release(upstream: string, pause?: PauseRequest): void {
-    this.#loops.get(upstream)?.release(pause);
+  release(upstream: string, result: ReservedResult = {}): void {
+    this.#loops.get(upstream)?.release(result);
   }
 
   /**

@@ -99,7 +99,9 @@ test('the pause that a reserved request met applies to all requests, and extends
   await world.clock.advance(1_000);
   const deadlineAt = world.monitor.deadlineAt(world.get('a'));
   await world.monitor.reserve('default');
-  world.monitor.release('default', { kind: 'throttled', retryAfterMs: 5 * MINUTE_MS });
+  world.monitor.release('default', {
+    pause: { kind: 'throttled', retryAfterMs: 5 * MINUTE_MS },
+  });
   const polls = world.polls.length;
   expect(await world.monitor.reserve('default')).toMatchObject({
     kind: 'failed',
@@ -174,4 +176,51 @@ test('at most 10,000 polls wait, first in, first out', async () => {
   expect(refused).toHaveLength(99);
   expect(refused[0]).toBe('id-10001');
   expect(world.polls.map(({ submissionId }) => submissionId)).toEqual(['id-0', 'id-1', 'id-2']);
+});
+
+test('during an outage one caller at a time probes, a second after the last probe, and the others are refused', async () => {
+  let response = databaseDown;
+  const world = openWatcher({
+    respond: () => response,
+    scheduler: { breaker: { failures: 2, probeMs: 1_000, maxProbeMs: 10 * MINUTE_MS } },
+  });
+  world.track(['a']);
+  await world.clock.advance(30 * MINUTE_MS);
+  expect(world.monitor.health().upstreams[0]?.state).toBe('down');
+  const sent = world.polls.length;
+  const calls = () =>
+    Promise.all(['b', 'c', 'd'].map((id) => world.monitor.pollOnDemand('default', id)));
+  const first = calls();
+  await world.clock.advance(10);
+  expect(kinds(await first)).toEqual(['unavailable', 'failed', 'failed']);
+  expect(kinds(await calls())).toEqual(['failed', 'failed', 'failed']);
+  expect(world.polls.slice(sent).map(({ submissionId }) => submissionId)).toEqual(['b']);
+  response = pending;
+  await world.clock.advance(1_000);
+  const third = calls();
+  await world.clock.advance(10);
+  expect(kinds(await third)).toEqual(['pending', 'failed', 'failed']);
+  expect(world.monitor.health().upstreams[0]?.state).toBe('up');
+});
+
+test('a submit during an outage may be the probe: if it is accepted, a poll follows at once', async () => {
+  let response = databaseDown;
+  const world = openWatcher({
+    respond: () => response,
+    scheduler: { breaker: { failures: 2, probeMs: 1_000, maxProbeMs: 10 * MINUTE_MS } },
+  });
+  world.track(['a']);
+  await world.clock.advance(30 * MINUTE_MS);
+  expect(await world.monitor.reserve('default')).toEqual({ kind: 'reserved' });
+  expect(await world.monitor.reserve('default')).toMatchObject({ reason: 'upstream_down' });
+  world.monitor.release('default', { isGood: false });
+  const sent = world.polls.length;
+  await world.clock.advance(1_000);
+  expect(await world.monitor.reserve('default')).toEqual({ kind: 'reserved' });
+  expect(world.polls).toHaveLength(sent);
+  response = pending;
+  world.monitor.release('default', { isGood: true });
+  await world.clock.advance(10);
+  expect(world.polls.length).toBeGreaterThan(sent);
+  expect(world.monitor.health().upstreams[0]?.state).toBe('up');
 });

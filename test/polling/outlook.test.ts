@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
 import type { PacingPolicy, PolicyReason } from '../../src/pacing/index.ts';
+import { MADE_UP_ID } from '../../src/polling/probes.ts';
 import { Scheduler } from '../../src/polling/scheduler.ts';
 import { observation, VERDICTS } from '../support/ledger/domain.ts';
-import { learnedBy } from '../support/virtual-time/pacing.ts';
+import { failNext, learnedBy } from '../support/virtual-time/pacing.ts';
 
 const NOW = 1_760_000_000_000;
 const RECHECK_MS = 3_600_000;
@@ -54,6 +55,13 @@ describe('the next poll', () => {
   it('is the probe during an outage', () => {
     const scheduler = schedulerOf(['a', 'b']);
     scheduler.observe(observation('unavailable', NOW, scheduler.next(NOW, 1)[0]), true, NOW);
+    expect(scheduler.outlook(NOW).next, 'the control').toEqual({
+      submissionId: MADE_UP_ID,
+      reason: 'probe',
+      at: NOW,
+      heldBy: null,
+    });
+    failNext(scheduler, 'unavailable', NOW);
     expect(scheduler.outlook(NOW).next).toMatchObject({
       reason: 'probe',
       at: scheduler.limits.breaker.probeAt,

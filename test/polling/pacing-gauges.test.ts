@@ -4,14 +4,19 @@ import type { PacingDescription } from '../../src/pacing/index.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { scrape } from '../support/app/metrics.ts';
 import { openApp } from '../support/app/running-app.ts';
+import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { describing, learnedBy } from '../support/virtual-time/pacing.ts';
 
 const PATIENCE_MS = 15_000;
 
-async function open(description?: (now: number) => PacingDescription) {
+async function open(
+  description?: (now: number) => PacingDescription,
+  setting: { upstreamUrl?: string } = {},
+) {
   const policy = description && (() => describing(description));
-  const app = await openApp({ database: `${tempFolder()}/dawatch.db`, ...(policy && { policy }) });
+  const database = `${tempFolder()}/dawatch.db`;
+  const app = await openApp({ database, ...setting, ...(policy && { policy }) });
   onTestFinished(() => app.close());
   const samples = async (upstream: string) =>
     Object.fromEntries(
@@ -74,17 +79,24 @@ it('has no sample for unknown values', async () => {
 });
 
 it('is updated by every scrape, and removes values no longer known', async () => {
-  const app = await open();
+  const { url } = await serve((_request, response) =>
+    response.end('{"state":"Pending","error":null,"data":{}}'),
+  );
+  const app = await open(undefined, { upstreamUrl: url });
+  await post(app.url, { submission_id: 'pending' });
   await post(app.url, { submission_id: 'of-an-outage', upstream: 'other' });
   await vi.waitFor(async () => {
-    const { next_request_timestamp_seconds: at, ...seen } = await app.samples('other');
-    expect(seen).toMatchObject({ upstream_up: 0, tracked_submissions: 1 });
-    expect(Math.abs(Number(at) - systemClock.now() / 1_000)).toBeLessThan(10);
+    expect(await app.samples('default')).toHaveProperty('next_request_timestamp_seconds');
+    expect(await app.samples('other')).toMatchObject({ upstream_up: 0, tracked_submissions: 1 });
   }, PATIENCE_MS);
-  await call(app.url, '/v1/submissions/of-an-outage', { method: 'DELETE' });
+  for (const id of ['pending', 'of-an-outage'])
+    await call(app.url, `/v1/submissions/${id}`, { method: 'DELETE' });
   await vi.waitFor(async () => {
-    const seen = await app.samples('other');
-    expect(seen).toMatchObject({ tracked_submissions: 0 });
+    const seen = await app.samples('default');
+    expect(seen).toMatchObject({ upstream_up: 1, tracked_submissions: 0 });
     expect(seen).not.toHaveProperty('next_request_timestamp_seconds');
+    const { next_request_timestamp_seconds: at, ...rest } = await app.samples('other');
+    expect(rest).toMatchObject({ upstream_up: 0, tracked_submissions: 0 });
+    expect(Math.abs(Number(at) - systemClock.now() / 1_000), 'probes').toBeLessThan(10);
   }, PATIENCE_MS);
 });

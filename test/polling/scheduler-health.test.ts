@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { MADE_UP_ID } from '../../src/polling/probes.ts';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
 import {
   DELAY_MS,
   drain,
+  failNext,
   ids,
   LEASE_MS,
   PROBE_MS,
@@ -13,13 +15,15 @@ import {
 
 const throttled = (retryAfterMs: number | null) => ({ ...VERDICTS.throttled, retryAfterMs });
 
-/** Fails polls until the circuit breaker is open. Returns when it opened. */
+/** Fails polls, and then the control, which opens the circuit breaker. Returns when it opened. */
 function breakOpen(
   scheduler: Scheduler,
   how: 'unavailable' | 'unauthorized' = 'unavailable',
 ): number {
   for (const [index, id] of drain(scheduler, 0).entries())
     scheduler.observe(observation(how, index, id), true, index);
+  expect(scheduler.limits.breaker.isOpen).toBe(false);
+  failNext(scheduler, how, scheduler.size);
   expect(scheduler.limits.breaker.isOpen).toBe(true);
   return scheduler.limits.breaker.openedAt;
 }
@@ -60,7 +64,7 @@ describe('a pause', () => {
 });
 
 describe('during an outage', () => {
-  it('one probe at a time is sent, at growing intervals, each for another submission, due or not', () => {
+  it('one probe at a time is sent, at growing intervals: every second one a control, the others each for another submission, due or not', () => {
     const scheduler = schedulerOf(ids(5));
     const openedAt = breakOpen(scheduler);
     const probes: string[] = [];
@@ -76,11 +80,12 @@ describe('during an outage', () => {
       last = now;
     }
     expect(distances).toEqual([PROBE_MS, 2 * PROBE_MS, 4 * PROBE_MS, 8 * PROBE_MS]);
-    expect(new Set(probes).size).toBe(4);
+    expect(probes.filter((id) => id === MADE_UP_ID)).toHaveLength(2);
+    expect(new Set(probes).size).toBe(3);
   });
 
   it('probes respect the request budget and a pause', () => {
-    const exhausted = schedulerOf(ids(3), { requests: 3, perMs: 20_000 });
+    const exhausted = schedulerOf(ids(3), { requests: 4, perMs: 20_000 });
     breakOpen(exhausted);
     expect(exhausted.wakeAt()).toBe(20_001);
     expect(exhausted.next(19_999)).toEqual([]);
@@ -106,7 +111,7 @@ describe('during an outage', () => {
     const scheduler = schedulerOf(['a']);
     breakOpen(schedulerOf(ids(3)));
     scheduler.limits.breaker.restore('down', 0, 100);
-    expect(scheduler.next(100)).toEqual(['a']);
+    expect(scheduler.next(100)).toEqual([MADE_UP_ID]);
     const now = scheduler.wakeAt();
     expect(now).toBeLessThanOrEqual(100 + LEASE_MS);
     expect(drain(scheduler, now)).toEqual(['a']);
@@ -126,13 +131,14 @@ describe('during an outage', () => {
 
 describe('the circuit breaker by kind of response', () => {
   /**
-   * Returns the state after three responses of this kind; the circuit breaker opens at three
-   * failures.
+   * Returns the state after three responses of this kind, and one for a control; the circuit breaker
+   * opens at three failures.
    */
   function stateAfter(name: VerdictName, seen: boolean): string {
     const scheduler = schedulerOf([]);
     for (const id of ids(3)) scheduler.add(paced(id, { seen }), 0);
     for (const id of scheduler.next(0)) scheduler.observe(observation(name, 0, id), true, 0);
+    failNext(scheduler, name, 0);
     return scheduler.limits.breaker.state;
   }
 
@@ -178,6 +184,7 @@ describe('an upstream that lost submissions which it returned before', () => {
     const now = 10_000;
     for (const id of drain(scheduler, now))
       scheduler.observe(observation('not_found_500', now, id), true, now);
+    failNext(scheduler, 'not_found_500', now);
     expect(scheduler.limits.breaker.isOpen).toBe(true);
     return { scheduler, now };
   }

@@ -11,6 +11,7 @@ import {
 import type { Paced } from '../../../src/polling/poll-queues.ts';
 import { Scheduler } from '../../../src/polling/scheduler.ts';
 import type { BreakerSettings, BudgetSettings } from '../../../src/polling/upstream-limits.ts';
+import { observation, type VerdictName } from '../ledger/domain.ts';
 
 export const LEASE_MS = 10_000;
 export const RECHECK_MS = 60_000;
@@ -118,6 +119,14 @@ export function drain(scheduler: Scheduler, now: number): string[] {
   for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now))
     all.push(...batch);
   return all;
+}
+
+/** Fails what the scheduler polls now: the control, if that is all. Returns the new state. */
+export function failNext(scheduler: Scheduler, how: VerdictName, now: number): string | null {
+  const states = drain(scheduler, now).map((id) =>
+    scheduler.observe(observation(how, now, id), true, now),
+  );
+  return states.at(-1) ?? null;
 }
 
 /** A poll takes 70 ms at most; one second is added as a margin. */
