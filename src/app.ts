@@ -20,7 +20,7 @@ import { startLiveStats } from './operations/metrics/rolling-hour.ts';
 import type { TracerSettings } from './operations/tracing.ts';
 import { VERSION } from './operations/version.ts';
 import type { PolicyFactory } from './pacing/index.ts';
-import { learnedPacing } from './pacing/index.ts';
+import { chainPacing } from './pacing/index.ts';
 import type { WatcherListener } from './polling/listeners.ts';
 import { CachedLookup, ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
 import {
@@ -156,7 +156,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       settings: watcherSettings(
         config,
         upstreams.named,
-        deps.policy ?? learnedPacing,
+        deps.policy ?? chainPacing,
         tuning.breaker,
       ),
       ledger,

@@ -103,6 +103,14 @@ export const SCENARIOS: readonly Scenario[] = [
     { '2': bars(2.4, 2.2, 25), '0.2': bars(2.8, 2.2, 25), '0.02': bars(3, 2.4, 25) },
     { start: 2, later: 1 },
   ),
+  {
+    name: 'first five minutes, parallel usual, 2/s',
+    upstream: { world: 'usual' },
+    arrivals: { kind: 'poisson', perS: 2, submissions: 600 },
+    budget: AMPLE,
+    bars: {},
+    hasLowerBound: false,
+  },
   ...parallel('ideal', {
     '2': { cost: 1.1 * COHORT_COSTS['2'] },
     '0.2': { cost: 1.1 * COHORT_COSTS['0.2'] },

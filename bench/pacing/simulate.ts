@@ -3,6 +3,7 @@ import { Scheduler } from '../../src/polling/scheduler.ts';
 import type { BudgetSettings } from '../../src/polling/upstream-limits.ts';
 import type { Classification, Observation } from '../../src/submissions/classify.ts';
 import { seededRandom } from '../support/random.ts';
+import type { HeadSource } from './heads.ts';
 import { ResponseQueue } from './response-queue.ts';
 
 /** An upstream in virtual time. `now` must not decrease between calls. */
@@ -43,6 +44,8 @@ type Simulation = {
   budget: BudgetSettings;
   policy: PolicyFactory;
   seed: number;
+  /** The announcements of a node, if the first submission is made at this time (epoch ms). */
+  heads?: ((startMs: number) => HeadSource) | undefined;
   /** The run ends at this time (ms after the start), even with submissions still open. */
   endMs?: number;
 };
@@ -66,12 +69,14 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   const responses = new ResponseQueue<{ submissionId: string; sentAt: number }>();
   const run: Run = { submissions: [], requests: 0, throttled: 0 };
   let arrival = arrivals.next();
+  let heads: HeadSource | undefined;
   let now = START_MS;
   let open = 0;
   let lateMs = 0;
 
   const track = () => {
     const submissionId = world.submit(now);
+    heads ??= rest.heads?.(now);
     submissions.set(submissionId, {
       submissionId,
       trackedAt: now - START_MS,
@@ -121,8 +126,11 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   while ((open > 0 || !arrival.done) && now < START_MS + endMs) {
     const arrivalAt = arrival.done ? Number.POSITIVE_INFINITY : START_MS + arrival.value;
     const responseAt = responses.nextAt;
-    now = Math.max(now, Math.min(arrivalAt, responseAt, Math.ceil(scheduler.wakeAt()) + lateMs));
+    const headAt = heads?.nextAt ?? Number.POSITIVE_INFINITY;
+    const wakeAt = Math.ceil(scheduler.wakeAt()) + lateMs;
+    now = Math.max(now, Math.min(arrivalAt, responseAt, headAt, wakeAt));
     if (arrivalAt <= now) track();
+    else if (heads && headAt <= now) scheduler.observeHead(heads.take(), now);
     else if (responseAt <= now) receive(responses.take());
     for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now)) {
       for (const id of batch) send(id);

@@ -715,9 +715,9 @@ export type Pacing = {
 };
 
 /**
- * slots: submissions become final in groups, with the slots of a chain, so that a poll of one is evidence about the others; age: no period is known, so each submission is polled by its age
+ * heads: a node of the chain announces each final block, and polls follow it; slots: submissions become final in groups, with the slots of a chain, so that a poll of one is evidence about the others; age: no period is known, so each submission is polled by its age
  */
-export type PacingMode = 'slots' | 'age';
+export type PacingMode = 'heads' | 'slots' | 'age';
 
 /**
  * Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream
@@ -725,9 +725,9 @@ export type PacingMode = 'slots' | 'age';
 export type PollDelay = 'budget' | 'pause';
 
 /**
- * slot: likely to become final in this slot; scout: polled first, on behalf of all submissions likely to become final with it; age: no slots are known, so its age decides; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether an upstream outage is over
+ * slot: likely to become final in this slot; head: likely to be in a block that the chain has announced as final; scout: polled first, on behalf of all submissions likely to become final with it; age: no slots are known, so its age decides; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether an upstream outage is over
  */
-export type PollReason = 'slot' | 'scout' | 'age' | 'net' | 'recheck' | 'probe';
+export type PollReason = 'slot' | 'head' | 'scout' | 'age' | 'net' | 'recheck' | 'probe';
 
 /** Cost of polling per submission */
 export type PollingCost = {

@@ -1,3 +1,4 @@
+export { chainPacing } from './chain-policy.ts';
 export type { LearnedPacingSettings } from './policy.ts';
 export { learnedPacing } from './policy.ts';
 export type {

@@ -17,7 +17,7 @@ import { SLOTS } from './slots-to-wait.ts';
 import type { Cohort } from './waiting-line.ts';
 
 /** Probability of being final by each time after tracking (ms); not decreasing. */
-type Curve = PacingDescription['curve'];
+export type Curve = PacingDescription['curve'];
 
 const EVERY_MS = 5_000;
 /** Maximum number of polls that are computed for a curve of several days. */
@@ -34,7 +34,7 @@ const MEASURED = 100;
  * cost of that schedule and of polling every 5 s. `lagPrice`: requests that a second of lag is
  * worth.
  */
-function describeCurve(
+export function describeCurve(
   curve: Curve,
   lagPrice: number,
 ): Pick<PacingDescription, 'curve' | 'pollsMs' | 'lowerBound' | 'everyFiveSeconds'> {

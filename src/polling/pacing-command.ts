@@ -27,11 +27,13 @@ function roughly(ms: number): string {
 }
 
 const MODES: Record<string, string> = {
+  heads: 'a node of the chain announces each final block',
   slots: 'submissions become final in groups, at the slots of a chain',
   age: 'no periodic pattern is known, so each submission is polled by its age',
 };
 const REASONS: Record<string, string> = {
   slot: 'likely to become final in this slot',
+  head: 'likely to be in a block that the chain has announced as final',
   scout: 'polled first, as a sample of the submissions that are likely to become final with it',
   age: 'by its age, because no slots are known',
   net: 'not polled for the maximum time',

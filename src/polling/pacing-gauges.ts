@@ -14,7 +14,7 @@ const PACING: Record<string, readonly [help: string, of: Reading]> = {
   tracked_submissions: ['Submissions being polled', ({ tracked }) => tracked],
   slots_known: [
     '1: submissions become final with the slots of a chain; 0: no period is known, so each is polled by its age',
-    ({ mode }) => Number(mode === 'slots'),
+    ({ mode }) => Number(mode !== 'age'),
   ],
   slot_period_seconds: [
     'Length of a slot; no sample if not known',

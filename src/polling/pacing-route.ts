@@ -25,15 +25,15 @@ const cost = z
   .meta({ id: 'PollingCost' });
 
 const modeSchema = z
-  .enum(['slots', 'age'])
+  .enum(['heads', 'slots', 'age'])
   .describe(
-    'slots: submissions become final in groups, with the slots of a chain, so that a poll of one is evidence about the others; age: no period is known, so each submission is polled by its age',
+    'heads: a node of the chain announces each final block, and polls follow it; slots: submissions become final in groups, with the slots of a chain, so that a poll of one is evidence about the others; age: no period is known, so each submission is polled by its age',
   )
   .meta({ id: 'PacingMode' });
 const reasonSchema = z
-  .enum(['slot', 'scout', 'age', 'net', 'recheck', 'probe'])
+  .enum(['slot', 'head', 'scout', 'age', 'net', 'recheck', 'probe'])
   .describe(
-    'slot: likely to become final in this slot; scout: polled first, on behalf of all submissions likely to become final with it; age: no slots are known, so its age decides; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether an upstream outage is over',
+    'slot: likely to become final in this slot; head: likely to be in a block that the chain has announced as final; scout: polled first, on behalf of all submissions likely to become final with it; age: no slots are known, so its age decides; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether an upstream outage is over',
   )
   .meta({ id: 'PollReason' });
 const heldBySchema = z

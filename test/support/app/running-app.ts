@@ -8,7 +8,7 @@ import { systemClock } from '../../../src/lib/system-clock.ts';
 import { loadConfig } from '../../../src/operations/config/load.ts';
 import type { Config, UpstreamConfig } from '../../../src/operations/config/schema.ts';
 import { createLog } from '../../../src/operations/logging/logger.ts';
-import { learnedPacing, type PolicyFactory } from '../../../src/pacing/index.ts';
+import { chainPacing, type PolicyFactory } from '../../../src/pacing/index.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
 import { createLedger } from '../ledger/ledger-file.ts';
 
@@ -71,7 +71,7 @@ const FAST: AppDeps['tuning'] = {
 /** The policy of the product, with shorter waits after failures. */
 function impatient(settings: { lagPrice: number }): PolicyFactory {
   return (deps) => {
-    const policy = learnedPacing(settings)(deps);
+    const policy = chainPacing(settings)(deps);
     const learn = policy.learn.bind(policy);
     policy.learn = (item, observation, now) => {
       const dueAt = learn(item, observation, now);

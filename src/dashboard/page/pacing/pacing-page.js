@@ -13,12 +13,14 @@ const EVERY_MS = 5_000;
 
 /** @type {Record<string, string>} */
 const MODES = {
+  heads: 'with the blocks that a node of the chain announces',
   slots: 'in groups, with the slots of a chain',
   age: 'by age: no period is known',
 };
 /** @type {Record<string, string>} */
 const REASONS = {
   slot: 'it is likely to become final in this slot',
+  head: 'it is likely to be in a block that the chain has announced',
   scout: 'on behalf of all that are likely to become final with it',
   age: 'by its age',
   net: 'it was left unpolled for the longest time allowed',

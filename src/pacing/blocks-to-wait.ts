@@ -1,0 +1,133 @@
+import { Histogram } from './histogram.ts';
+
+/** Parts of a slot in which submissions begin to wait. */
+const PHASES = 40;
+/** Phases up to three slots after the newest head: it is late in an empty slot or a stall. */
+const BINS = 3 * PHASES;
+/** Numbers of blocks from 0; the last stands for all larger ones. */
+const MOST_BLOCKS = 25;
+const COLUMNS = MOST_BLOCKS + 1;
+export const BLOCK_COUNTS = BINS * COLUMNS;
+/** Weight of earlier evidence after each block. */
+const KEEP = 0.99;
+/** Reach (bins) of the evidence that is common to near phases, and of that of the phase itself. */
+const REACH = { common: 10, own: 1 };
+/** Weight of the prior, and of the common evidence beside that of the phase itself. */
+const WEIGHT = { prior: 1, common: 1.5 };
+/** From this bin on, the head is late. */
+const LATE_BIN = 1.15 * PHASES;
+/** Bin with the evidence for late heads, and the probability that the slot was empty. */
+const LATE = { like: 12, empty: 0.8 };
+/** See SURPRISE of slots-to-wait.ts. */
+const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
+
+/** When a submission began to wait. `phase`: slots since that head; null if it is not known. */
+export type HeadPosition = { number: number; phase: number | null };
+
+/**
+ * The distribution of the number of blocks from the newest final block, at the time when a
+ * submission begins to wait, to the block that contains it: one histogram for each phase, with
+ * evidence from near phases while it has little of its own.
+ */
+export class BlocksToWait {
+  readonly #counts: Histogram;
+  readonly #cdfs = new Map<number, Float64Array>();
+  #block = 0;
+  #surprise = 0;
+
+  constructor(counts: ArrayLike<number> = new Float64Array(BLOCK_COUNTS)) {
+    this.#counts = new Histogram(counts);
+  }
+
+  get counts(): number[] {
+    return [...this.#counts.weights];
+  }
+
+  /**
+   * Returns the probability that the block of a submission is at most `number`, given that it is
+   * above `above`.
+   */
+  finalBy({ number: from, phase }: HeadPosition, number: number, above: number): number {
+    const cdf = this.#cdf(binOf(phase));
+    const by = cdfAt(cdf, number - from);
+    const before = cdfAt(cdf, above - from);
+    return by <= before ? 0 : (by - before) / (1 - before);
+  }
+
+  /** Returns the probability of each number of blocks, for a submission that begins now. */
+  distribution(phase: number | null): Float64Array {
+    return this.#cdf(binOf(phase)).map((p, k, cdf) => p - (cdf[k - 1] ?? 0));
+  }
+
+  learn({ number: from, phase }: HeadPosition, block: number): void {
+    const k = block - from;
+    if (phase === null || k < 0) return;
+    const bin = binOf(phase);
+    const cdf = this.#cdf(bin);
+    const column = Math.min(MOST_BLOCKS, k);
+    const likelihood = (cdf[column] as number) - (cdf[column - 1] ?? 0);
+    this.#surprise += SURPRISE.rate * ((likelihood < SURPRISE.unlikely ? 1 : 0) - this.#surprise);
+    if (this.#surprise >= SURPRISE.share) {
+      this.#surprise = SURPRISE.rate;
+      this.#counts.fade(0.1);
+    }
+    if (block !== this.#block) this.#counts.fade(KEEP);
+    this.#block = block;
+    this.#counts.add(bin * COLUMNS + column, 1);
+    this.#cdfs.clear();
+  }
+
+  #cdf(bin: number): Float64Array {
+    let cdf = this.#cdfs.get(bin);
+    if (!cdf) {
+      const common = this.#common(bin);
+      cdf = new Histogram(this.#pool(bin, REACH.own, common, WEIGHT.common)).cdf();
+      this.#cdfs.set(bin, cdf);
+    }
+    return cdf;
+  }
+
+  #common(bin: number): Float64Array {
+    if (bin < LATE_BIN) return normalized(this.#pool(bin, REACH.common, PRIOR, WEIGHT.prior));
+    const inTime = normalized(this.#pool(LATE.like, REACH.common, PRIOR, WEIGHT.prior));
+    const slots = Math.round(bin / PHASES);
+    const prior = inTime.map(
+      (p, k) => LATE.empty * p + (1 - LATE.empty) * (inTime[k - slots] ?? 0),
+    );
+    return normalized(this.#pool(bin, REACH.common, normalized(prior), WEIGHT.prior));
+  }
+
+  /** Returns the evidence of the phases at most `reach` away, and the prior with this weight. */
+  #pool(bin: number, reach: number, prior: Float64Array, weight: number): Float64Array {
+    const pooled = prior.map((p) => weight * p);
+    const { weights } = this.#counts;
+    const isLate = bin >= LATE_BIN;
+    for (let near = Math.max(0, bin - reach); near <= Math.min(BINS - 1, bin + reach); near++) {
+      if (near >= LATE_BIN !== isLate) continue;
+      for (let k = 0; k < COLUMNS; k++)
+        pooled[k] = (pooled[k] as number) + (weights[near * COLUMNS + k] as number);
+    }
+    return pooled;
+  }
+}
+
+function binOf(phase: number | null): number {
+  if (phase === null) return 0;
+  return Math.max(0, Math.min(BINS - 1, Math.floor(phase * PHASES)));
+}
+
+function cdfAt(cdf: Float64Array, k: number): number {
+  return k < 0 ? 0 : (cdf[Math.min(MOST_BLOCKS - 1, k)] as number);
+}
+
+function normalized(weights: Float64Array): Float64Array {
+  const { total } = new Histogram(weights);
+  return weights.map((weight) => weight / total);
+}
+
+/** On most chains a submission is in the second or third block after the newest final one. */
+const PRIOR = normalized(
+  Float64Array.from({ length: COLUMNS }, (_, k) =>
+    k < 2 ? ([0.01, 0.15][k] as number) : 0.5 * 0.5 ** (k - 2),
+  ),
+);

@@ -1,0 +1,147 @@
+import type { HeadPosition } from './blocks-to-wait.ts';
+import type { FinalizedHead } from './port.ts';
+
+/** Number of heads whose times are stored. */
+const MAX_HEADS = 128;
+/** Number of intervals of which the slot time is the median. */
+const INTERVALS = 31;
+/** Heads within this time are announced together. */
+const TOGETHER_MS = 50;
+/** Without a head for this number of slots, or this time before a slot time is known, ms. */
+const SILENCE = { slots: 3, unknownMs: 60_000 };
+/** Slots this short are no slots of a chain. They are judged from this number of intervals on. */
+const SHORTEST = { slotMs: 100, intervals: 8 };
+/** After this number of heads in succession below the newest one, the newest one was wrong. */
+const LOWER_HEADS = 3;
+
+/** `new`: above all before. `old`: a duplicate or late. `reset`: the heads before it were wrong. */
+export type HeadNews = 'new' | 'old' | 'reset';
+
+/**
+ * The newest finalized heads of a chain and the times between them. Times are epoch milliseconds.
+ */
+export class HeadClock {
+  /** In ascending order; of several blocks that became final together, the times are estimated. */
+  #heads: FinalizedHead[] = [];
+  /** The newest head before those that were announced together with the newest. */
+  #base: FinalizedHead | null = null;
+  #togetherSince = 0;
+  #arrivedAt = Number.NEGATIVE_INFINITY;
+  #lower = { count: 0, number: 0 };
+  /** Time per block of the newest announcements. */
+  readonly #intervals: number[] = [];
+  #slotMs: number | null;
+
+  constructor(slotMs: number | null = null) {
+    this.#slotMs = slotMs;
+  }
+
+  get newest(): FinalizedHead | null {
+    return this.#heads.at(-1) ?? null;
+  }
+
+  /** The median time between two heads; null: not known. */
+  get slotMs(): number | null {
+    return this.#slotMs;
+  }
+
+  /** Share of slots without a block, from the intervals between heads. */
+  get emptyShare(): number {
+    if (this.#slotMs === null || this.#intervals.length === 0) return 0;
+    const slotMs = this.#slotMs;
+    const slots = this.#intervals.reduce(
+      (sum, ms) => sum + Math.max(1, Math.round(ms / slotMs)),
+      0,
+    );
+    return 1 - this.#intervals.length / slots;
+  }
+
+  /** When the heads count as silent if none arrives before. */
+  get silentAt(): number {
+    const { slots, unknownMs } = SILENCE;
+    return this.#arrivedAt + (this.#slotMs === null ? unknownMs : slots * this.#slotMs);
+  }
+
+  /** Whether heads arrive faster than a chain can make blocks. */
+  get isTooFast(): boolean {
+    const { slotMs, intervals } = SHORTEST;
+    return this.#intervals.length >= intervals && (this.#slotMs ?? slotMs) < slotMs;
+  }
+
+  observe(head: FinalizedHead, now: number): HeadNews {
+    const { newest } = this;
+    if (newest && head.number <= newest.number) return this.#observeLower(head, now);
+    this.#lower.count = 0;
+    this.#arrivedAt = now;
+    if (!newest) {
+      this.#heads.push(head);
+      return 'new';
+    }
+    if (!this.#base || head.at - this.#togetherSince > TOGETHER_MS) {
+      this.#base = newest;
+      this.#togetherSince = head.at;
+      this.#intervals.push(0);
+      if (this.#intervals.length > INTERVALS) this.#intervals.shift();
+    }
+    this.#append(this.#base, head);
+    return 'new';
+  }
+
+  /**
+   * Returns the newest head before `time`, and the slots since then. A time before the first head
+   * is placed by the slot time.
+   */
+  positionOf(time: number): HeadPosition {
+    const index = this.#heads.findLastIndex(({ at }) => at <= time);
+    const head = this.#heads[index];
+    const [first] = this.#heads;
+    // The first head is announced at once, and was final before.
+    if (head && index > 0 && this.#slotMs !== null)
+      return { number: head.number, phase: (time - head.at) / this.#slotMs };
+    if (head || !first || this.#slotMs === null)
+      return { number: head?.number ?? first?.number ?? 0, phase: null };
+    return { number: first.number - Math.ceil((first.at - time) / this.#slotMs), phase: null };
+  }
+
+  /** Returns when this block was announced as final; null if it is not known. */
+  finalAt(block: number): number | null {
+    const [first] = this.#heads;
+    if (!first || block <= first.number) return null;
+    return this.#heads[block - first.number]?.at ?? null;
+  }
+
+  #observeLower({ number, at }: FinalizedHead, now: number): HeadNews {
+    if (number > this.#lower.number || this.#lower.count === 0) {
+      this.#lower.count++;
+      this.#lower.number = number;
+    }
+    if (number === this.newest?.number) this.#lower.count = 0;
+    if (this.#lower.count < LOWER_HEADS) return 'old';
+    this.#lower.count = 0;
+    this.#heads = [{ number, at }];
+    this.#base = null;
+    this.#arrivedAt = now;
+    return 'reset';
+  }
+
+  /**
+   * Appends the heads from `base` to this one. The blocks between them became final together, which
+   * says nothing about the times at which they were made: those are spread evenly.
+   */
+  #append(base: FinalizedHead, { number, at }: FinalizedHead): void {
+    const blocks = number - base.number;
+    const first = this.#heads[0] as FinalizedHead;
+    this.#heads.length = Math.max(0, base.number - first.number) + 1;
+    if (blocks > MAX_HEADS) this.#heads = [];
+    for (let block = Math.max(1, blocks - MAX_HEADS); block < blocks; block++)
+      this.#heads.push({
+        number: base.number + block,
+        at: base.at + (block / blocks) * (at - base.at),
+      });
+    this.#heads.push({ number, at });
+    this.#heads.splice(0, this.#heads.length - MAX_HEADS);
+    this.#intervals[this.#intervals.length - 1] = (at - base.at) / blocks;
+    const sorted = [...this.#intervals].sort((a, b) => a - b);
+    this.#slotMs = sorted[sorted.length >> 1] as number;
+  }
+}

@@ -1,0 +1,71 @@
+/** Change of the score with each verdict, by its kind. */
+const RATE = { good: 0.15, surprise: 0.15, contradiction: 0.5 };
+/** Heads are not trusted from the first score on, and trusted again from the second on. */
+const LIMIT = { lost: 0.6, regained: 0.15 };
+/**
+ * A block that the upstream has reported as final is announced within this share of a slot, unless
+ * the node lags. Without a known slot time, within this time (ms).
+ */
+const LATE = { slots: 0.15, unknownMs: 3_000 };
+const MAX_PENDING = 64;
+
+/**
+ * Judges the heads by what polls find: whether they say something useful and true about the blocks
+ * that the upstream reports. The score is a moving average of the verdicts, 0 (all right) to 1.
+ */
+export class HeadTrust {
+  #score = 0;
+  #isTrusted = true;
+  /** Blocks that were found final before they were announced, with the time; ascending times. */
+  #pending: { block: number; at: number }[] = [];
+
+  get isTrusted(): boolean {
+    return this.#isTrusted;
+  }
+
+  /** A poll found a block that the heads had announced. */
+  confirm(): void {
+    this.#change(-this.#score * RATE.good);
+  }
+
+  /** A poll found a submission open although its block should have been final for long. */
+  surprise(): void {
+    this.#change(RATE.surprise * (1 - this.#score));
+  }
+
+  /** The heads cannot be right about the chain of the upstream. */
+  contradict(): void {
+    this.#change(RATE.contradiction * (1 - this.#score));
+  }
+
+  /** A poll found this block final, which the heads had not announced. */
+  observeEarlier(block: number, at: number): void {
+    this.#pending.push({ block, at });
+    if (this.#pending.length > MAX_PENDING) this.#pending.shift();
+  }
+
+  /** Judges the blocks that were found before their head. `newest`: number of the newest head. */
+  settle(newest: number, slotMs: number | null, now: number): void {
+    const lateMs = slotMs === null ? LATE.unknownMs : LATE.slots * slotMs;
+    const [oldest] = this.#pending;
+    if (!oldest || (oldest.at > now - lateMs && oldest.block > newest)) return;
+    this.#pending = this.#pending.filter(({ block, at }) => {
+      if (at <= now - lateMs) this.contradict();
+      else if (block <= newest) this.confirm();
+      else return true;
+      return false;
+    });
+  }
+
+  reset(): void {
+    this.#pending = [];
+    this.contradict();
+    this.contradict();
+  }
+
+  #change(by: number): void {
+    this.#score += by;
+    if (this.#score >= LIMIT.lost) this.#isTrusted = false;
+    else if (this.#score <= LIMIT.regained) this.#isTrusted = true;
+  }
+}
