@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest, preHandlerHookHandler } from 'fastify';
 import { logOf } from './request-log.ts';
 
@@ -68,12 +70,16 @@ const MAX_READ_MS = 10_000;
  * Serves requests of expensive routes one at a time, from the beginning to the end of the handler.
  * Without it, a flood of lists exceeds the memory and delays that SECURITY.md promises. A long
  * route has turns of its own, so that the lists do not wait for it; its next request waits until
- * the response is sent, too. Applies to routes registered later.
+ * the response is sent, too. Pipelined requests wait until the response before them is sent: it
+ * would be held in memory behind the one before, and built for nothing if the client disconnects.
+ * Applies to routes registered later.
  */
 export function serializeExpensiveRoutes(app: FastifyInstance, maxReadMs = MAX_READ_MS): void {
   const lists = new Turns();
   const ofRoutes = new Map<string, Turns>();
   const served = new WeakMap<FastifyRequest, Turns>();
+  /** The newest response of these routes over each connection. */
+  const newest = new WeakMap<Socket, ServerResponse>();
 
   const endAfterResponse = (turns: Turns, { raw }: FastifyReply) => {
     const end = () => {
@@ -93,13 +99,19 @@ export function serializeExpensiveRoutes(app: FastifyInstance, maxReadMs = MAX_R
     const wait: preHandlerHookHandler = (request, reply, done) => {
       const isAlone = typeof isLong === 'function' ? isLong(request) : isLong;
       const turns = isAlone ? alone : lists;
-      turns.take(() => {
-        if (reply.sent || reply.raw.destroyed) return turns.end();
+      const { socket } = request.raw;
+      const serve = () => {
+        // Node does not destroy a response that is behind another one when the connection closes.
+        if (reply.sent || reply.raw.destroyed || socket.destroyed) return turns.end();
         served.set(request, turns);
         done();
         // A later hook has refused it.
         if (served.delete(request)) turns.end();
-      });
+      };
+      const before = newest.get(socket);
+      newest.set(socket, reply.raw);
+      if (!before || before.closed) turns.take(serve);
+      else before.once('close', () => turns.take(serve));
     };
     route.preHandler = [route.preHandler ?? [], wait].flat();
     const { handler } = route;
@@ -120,7 +132,7 @@ export function serializeExpensiveRoutes(app: FastifyInstance, maxReadMs = MAX_R
 }
 
 /** Characters of unread responses over all connections. */
-const MAX_UNREAD_CHARS = 64 * 1024 * 1024;
+const MAX_UNREAD_CHARS = 32 * 1024 * 1024;
 /** Shorter responses are not counted; other limits bound their number. */
 const MIN_COUNTED_CHARS = 4 * 1024;
 
