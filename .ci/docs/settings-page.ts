@@ -46,8 +46,8 @@ A running server applies changes of the settings marked "Reloads" after \`POST /
 Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists, and settings below a name that you choose, can only be set in the file, unless an
 environment variable is listed.
 
-Quotes around a value, white space at its ends, and a path that begins with \`~\` are errors, which show the value that was meant. \`docker --env-file\` and
-\`kubectl create secret --from-env-file\` keep quotes, and only a shell replaces \`~\`: the ledger would be in a new folder of that name.
+Quotes around a value, white space at its ends, and paths such as \`~/x\`, \`$HOME/x\` and \`file:x\` are errors, which show the value that was meant. \`docker --env-file\` and
+\`kubectl create secret --from-env-file\` keep quotes, and only a shell replaces \`~\` and variables: the ledger would be in a new folder of that name.
 
 An unknown variable that begins with \`DAWATCH_\` is an error, which shows the most similar known name. The command line also uses \`DAWATCH_CONFIG\`,
 \`DAWATCH_URL\` and \`DAWATCH_TOKEN\`. An empty variable counts as not set. Variables that Kubernetes sets for a Service whose name begins with

@@ -448,6 +448,25 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
   );
 
   it.each<[string, RegExp]>([
+    ['file:///data/x.db', /must be a path, not an address; write the path: \/data\/x\.db$/],
+    ['file:data/x.db', /must be a path, not an address; write the path: data\/x\.db$/],
+    [':memory:', /must be the path of a file, because memory keeps nothing$/],
+    ['$HOME/x.db', /must not contain a variable, which only a shell replaces; write its value$/],
+    [`/data/\${NAME}.db`, /must not contain a variable/],
+    ['%APPDATA%/x.db', /must not contain a variable/],
+    ['"/data/x.db', /must not begin or end with a quote; remove it: \/data\/x\.db$/],
+    ['“/data/x.db”', /must not begin or end with a quote; remove it: \/data\/x\.db$/],
+  ])('a path that would begin another ledger: %s', (text, expected) => {
+    expect(expectedRefusal('DAWATCH_DATABASE', text)).toMatch(expected);
+  });
+
+  it('a list of quoted values', () => {
+    expect(expectedRefusal('DAWATCH_WEBHOOK_ALLOW', '"10.0.0.1","10.0.0.2"')).toBe(
+      'DAWATCH_WEBHOOK_ALLOW must not be in quotes; remove them: 10.0.0.1,10.0.0.2',
+    );
+  });
+
+  it.each<[string, RegExp]>([
     [
       `database: '"/data/x.db"'`,
       /^database must not be in quotes; remove them: \/data\/x.db \(FILE:1\)$/,
