@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import {
   nextCursor,
@@ -101,6 +102,7 @@ const credentialRotationSchema = z
       .default(DAY_S)
       .describe('Seconds for which the old secret is also accepted; 0: none'),
   })
+  .prefault({})
   .meta({ id: 'CredentialRotation', examples: [{ overlap_s: 3_600 }] });
 
 const EXAMPLE = {
@@ -289,7 +291,7 @@ export function registerCredentials(
     const { record, secret } = createCredential(ledger, { ...change, credential });
     return reply
       .code(201)
-      .header('location', `credentials/${record.id}`)
+      .header('location', locationOf(request, String(record.id)))
       .send({ ...shown(record), secret });
   });
 

@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
+import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import {
   nextCursor,
@@ -397,7 +398,10 @@ export function registerMutes(
     const add = () => mutes.add({ ...fields, from, until }, actor.name, now);
     const made = audit.change(actor, now, add, entryOf('mutes.create'));
     if (made)
-      return reply.code(201).header('location', `mutes/${made.id}`).send(toMuteBody(made, now));
+      return reply
+        .code(201)
+        .header('location', locationOf(request, String(made.id)))
+        .send(toMuteBody(made, now));
     const detail = `there are ${MAX_MUTES} mutes that have not ended: delete some of them first`;
     return sendProblem(reply, { status: 409, detail });
   });

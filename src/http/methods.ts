@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { FastifyInstance, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { sendProblem } from './problems.ts';
 import { sentPath } from './static-files.ts';
 
@@ -70,6 +70,15 @@ function decoded(path: string): string {
  */
 export function withoutLastSlash({ method, url = '/' }: IncomingMessage): string {
   return method === 'POST' ? url.replace(/^(\/v1\/[^?]*[^?/])\/(?=\?|$)/, '$1') : url;
+}
+
+/**
+ * Returns the Location of what a POST to a collection has made. It is relative to the sent address,
+ * to which a proxy may have added a prefix, and the caller a slash.
+ */
+export function locationOf({ originalUrl, routeOptions }: FastifyRequest, id: string): string {
+  const hasLastSlash = /^[^?]*\/(?:\?|$)/.test(originalUrl);
+  return hasLastSlash ? id : `${routeOptions.url?.split('/').at(-1)}/${id}`;
 }
 
 const PREFLIGHT_HEADERS = {

@@ -7,7 +7,7 @@ import type {
   RawServerDefault,
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { explainIssue } from '../lib/explain-issue.ts';
 
 /** A server whose handlers get the types of their zod schemas. */
@@ -71,7 +71,9 @@ export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, htt
       ? 'must be given once'
       : explainIssue(issue);
   return (data) => {
-    const result = schema.safeParse(data, { error });
+    // Fastify has null for an absent body.
+    const isDefault = data === null && schema instanceof z.ZodPrefault;
+    const result = schema.safeParse(isDefault ? undefined : data, { error });
     return result.success
       ? { value: result.data }
       : { error: new InvalidRequestError(part, result.error.issues) };

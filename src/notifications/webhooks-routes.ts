@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
+import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { nextCursor, nextCursorSchema, pageOf, pageParameters, timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
@@ -137,6 +138,7 @@ const rotationSchema = z
       .describe('Seconds for which the old secret also signs'),
     secret: secret.optional(),
   })
+  .prefault({})
   .meta({ id: 'SecretRotation', examples: [{ keep_old_s: 3_600 }] });
 
 const EXAMPLE = {
@@ -325,7 +327,7 @@ export function registerWebhooks(
       }));
       return reply
         .code(201)
-        .header('location', `webhooks/${made.id}`)
+        .header('location', locationOf(request, made.id))
         .send(toWebhookWithSecret(made, created));
     },
   );

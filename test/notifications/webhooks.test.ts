@@ -20,13 +20,7 @@ const pathOf = (id: string) => `/v1/webhooks/${id}`;
 
 describe('creating', () => {
   it('requires only an address, and shows the secret once', async () => {
-    const response = await admin('POST', '/v1/webhooks', { url });
-    const { secret, ...webhook } = createdOf(response);
-    // Relative, because a proxy may serve the route below another path.
-    expect(new URL(`${response.headers.location}`, `${app.url}/v1/webhooks`).href).toBe(
-      `${app.url}${pathOf(webhook.id)}`,
-    );
-    expect(response.headers.location).not.toMatch(/^\//);
+    const { secret, ...webhook } = createdOf(await admin('POST', '/v1/webhooks', { url }));
     expect(webhook).toEqual({
       id: expect.stringMatching(/^wh_[0-9a-f]{32}$/),
       url,
