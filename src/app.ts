@@ -21,6 +21,7 @@ import type { TracerSettings } from './operations/tracing.ts';
 import { VERSION } from './operations/version.ts';
 import type { PolicyFactory } from './pacing/index.ts';
 import { chainPacing } from './pacing/index.ts';
+import { openChains } from './polling/chain/chains.ts';
 import type { WatcherListener } from './polling/listeners.ts';
 import { CachedLookup, ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
 import {
@@ -172,6 +173,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
       ],
     });
     opened.push(() => watcher.stop(leftMs()));
+    const chains = openChains({ upstreams: upstreams.named, clock, random, log });
+    opened.push(() => chains.close());
+    chains.onHead((upstream, head) => watcher.observeHead(upstream, head));
     warnOfOrphans(ledger, watcher, log);
     const tracker = trackerOf({ config, watcher, clock, refusalOf, isTraced: !!tracing });
 
@@ -250,6 +254,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
         users.useBearer(next.upstreams.default.bearer);
         applyRouting();
         upstreams.useCredentials(changed);
+        chains.useSettings(changed);
         for (const [name, upstream] of changed) watcher.reconfigure(name, budgetOf(upstream));
         for (const feature of features) feature.useSettings?.(next);
       };

@@ -15,6 +15,15 @@ export function secretsOfLogin({ username, password }: URL): string[] {
   return [secret, decoded(secret), `${decoded(username)}:${decoded(password)}`];
 }
 
+/** Returns the values of a URL's query: services take a key there. */
+export function secretsOfQuery({ search, searchParams }: URL): string[] {
+  const raw = search
+    .slice(1)
+    .split('&')
+    .map((pair) => pair.slice(pair.indexOf('=') + 1));
+  return [...new Set([...raw, ...searchParams.values()])].filter((value) => value !== '');
+}
+
 /** Returns the text unchanged if it is not valid percent-encoding. */
 function decoded(text: string): string {
   try {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import { secretsOfLogin } from '../../lib/basic-auth.ts';
+import { secretsOfLogin, secretsOfQuery } from '../../lib/basic-auth.ts';
 import { isPath, mistypedReason } from './mistyped.ts';
 import { type Config, configSchema, ENVIRONMENT } from './schema.ts';
 import { checkWith, closest, type SchemaProblem } from './schema-problems.ts';
@@ -14,6 +14,7 @@ import {
   type SecretUser,
   type SettingsFile,
   type SettingsTree,
+  toList,
 } from './settings-file.ts';
 
 /** Variables of the command line, and of the receivers in the documents. */
@@ -188,12 +189,18 @@ function fileOf(own: Record<string, string>): string | undefined {
   return own.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
 }
 
-/** Returns all secrets of the settings. For an address: the address, and those of its login. */
+/**
+ * Returns all secrets of the settings. For an address: the address, its login, and the
+ * values of its query.
+ */
 export function secretsOf(settings: readonly Setting[]): string[] {
   return settings.flatMap(({ path, value }) => {
-    if (!isSecret(path) || typeof value !== 'string') return [];
-    const url = URL.parse(value);
-    return [value, ...(url ? secretsOfLogin(url) : [])];
+    if (!isSecret(path)) return [];
+    return [value].flat().flatMap((secret) => {
+      if (typeof secret !== 'string') return [];
+      const url = URL.parse(secret);
+      return [secret, ...(url ? [...secretsOfLogin(url), ...secretsOfQuery(url)] : [])];
+    });
   });
 }
 
@@ -209,13 +216,10 @@ export function variableOf(path: string): string | null {
 const FROM_TEXT: Record<string, ((text: string) => unknown) | undefined> = {
   'server.port': (text) => (/^\d+$/.test(text) ? Number(text) : undefined),
   'server.trusted_proxies': toList,
+  'upstreams.default.chain.urls': toList,
   'webhooks.allow': toList,
   'webhooks.allow_http': (text) => ({ true: true, false: false, 1: true, 0: false })[text],
 };
-
-function toList(text: string): string[] {
-  return text.split(',').map((part) => part.trim());
-}
 
 /** Returns a line such as "server.port must be a number, not text (dawatch.yaml:3)". */
 function explain(

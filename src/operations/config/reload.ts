@@ -11,7 +11,7 @@ import { StartError } from './start-error.ts';
 /** The settings that a running process applies. The other ones need a restart. */
 const APPLIED = {
   server:
-    /^(?:log\.level|server\.public_url|auth\..+|sessions\..+|oidc\..+|heartbeat\..+|upstreams\.[^.]+\.(?:api_key|bearer|headers|headers\..+|budget\..+)|channels\..+|routes)$/,
+    /^(?:log\.level|server\.public_url|auth\..+|sessions\..+|oidc\..+|heartbeat\..+|upstreams\.[^.]+\.(?:api_key|bearer|headers|headers\..+|budget\..+|chain\..+)|channels\..+|routes)$/,
   worker: /^(?:log\.level|upstreams\.[^.]+\.(?:api_key|headers\..+))$/,
 } as const;
 

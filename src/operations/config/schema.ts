@@ -390,6 +390,7 @@ export const ENVIRONMENT = {
   DAWATCH_UPSTREAM_URL: 'upstreams.default.url',
   DAWATCH_UPSTREAM_API_KEY: 'upstreams.default.api_key',
   DAWATCH_UPSTREAM_BEARER: 'upstreams.default.bearer',
+  DAWATCH_CHAIN_URL: 'upstreams.default.chain.urls',
   DAWATCH_DATABASE: 'database',
   DAWATCH_HOST: 'server.host',
   DAWATCH_PORT: 'server.port',

@@ -15,6 +15,66 @@ const path = (fallback: string) =>
 /** Set by requests to upstreams; a caller's Authorization may be forwarded. */
 const OWN_HEADERS = ['accept', 'authorization', 'idempotency-key', 'x-api-key'];
 
+/** Placeholders in the link of a block explorer. */
+const LINK_PLACEHOLDERS = ['block_number', 'block_hash', 'tx_hash', 'tx_index'];
+
+const nodeUrl = z.string().superRefine((text, context) => {
+  const url = URL.parse(text);
+  const message =
+    !url || !/^(?:wss?|https?):$/.test(url.protocol)
+      ? 'must be a ws:// or wss:// address'
+      : url.protocol.startsWith('http')
+        ? `must be the WebSocket address of the node: ${url.protocol === 'https:' ? 'wss' : 'ws'}:// instead of ${url.protocol}//`
+        : url.hash
+          ? 'must be an address without a fragment'
+          : undefined;
+  if (message !== undefined) context.addIssue({ code: 'custom', message });
+});
+
+const chainSection = section({
+  urls: z
+    .array(nodeUrl)
+    .max(10)
+    .default([])
+    .describe(
+      'WebSocket addresses of nodes of the chain, tried in order: ws:// or wss://. A node announces each finalized block, so that dawatch polls when a submission has become final, and does not learn the time. A user and a password are sent as Basic authorization. Empty: none',
+    ),
+  verify: z
+    .enum(['off', 'report', 'require'])
+    .default('report')
+    .describe(
+      'Whether the block that the upstream names is looked up on the chain. `report` shows the result, `require` also waits for its confirmation before a submission becomes finalized',
+    ),
+  verify_data: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the block is fetched to prove that it contains the submission: the hash of its transaction must be `tx_hash`',
+    ),
+  explorer: z
+    .string()
+    .superRefine((template, context) => {
+      const names = [...template.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
+      const unknown = names.find((name) => !LINK_PLACEHOLDERS.includes(name));
+      const filled = template.replaceAll(/\{[^{}]*\}/g, '0');
+      const message =
+        unknown !== undefined
+          ? `must use only the placeholders ${LINK_PLACEHOLDERS.map((name) => `{${name}}`).join(', ')}`
+          : names.length === 0
+            ? 'must contain a placeholder such as {block_hash}'
+            : /^https?:\/\/[^/?#{}]+[/?#]/.test(template) &&
+                URL.canParse(filled) &&
+                !/\s/.test(template)
+              ? undefined
+              : 'must be an http:// or https:// address with placeholders after its host';
+      if (message !== undefined) context.addIssue({ code: 'custom', message });
+    })
+    .optional()
+    .describe(
+      'Link to a block explorer, with the placeholders {block_number}, {block_hash}, {tx_hash} and {tx_index}: `https://explorer.example.com/block/{block_hash}`',
+    ),
+}).describe('Node of the chain; see docs/chain.md');
+
 const upstreamSchema = z.strictObject({
   url: httpUrl
     .refine((url) => !URL.canParse(url) || isBare(new URL(url)), {
@@ -86,6 +146,7 @@ const upstreamSchema = z.strictObject({
     .describe(
       'Price of one second of lag, in requests. A higher price detects finality sooner and costs more requests',
     ),
+  chain: chainSection,
   slo: section({
     // Below 100 %, so that the error budget, which is the rest to 100 %, is not empty.
     target_percent: z

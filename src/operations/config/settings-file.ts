@@ -113,12 +113,12 @@ const SECRET_REASONS: Record<string, string | undefined> = {
 };
 
 /**
- * The settings that are secrets. Addresses of channels, of the heartbeat and of Redis contain keys
- * and passwords, and so do headers for proxies. The name of a file is no secret. The Helm chart has
+ * The settings that are secrets. Addresses of channels, of the heartbeat, of Redis and of nodes of a
+ * chain contain keys and passwords, and so do headers for proxies. The name of a file is no secret. The Helm chart has
  * the same expression.
  */
 export const SECRET_SETTING =
-  /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$|^upstreams\.[^.]+\.headers\./;
+  /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$|\.chain\.urls$|^upstreams\.[^.]+\.headers\./;
 
 export function isSecret(path: string): boolean {
   return SECRET_SETTING.test(path) && !path.endsWith(SUFFIX);
@@ -201,9 +201,9 @@ export function readSecretFiles(
         // The value is not quoted: it may be the secret itself, set by mistake instead of the name
         // of a file.
         if ('problem' in read) report(` ${read.problem}`);
-        else section[secretKey] = read.secret;
+        else section[secretKey] = fromText(secretPath, read.secret);
       } else {
-        section[secretKey] = placeholderOf(secretPath);
+        section[secretKey] = fromText(secretPath, placeholderOf(secretPath));
         unread.push(secretPath);
       }
     }
@@ -212,8 +212,18 @@ export function readSecretFiles(
   return { problems, unread };
 }
 
-/** Returns a value that the schema accepts for this secret. */
+/** Returns the parts of a text that are separated by commas. */
+export function toList(text: string): string[] {
+  return text.split(',').map((part) => part.trim());
+}
+
+function fromText(path: string, secret: string): string | string[] {
+  return path.endsWith('urls') ? toList(secret) : secret;
+}
+
+/** Returns a text that the schema accepts for this secret. */
 function placeholderOf(path: string): string {
+  if (path.endsWith('urls')) return 'ws://not-read.invalid';
   if (!path.endsWith('url')) return 'a-secret-in-a-file-that-is-not-read';
   return `${path === 'redis.url' ? 'rediss' : path.endsWith('smtp_url') ? 'smtp' : 'http'}://not-read.invalid`;
 }

@@ -217,6 +217,15 @@ const SUBMISSION_EVENTS = {
     ['upstream', 'reason'],
     'set a valid `api_key` of the upstream, then reload the settings, or restart if the key is in a variable',
   ),
+  'chain.connected': info(
+    'a node of the chain announces finalized blocks to dawatch: at the start, and after problems',
+    ['upstream', 'node', 'chain'],
+  ),
+  'chain.unavailable': warn(
+    'no node of the chain announces finalized blocks; `reason` is the problem of one of them. Polling continues as without a chain. Each problem is logged once until a node works again',
+    ['upstream', 'reason'],
+    'check `upstreams.<name>.chain` with `dawatch doctor`. dawatch connects again by itself',
+  ),
   'upstream.not_configured': warn(
     'the server starts and open submissions belong to an upstream that is not in the settings',
     ['upstream', 'submissions'],

@@ -1,0 +1,256 @@
+import type { Clock } from '../../lib/clock.ts';
+import { isObject } from '../../lib/json.ts';
+import { escapeText } from '../../lib/text.ts';
+import { FinalizedBlocks } from './finalized-blocks.ts';
+import { connectToNode, type NodeConnection } from './node-connection.ts';
+import {
+  type Chain,
+  ChainError,
+  type ChainHead,
+  type ChainSettings,
+  type ChainStatus,
+} from './port.ts';
+
+/** The waits between connections: doubled after each round through all addresses. */
+const FIRST_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 60_000;
+/** A connection works when it has announced a new block after this time. */
+const PROVEN_MS = 5_000;
+/** Problems that are reported until the chain works again. */
+const MAX_PROBLEMS = 20;
+/** Shortest time between two calls of the listeners. */
+const HEADS_EVERY_MS = 100;
+const SUBSCRIBE = 'chain_subscribeFinalizedHeads';
+const NOTIFICATION = 'chain_finalizedHead';
+/** Block numbers have 32 bits. */
+const MAX_BLOCK_NUMBER = 2 ** 32 - 1;
+
+type ChainDeps = {
+  settings: ChainSettings;
+  clock: Clock;
+  random: () => number;
+  /** Called with each new problem, and when the chain works: initially, and after problems. */
+  onChange?: (status: ChainStatus) => void;
+};
+
+type Node = { connection: NodeConnection; url: string; connectedAt: number | null };
+
+/**
+ * Opens the chain of an upstream. It connects to the nodes in order: to the next one when the
+ * current one cannot be reached, is no node of such a chain, ends the connection, or announces no
+ * block for the time of three blocks.
+ */
+export function openChain({ settings, clock, random, onChange }: ChainDeps): Chain {
+  let { urls } = settings;
+  let index = 0;
+  /** Connections that failed since one has worked. */
+  let failures = 0;
+  let node: Node | undefined;
+  let isClosed = false;
+  let cancelRetry = () => {};
+  let cancelStall = () => {};
+  let name: string | null = null;
+  let genesisHash: string | null = null;
+  let connections = 0;
+  let problem: string | null = null;
+  let reported = new Set<string>();
+  let blocks = new FinalizedBlocks();
+  const listeners = new Set<(head: ChainHead) => void>();
+  let waiting: ChainHead | undefined;
+  let cancelHeads: (() => void) | undefined;
+  let calledAt = Number.NEGATIVE_INFINITY;
+
+  const host = () => URL.parse(urls[index] ?? '')?.host ?? '';
+  const status = (): ChainStatus => ({
+    host: host(),
+    isConnected: node !== undefined && node.connectedAt !== null,
+    name,
+    genesisHash,
+    head: blocks.newest,
+    reconnects: Math.max(0, connections - 1),
+    problem,
+  });
+
+  /** The chain works. */
+  function recover(): void {
+    failures = 0;
+    problem = null;
+    reported.clear();
+    onChange?.(status());
+  }
+
+  function connect(): void {
+    const url = urls[index];
+    if (url === undefined || isClosed) return;
+    const current: Node = {
+      url,
+      connectedAt: null,
+      connection: connectToNode({
+        url,
+        clock,
+        onNotification: (method, params) => {
+          if (method === NOTIFICATION && node === current) receiveHead(params.result);
+        },
+        onClose: (reason) => {
+          if (node === current) fail(reason);
+        },
+      }),
+    };
+    node = current;
+    void current.connection.opened.then(() => subscribe(current));
+  }
+
+  async function subscribe(current: Node): Promise<void> {
+    const { connection } = current;
+    const [chainName, genesis, subscription] = await Promise.allSettled([
+      connection.call('system_chain', []),
+      connection.call('chain_getBlockHash', [0]),
+      connection.call(SUBSCRIBE, []),
+    ]);
+    if (node !== current) return;
+    if (subscription.status === 'rejected') {
+      connection.close(refusal(subscription.reason, genesis));
+      return;
+    }
+    name = textOf(chainName);
+    genesisHash = textOf(genesis);
+    current.connectedAt = clock.now();
+    connections += 1;
+    awaitBlock();
+    // After a failure, the node has to announce a new block first: it may close each connection.
+    if (failures === 0) recover();
+  }
+
+  function receiveHead(header: unknown): void {
+    const number = blockNumberOf(header);
+    if (number === undefined) {
+      node?.connection.close('it sends a finalized block without a valid number');
+      return;
+    }
+    const head = { number, at: clock.now() };
+    if (blocks.add(head)) {
+      awaitBlock();
+      const connectedAt = node?.connectedAt ?? head.at;
+      if (failures > 0 && head.at - connectedAt >= PROVEN_MS) recover();
+    }
+    if (waiting === undefined || head.number > waiting.number) waiting = head;
+    cancelHeads ??= clock.after(Math.max(0, calledAt + HEADS_EVERY_MS - head.at), announce);
+  }
+
+  function announce(): void {
+    const head = waiting;
+    cancelHeads = undefined;
+    waiting = undefined;
+    calledAt = clock.now();
+    if (head) for (const listener of [...listeners]) listener(head);
+  }
+
+  function awaitBlock(): void {
+    cancelStall();
+    cancelStall = clock.after(blocks.stallMs(), () =>
+      node?.connection.close(
+        'it announces no finalized blocks: it is behind, or the chain has stopped to finalize',
+      ),
+    );
+  }
+
+  /** The connection has ended, or was never made. */
+  function fail(reason: string): void {
+    problem = `${host()}: ${reason}`;
+    node = undefined;
+    cancelStall();
+    blocks.interrupt();
+    failures += 1;
+    if (!reported.has(problem) && reported.size < MAX_PROBLEMS) {
+      reported.add(problem);
+      onChange?.(status());
+    }
+    index = (index + 1) % urls.length;
+    const rounds = Math.ceil(failures / urls.length) - 1;
+    const waitMs = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(rounds, 16));
+    // Between half of the wait and all of it, so that many servers do not reconnect at once.
+    cancelRetry = clock.after(waitMs * (0.5 + random() / 2), connect);
+  }
+
+  function disconnect(): void {
+    const { connection } = node ?? {};
+    node = undefined;
+    cancelRetry();
+    cancelStall();
+    cancelHeads?.();
+    cancelHeads = undefined;
+    waiting = undefined;
+    connection?.close('dawatch has disconnected');
+  }
+
+  connect();
+  return {
+    onHead(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    finalizedAt: (blockNumber) => blocks.finalizedAt(blockNumber),
+    call<T>(method: string, params: unknown[]): Promise<T> {
+      if (!node || node.connectedAt === null)
+        return Promise.reject(
+          new ChainError('not_connected', problem ?? 'no node of the chain is connected'),
+        );
+      return node.connection.call(method, params) as Promise<T>;
+    },
+    status: () => (urls.length === 0 ? null : status()),
+    useSettings(next) {
+      const isSame = JSON.stringify(next.urls) === JSON.stringify(urls);
+      if (isSame || isClosed) return;
+      disconnect();
+      urls = next.urls;
+      index = 0;
+      failures = 0;
+      connections = 0;
+      name = null;
+      genesisHash = null;
+      problem = null;
+      reported = new Set();
+      blocks = new FinalizedBlocks();
+      connect();
+    },
+    async close() {
+      isClosed = true;
+      disconnect();
+    },
+  };
+}
+
+/** Returns why a node refuses the subscription. */
+function refusal(error: unknown, genesis: PromiseSettledResult<unknown>): string {
+  if (!(error instanceof ChainError)) return String(error);
+  if (error.reason !== 'method_not_found') return error.message;
+  const isOther =
+    genesis.status === 'rejected' &&
+    genesis.reason instanceof ChainError &&
+    genesis.reason.reason === 'method_not_found';
+  return isOther
+    ? `it does not know the methods of a Substrate node such as ${SUBSCRIBE}: it belongs to another kind of chain, such as Ethereum`
+    : `it does not offer ${SUBSCRIBE}; nodes need WebSocket and this method`;
+}
+
+const MAX_TEXT_CHARS = 100;
+
+/** Returns the text that a node responded; null for anything else. */
+function textOf(result: PromiseSettledResult<unknown>): string | null {
+  return result.status === 'fulfilled' && typeof result.value === 'string'
+    ? escapeText(result.value, MAX_TEXT_CHARS)
+    : null;
+}
+
+/** Returns the number in a header, which is hexadecimal; undefined if there is none. */
+export function blockNumberOf(header: unknown): number | undefined {
+  const number = isObject(header) ? header.number : undefined;
+  const value =
+    typeof number === 'string' && /^0x[0-9a-f]{1,16}$/i.test(number) ? Number(number) : number;
+  return typeof value === 'number' &&
+    Number.isInteger(value) &&
+    value >= 0 &&
+    value <= MAX_BLOCK_NUMBER
+    ? value
+    : undefined;
+}

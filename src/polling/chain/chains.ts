@@ -1,0 +1,48 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../operations/logging/event-catalog.ts';
+import type { UsableUpstream } from '../upstreams.ts';
+import { openChain } from './chain.ts';
+import type { Chain, ChainHead, ChainStatus } from './port.ts';
+
+type ChainsDeps = {
+  upstreams: readonly [string, UsableUpstream][];
+  clock: Clock;
+  random: () => number;
+  log: Log;
+};
+
+export type Chains = {
+  /** By upstream. Without addresses in the settings, a chain does nothing. */
+  byUpstream: ReadonlyMap<string, Chain>;
+  onHead(listener: (upstream: string, head: ChainHead) => void): void;
+  /** Returns the state of the chain of an upstream; null if none is configured. */
+  statusOf(upstream: string): ChainStatus | null;
+  useSettings(upstreams: readonly [string, UsableUpstream][]): void;
+  close(): Promise<void>;
+};
+
+/** Opens the chain of each upstream, and logs its changes. */
+export function openChains({ upstreams, clock, random, log }: ChainsDeps): Chains {
+  const byUpstream = new Map(
+    upstreams.map(([upstream, { chain: settings }]) => {
+      const onChange = ({ host, name, problem }: ChainStatus) => {
+        if (problem !== null) log.warn({ upstream, reason: problem }, 'chain.unavailable');
+        else log.info({ upstream, node: host, chain: name ?? undefined }, 'chain.connected');
+      };
+      return [upstream, openChain({ settings, clock, random, onChange })] as const;
+    }),
+  );
+  return {
+    byUpstream,
+    onHead(listener) {
+      for (const [upstream, chain] of byUpstream) chain.onHead((head) => listener(upstream, head));
+    },
+    statusOf: (upstream) => byUpstream.get(upstream)?.status() ?? null,
+    useSettings(changed) {
+      for (const [upstream, { chain }] of changed) byUpstream.get(upstream)?.useSettings(chain);
+    },
+    async close() {
+      await Promise.all([...byUpstream.values()].map((chain) => chain.close()));
+    },
+  };
+}

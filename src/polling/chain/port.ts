@@ -1,0 +1,70 @@
+import type { UpstreamConfig } from '../../operations/config/schema.ts';
+
+/** The newest block that a node announced as final. `at`: when it did so, epoch milliseconds. */
+export type ChainHead = { number: number; at: number };
+
+export type ChainSettings = UpstreamConfig['chain'];
+
+/** A node of the chain, as operators see it. */
+export type ChainStatus = {
+  /** Host and port of the current node, or of the next one to connect to. */
+  host: string;
+  /** Whether the node accepts the subscription to finalized blocks. */
+  isConnected: boolean;
+  /** Name of the chain; null: not known. */
+  name: string | null;
+  /** Hash of block 0, which identifies the chain; null: not known. */
+  genesisHash: string | null;
+  /** The highest block that was announced as final; null: none since the start. */
+  head: ChainHead | null;
+  /** Number of connections after the first one. */
+  reconnects: number;
+  /** Why the chain cannot be used, in one sentence without secrets; null: it can. */
+  problem: string | null;
+};
+
+/**
+ * `not_connected`, `closed`: there is no connection, or it ended before the response. `timeout`: no
+ * response in time. `busy`: too many calls wait for a response. `method_not_found`, `refused`: the
+ * node responded with an error. `too_large`: the response exceeds the limit, which also closes the
+ * connection.
+ */
+export type ChainErrorReason =
+  | 'not_connected'
+  | 'closed'
+  | 'timeout'
+  | 'busy'
+  | 'method_not_found'
+  | 'refused'
+  | 'too_large';
+
+/** A failed call. The message contains no secret, and is escaped. */
+export class ChainError extends Error {
+  override readonly name = 'ChainError';
+  readonly reason: ChainErrorReason;
+  constructor(reason: ChainErrorReason, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/** The nodes of the chain of one upstream. Connects and reconnects by itself. */
+export type Chain = {
+  /**
+   * Calls `listener` with finalized blocks, at most ten times per second. They may arrive twice,
+   * out of order and with gaps. Returns a function that removes the listener.
+   */
+  onHead(listener: (head: ChainHead) => void): () => void;
+  /**
+   * Returns when a node announced the block, or a later one, as final, epoch milliseconds; null if
+   * dawatch was not connected at that time, or the block is not final or too old.
+   */
+  finalizedAt(blockNumber: number): number | null;
+  /** Calls a method of the current node. Rejects with ChainError. */
+  call<T>(method: string, params: unknown[]): Promise<T>;
+  /** Null without addresses in the settings. */
+  status(): ChainStatus | null;
+  /** Continues with these settings. Without addresses, it disconnects. */
+  useSettings(settings: ChainSettings): void;
+  close(): Promise<void>;
+};
