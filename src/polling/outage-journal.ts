@@ -1,6 +1,7 @@
 import { LedgerError, type LedgerUnavailableError } from '../ledger/errors.ts';
 import { MAX_RETRY_AFTER_MS } from '../lib/retry-after.ts';
-import { type Delay, DelayCause } from '../submissions/delay.ts';
+import type { Observation } from '../submissions/classify.ts';
+import { type Delay, DelayCause, reasonOf } from '../submissions/delay.ts';
 import { UpstreamEventType } from '../submissions/event-types.ts';
 import {
   BreakerState,
@@ -103,6 +104,14 @@ const FAILING_MS = 10_000;
 const BUDGET_WAIT_MS = 5_000;
 const SERVER_DOWN = 'the server did not run';
 
+/** Consecutive failures, of one submission or of several. */
+type Failing = { since: number; submissionId: string; isShared: boolean };
+
+/** Whether a submission is late because of the failures. */
+function concerns({ isShared, submissionId }: Failing, other: string): boolean {
+  return isShared || submissionId === other;
+}
+
 type OutageJournalDeps = {
   upstream: string;
   scheduler: Scheduler;
@@ -128,7 +137,7 @@ export class OutageJournal {
   #isPauseUnwritten = false;
   /** The newest response that failed or requested a pause. */
   #reason = '';
-  #failingSince: number | null = null;
+  #failing: Failing | null = null;
   /** When the earlier process certainly ran, epoch ms; null: there was none. */
   #aliveAt: number | null = null;
 
@@ -187,16 +196,17 @@ export class OutageJournal {
   }
 
   /**
-   * Returns the newest delays that overlap the time, oldest first; the last one are the failures
-   * that may open the circuit breaker.
+   * Returns the newest delays of a submission that overlap the time, oldest first; the last one are
+   * the failures that may open the circuit breaker, unless they are those of another submission.
    */
-  delaysBetween(from: number, until: number): Delay[] {
+  delaysBetween(submissionId: string, from: number, until: number): Delay[] {
     const delays = this.delays.overlapping(from, until);
-    const beganAt = this.#failingSince;
-    if (beganAt === null || beganAt >= until || this.#deps.scheduler.limits.breaker.isOpen)
-      return delays;
-    const failing = { cause: DelayCause.upstreamDown, reason: this.#reason, endedAt: null };
-    return [...delays, { ...failing, beganAt: Math.round(beganAt) }];
+    const failing = this.#failing;
+    if (!failing || this.#deps.scheduler.limits.breaker.isOpen) return delays;
+    if (failing.since >= until || !concerns(failing, submissionId)) return delays;
+    const beganAt = Math.round(failing.since);
+    const cause = DelayCause.upstreamDown;
+    return [...delays, { cause, reason: this.#reason, beganAt, endedAt: null }];
   }
 
   /** Notes why the upstream requests a pause. */
@@ -206,23 +216,24 @@ export class OutageJournal {
 
   /**
    * Adds what an observation means for the upstream, to be written by `write`. `state`: the new
-   * state of the circuit breaker; null: it has not changed. `reason`: of the observation.
+   * state of the circuit breaker; null: it has not changed.
    */
-  observed(state: BreakerState | null, reason: () => string, now: number): void {
+  observed(observation: Observation, state: BreakerState | null, now: number): void {
     const { breaker, pause } = this.#deps.scheduler.limits;
-    const failingSince = this.#failingSince;
-    this.#failingSince = breaker.failingSince;
-    if (breaker.failingSince !== null || now < pause.until) this.#reason = reason();
-    if (state !== null) this.#breakerChanged(state, failingSince ?? now, now);
-    else if (
-      breaker.failingSince === null &&
-      failingSince !== null &&
-      now - failingSince >= FAILING_MS
-    )
-      this.delays.begin(DelayCause.upstreamDown, this.#reason, {
-        beganAt: failingSince,
-        endedAt: now,
-      });
+    const { submissionId } = observation;
+    const { failingSince } = breaker;
+    const ended = this.#failing;
+    this.#failing =
+      failingSince === null
+        ? null
+        : { since: failingSince, submissionId, isShared: breaker.failed.size > 1 };
+    if (failingSince !== null || now < pause.until) this.#reason = reasonOf(observation);
+    if (state !== null) this.#breakerChanged(state, ended?.since ?? now, now);
+    else if (failingSince !== null || !ended || now - ended.since < FAILING_MS) return;
+    else if (concerns(ended, submissionId)) {
+      const delay = { beganAt: ended.since, endedAt: now };
+      this.delays.begin(DelayCause.upstreamDown, this.#reason, delay);
+    }
   }
 
   #breakerChanged(state: BreakerState, failingSince: number, now: number): void {

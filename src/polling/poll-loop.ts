@@ -1,7 +1,7 @@
 import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Observation } from '../submissions/classify.ts';
-import { DelayCause, reasonOf } from '../submissions/delay.ts';
+import { DelayCause } from '../submissions/delay.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
 import type { Submission } from '../submissions/submission.ts';
 import { extendedDeadline } from '../submissions/transition.ts';
@@ -434,7 +434,7 @@ export class PollLoop {
     for (const observation of observations) {
       const { watched = false } = newest.get(observation.submissionId) ?? {};
       const state = scheduler.observe(observation, watched, now);
-      this.journal.observed(state, () => reasonOf(observation), now);
+      this.journal.observed(observation, state, now);
       if (state !== BreakerState.up) continue;
       this.#limits.begin(now);
       this.#deadlines.pollAgain();

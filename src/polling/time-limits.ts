@@ -22,6 +22,8 @@ const PROOF_RENEWED_MS = 60_000;
  * normal.
  */
 const BLIP_MS = 60_000;
+/** Failing submissions that are remembered. */
+const MAX_FAILING = 1_000;
 /** The share of time that counts where nothing can prove that the store works. */
 const UNPROVABLE_SHARE = 1 / 4;
 
@@ -46,6 +48,8 @@ export class StoreEvidence {
   #troubledAt = Number.NEGATIVE_INFINITY;
   #troubledSince: number | null = null;
   #shownId: string | undefined;
+  /** The first failure of submissions that fail. */
+  readonly #failedAt = new Map<string, number>();
 
   /** A submission that the upstream has returned: a poll of it proves or disproves the store. */
   get shownId(): string | undefined {
@@ -60,15 +64,30 @@ export class StoreEvidence {
   /** `seenBefore`: the upstream has returned this submission before. */
   observe(observation: Observation, seenBefore: boolean): void {
     const { kind, at, submissionId } = observation;
-    if (isSeen(observation)) {
-      this.#shownId = submissionId;
+    if (isSeen(observation)) this.#shownId = submissionId;
+    if (isSeen(observation) || (kind === 'not_found' && !observation.ambiguous)) {
+      this.#failedAt.delete(submissionId);
       this.#prove(at);
-    } else if (kind === 'not_found') {
-      if (!observation.ambiguous) this.#prove(at);
-      else if (seenBefore || submissionId === this.#shownId) this.#doubt(at);
-    } else if (kind === 'unavailable' && observation.reason !== 'refused') {
-      this.#doubt(at);
+      return;
     }
+    const isMissing = kind === 'not_found' && (seenBefore || submissionId === this.#shownId);
+    const isTrouble = isMissing || (kind === 'unavailable' && observation.reason !== 'refused');
+    if (isTrouble && !this.#failsAlone(submissionId, at)) this.#doubt(at);
+  }
+
+  /**
+   * Whether a submission fails again although the store has worked since its first failure: then
+   * its failures have no meaning for the others.
+   */
+  #failsAlone(submissionId: string, at: number): boolean {
+    const failedAt = this.#failedAt.get(submissionId);
+    if (failedAt !== undefined) return failedAt < this.#lastProofAt;
+    this.#failedAt.set(submissionId, at);
+    for (const oldest of this.#failedAt.keys()) {
+      if (this.#failedAt.size <= MAX_FAILING) break;
+      this.#failedAt.delete(oldest);
+    }
+    return false;
   }
 
   /** Returns whether a proof poll is worth its request. */

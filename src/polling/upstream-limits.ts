@@ -441,7 +441,9 @@ export class UpstreamLimits {
     known: { seenBefore: boolean; seenAny: boolean; isControl: boolean },
     now: number,
   ): BreakerState | null {
-    this.pause.observe(observation, now);
+    // A 4xx concerns only this request, and so does its Retry-After.
+    const isRefused = observation.kind === 'unavailable' && observation.reason === 'refused';
+    if (!isRefused) this.pause.observe(observation, now);
     const { submissionId } = observation;
     const health = healthOf(observation, known);
     return this.breaker.observe({ submissionId, health, isControl: known.isControl }, now);

@@ -275,11 +275,11 @@ export class Watcher {
       : submission.deadlineAt;
   }
 
-  /** Returns why polls of an upstream were late between two times, oldest first. */
-  delaysBetween(upstream: string, from: number, until: number): Delay[] {
+  /** Returns why polls of a submission were late between two times, oldest first. */
+  delaysBetween({ upstream, submissionId }: Submission, from: number, until: number): Delay[] {
     const loop = this.#loops.get(upstream);
     loop?.noteWaiting();
-    return loop?.journal.delaysBetween(from, until) ?? [];
+    return loop?.journal.delaysBetween(submissionId, from, until) ?? [];
   }
 
   /** Returns when a submission is polled next, at the earliest; null: it is not polled. */

@@ -197,8 +197,8 @@ export type SubmissionWatcher = {
   update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined;
   /** The deadline, epoch ms; while the submission is open, moved by the outages of its upstream. */
   deadlineAt(submission: Submission): number;
-  /** Why submissions of the upstream were polled late between two times, oldest first. */
-  delaysBetween(upstream: string, from: number, until: number): Delay[];
+  /** Why the submission was polled late between two times, oldest first. */
+  delaysBetween(submission: Submission, from: number, until: number): Delay[];
   /** When the submission is polled next, at the earliest, epoch ms; null: it is not polled. */
   nextPollAt(submission: Submission): number | null;
   /**

@@ -144,7 +144,7 @@ export function registerSubmissions(
     const from = Math.max(submission.trackedAt, history[0]?.at ?? 0);
     const end = history.findLast(({ status, previousStatus }) => status !== previousStatus);
     const until = isFinal(submission.status) && end ? end.at : clock.now();
-    return watcher.delaysBetween(submission.upstream, from, until);
+    return watcher.delaysBetween(submission, from, until);
   };
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());

@@ -17,10 +17,10 @@ import {
 type World = ReturnType<typeof openWatcher>;
 
 /** The delays of a submission that is tracked since the start, with times in seconds since then. */
-function delaysIn(world: World) {
+function delaysIn(world: World, id = 'a') {
   const seconds = (at: number | null) => at && (at - START_MS) / 1_000;
   return world.monitor
-    .delaysBetween('default', START_MS, world.clock.now())
+    .delaysBetween(world.get(id), START_MS, world.clock.now())
     .map(({ cause, reason, beganAt, endedAt }) => ({
       cause,
       reason,
@@ -107,7 +107,20 @@ describe('a submission that is late can tell why', () => {
         to: null,
       },
     ]);
-    expect(world.monitor.delaysBetween('default', START_MS - MINUTE_MS, START_MS)).toEqual([]);
+    expect(world.monitor.delaysBetween(world.get('a'), START_MS - MINUTE_MS, START_MS)).toEqual([]);
+  });
+
+  it('but not failures of another submission alone, however long they last', async () => {
+    let bad: UpstreamResponse = databaseDown;
+    const world = openWatcher({ respond: (id) => (id === 'bad' ? bad : pending) });
+    world.track(['a', 'bad']);
+    for (let minute = 0; minute < 30; minute++) {
+      await world.clock.advance(MINUTE_MS);
+      expect(delaysIn(world)).toEqual([]);
+    }
+    bad = finalized;
+    await world.clock.advance(MINUTE_MS);
+    expect(delaysIn(world)).toEqual([]);
   });
 
   it('a request budget that is exhausted for longer than the submission is open', async () => {
@@ -138,7 +151,7 @@ describe('a submission that is late can tell why', () => {
     });
     world.track(Array.from({ length: 10 }, (_, index) => `id-${index}`));
     await world.clock.advance(5 * MINUTE_MS);
-    expect(delaysIn(world)).toEqual([
+    expect(delaysIn(world, 'id-0')).toEqual([
       {
         cause: 'budget_exhausted',
         reason: 'more polls were due than the request budget allows: 2 in 10 s, 2 at once',

@@ -56,6 +56,14 @@ describe('a pause', () => {
     expect(pauseAfter('throttled')).toBe(1_000);
   });
 
+  it('is not requested by a 4xx that concerns only its request', () => {
+    const scheduler = schedulerOf(ids(3), { concurrency: 1 });
+    const refused = { ...VERDICTS.unavailable, reason: 'refused', retryAfterMs: 7_000 } as const;
+    scheduler.next(0);
+    scheduler.observe(observation(refused, 10, 's0'), true, 10);
+    expect(scheduler.next(10)).toEqual(['s1']);
+  });
+
   it('is not extended by the other responses to the same batch', () => {
     const scheduler = schedulerOf(ids(9), { concurrency: 8 });
     for (const id of scheduler.next(0)) scheduler.observe(observation('throttled', 0, id), true, 0);

@@ -61,6 +61,26 @@ describe('"not found" is accepted as evidence', () => {
     expect(believes(refused, MINUTE + 1), 'a response about one request or one new id').toBe(true);
   });
 
+  it.each(['unavailable', 'not_found_500'] as const)(
+    'also while one submission alone always gets %s, from the first good response after it on',
+    (failure) => {
+      const bad = { id: 'bad', seen: true };
+      const evidence = evidenceOf(
+        ['pending', 0],
+        [failure, MINUTE, bad],
+        ['pending', 3 * MINUTE],
+        [failure, 4 * MINUTE, bad],
+        ['pending', 6 * MINUTE],
+        [failure, 7 * MINUTE, bad],
+      );
+      expect(evidence.trust(8 * MINUTE)).toMatchObject({ since: 3 * MINUTE, share: 1 });
+      expect(believes(evidence, 8 * MINUTE)).toBe(true);
+      evidence.observe(observation('pending', 9 * MINUTE, 'bad'), true);
+      evidence.observe(observation(failure, 10 * MINUTE, 'bad'), true);
+      expect(believes(evidence, 11 * MINUTE), 'it failed anew').toBe(false);
+    },
+  );
+
   it('again after trouble: from before it if it lasted less than a minute, from its end if it lasted longer', () => {
     const brief = evidenceOf(
       ['pending', 0],
