@@ -26,9 +26,8 @@ type Submission = {
   id: string;
   submittedMs: number;
   contents: Contents;
-  /** The submitted bytes; undefined if no transaction will need them any more. */
-  data: Uint8Array | undefined;
-  fate: SubmissionPlan;
+  /** What sending attempts need: the plan and the submitted bytes. undefined: none will follow. */
+  ahead: { fate: SubmissionPlan; data: Uint8Array } | undefined;
   /** undefined: no row yet. */
   state: RowState | undefined;
   error: string | null;
@@ -124,7 +123,7 @@ export function createModel(options: SandboxOptions) {
         submission.inFlight = undefined;
         senders.release(submission, atMs);
         if (submission.finalizedMs === undefined) firstFinalized(submission, atMs);
-        else submission.data = undefined;
+        else submission.ahead = undefined;
         return;
       case 'regress':
         regress(submission, atMs);
@@ -139,30 +138,30 @@ export function createModel(options: SandboxOptions) {
     submission.error = error;
   }
 
-  function firstSendAt({ fate, submittedMs }: Submission): number {
+  function firstSendAt(fate: SubmissionPlan, submittedMs: number): number {
     if (!fate.isLeftBehind) return submittedMs + fate.straggleMs;
     return nextMultiple(submittedMs + clock.pickUpMs, clock.fallbackMs);
   }
 
   function send(submission: Submission, sentMs: number): void {
     submission.attempts += 1;
-    const attempt = submission.fate.nextAttempt();
+    if (submission.ahead === undefined) return;
+    const { fate, data } = submission.ahead;
+    const attempt = fate.nextAttempt();
     if (attempt.result === 'failed') {
       agenda.add(sentMs + attempt.afterMs, { kind: 'fail', submission, error: attempt.error });
       return;
     }
     const transaction = { submission, sentMs, rowUpdatedAt: attempt.rowUpdatedAt };
     submission.inFlight = transaction;
-    submission.placement = included(submission, chain.include(sentMs, transaction));
-    if (submission.finalizedMs === undefined && submission.fate.regression === 'replaced') {
-      submission.rival = included(submission, chain.includeAfter(submission.placement.blockNumber));
-    }
+    submission.placement = withHash(chain.include(sentMs, transaction), data);
+    if (submission.finalizedMs === undefined && fate.regression === 'replaced')
+      submission.rival = withHash(chain.includeAfter(submission.placement.blockNumber), data);
     agenda.add(sentMs + clock.timeoutMs, { kind: 'timeout', transaction });
   }
 
-  /** Adds the transaction at its place to the block. */
-  function included<P extends Placement>({ data }: Submission, placement: P): P & Included {
-    if (data === undefined) throw new Error('the data of this submission was released');
+  /** Adds the transaction to the body of its block. */
+  function withHash<P extends Placement>(placement: P, data: Uint8Array): P & Included {
     return { ...placement, txHash: bodies.add(placement, data) };
   }
 
@@ -179,7 +178,8 @@ export function createModel(options: SandboxOptions) {
     write(submission, ROW_STATE.error, error);
     submission.inFlight = undefined;
     senders.release(submission, atMs);
-    if (!submission.fate.isDead) queueAtFallback(submission, atMs);
+    if (submission.ahead?.fate.isDead) submission.ahead = undefined;
+    else queueAtFallback(submission, atMs);
   }
 
   function queueAtFallback(submission: Submission, atMs: number): void {
@@ -189,8 +189,9 @@ export function createModel(options: SandboxOptions) {
   function firstFinalized(submission: Submission, atMs: number): void {
     submission.finalizedMs = atMs;
     finalizedCount += 1;
-    if (submission.fate.regression !== 'error') submission.data = undefined;
-    if (submission.fate.regression === 'none') return;
+    const regression = submission.ahead?.fate.regression ?? 'none';
+    if (regression !== 'error') submission.ahead = undefined;
+    if (regression === 'none') return;
     const rivalFinalMs = submission.rival?.finalMs ?? atMs;
     agenda.add(Math.max(atMs + clock.regressAfterMs, rivalFinalMs), {
       kind: 'regress',
@@ -230,7 +231,9 @@ export function createModel(options: SandboxOptions) {
     /** Returns a UUID; its row appears later. nowMs: epoch ms; a decreasing time is ignored. */
     submit(data: string | Uint8Array, nowMs: number): string {
       advance(nowMs);
-      const bytes = typeof data === 'string' ? Buffer.from(data) : data;
+      // A copy, because a small buffer may keep a larger one in memory.
+      const bytes =
+        typeof data === 'string' ? new TextEncoder().encode(data) : new Uint8Array(data);
       const ordinal = submissions.size;
       // The id includes the time, so that a restarted sandbox does not reuse ids that its clients
       // have seen finalized.
@@ -240,8 +243,7 @@ export function createModel(options: SandboxOptions) {
         id,
         submittedMs: reachedMs,
         contents: contentsOf(bytes),
-        data: fate.isLost || fate.isDead ? undefined : bytes,
-        fate,
+        ahead: fate.isLost ? undefined : { fate, data: bytes },
         state: undefined,
         error: null,
         attempts: 0,
@@ -251,9 +253,9 @@ export function createModel(options: SandboxOptions) {
         finalizedMs: undefined,
       };
       submissions.set(id, submission);
-      if (!submission.fate.isLost) {
-        agenda.add(reachedMs + submission.fate.rowDelayMs, { kind: 'appear', submission });
-        agenda.add(firstSendAt(submission), { kind: 'queue', submission });
+      if (!fate.isLost) {
+        agenda.add(reachedMs + fate.rowDelayMs, { kind: 'appear', submission });
+        agenda.add(firstSendAt(fate, reachedMs), { kind: 'queue', submission });
       }
       return id;
     },

@@ -10,7 +10,7 @@ import {
 export type Placement = { blockNumber: number; txIndex: number };
 
 /** Most bytes of submitted data that are kept; the oldest blocks are pruned first. */
-const KEPT_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 /** Memory of a transaction beside its data, estimated. */
 const TRANSACTION_BYTES = 300;
 const MAX_TRANSFERS = 3;
@@ -25,7 +25,7 @@ export function firstIndexOf(seed: number, blockNumber: number): number {
 }
 
 /** The submitted data of the newest blocks, from which their extrinsics are made on request. */
-export function createBodies(seed: number) {
+export function createBodies(seed: number, maxBytes = MAX_BYTES) {
   /** By block, in ascending order; the data of one block in the order of its transactions. */
   const blocks = new Map<number, Uint8Array[]>();
   let keptBytes = 0;
@@ -35,7 +35,7 @@ export function createBodies(seed: number) {
 
   function prune(): void {
     for (const [number, transactions] of blocks) {
-      if (keptBytes <= KEPT_BYTES) return;
+      if (keptBytes <= maxBytes) return;
       blocks.delete(number);
       prunedNumber = number;
       for (const data of transactions) keptBytes -= bytesOf(data);

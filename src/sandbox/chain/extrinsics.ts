@@ -2,7 +2,12 @@
 import { blake2b } from '@noble/hashes/blake2.js';
 import { digest } from './digest.ts';
 
-const SIGNED_V4 = 0x84;
+/** The version of a signed extrinsic, and an address that is an account id. */
+const ADDRESS = Buffer.from([0x84, 0]);
+/** The kind of the signature, which has 64 bytes. */
+const SR25519 = Buffer.from([1]);
+const IMMORTAL = Buffer.from([0]);
+const NO_TIP = Buffer.from([0]);
 const UNSIGNED_V4 = 0x04;
 /** Pallet and call, as in the runtime of Avail's main network. */
 const TIMESTAMP_SET = [3, 0];
@@ -28,11 +33,8 @@ export function submitDataExtrinsic(position: Position, data: Uint8Array): Uint8
 export function transferExtrinsic(position: Position): Uint8Array {
   const { seed, blockNumber, txIndex } = position;
   const target = bytesOf('target', seed, blockNumber, txIndex);
-  return signed(position, 0, [
-    Buffer.from([...TRANSFER_KEEP_ALIVE, 0]),
-    target,
-    compact(target.readUInt32LE()),
-  ]);
+  const amount = compact(target.readUInt32LE());
+  return signed(position, 0, [Buffer.from([...TRANSFER_KEEP_ALIVE, 0]), target, amount]);
 }
 
 /** Returns the encoded extrinsic with which the author of a block sets its time (epoch ms). */
@@ -45,17 +47,17 @@ function signed(
   appId: number,
   call: readonly Uint8Array[],
 ): Uint8Array {
-  const part = (name: string) => bytesOf(name, seed, blockNumber, txIndex);
-  // An address is an account id, the signature sr25519, the transaction immortal and without a tip.
+  // Makes each transaction different; neither the account nor the signature is valid.
+  const unique = bytesOf('transaction', seed, blockNumber, txIndex);
   return withLength([
-    Buffer.from([SIGNED_V4, 0]),
-    part('account'),
-    Buffer.from([1]),
-    part('signature'),
-    part('signature, second half'),
-    Buffer.from([0]),
+    ADDRESS,
+    unique,
+    SR25519,
+    unique,
+    unique,
+    IMMORTAL,
     compact(blockNumber),
-    compact(0),
+    NO_TIP,
     compact(appId),
     ...call,
   ]);
