@@ -123,6 +123,7 @@ const SUBMISSIONS = `
     BEGIN SELECT RAISE(ABORT, 'history is append-only'); END;
 
   -- Events, each written with the change that it reports. Events of alerts and tests have no upstream; their content is in detail.
+  -- alert: the id of the alert, which may have been deleted.
   CREATE TABLE outbox (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -131,8 +132,11 @@ const SUBMISSIONS = `
     upstream TEXT REFERENCES upstreams (name),
     submission INTEGER REFERENCES submissions (id),
     history_seq INTEGER REFERENCES history (seq),
-    detail TEXT CHECK (json_valid(detail))
+    detail TEXT CHECK (json_valid(detail)),
+    alert INTEGER
   ) STRICT;
+  CREATE INDEX outbox_by_alert ON outbox (alert) WHERE alert IS NOT NULL;
+  CREATE INDEX outbox_ups ON outbox (upstream, seq) WHERE type = 'upstream.up';
   CREATE INDEX outbox_by_submission ON outbox (submission) WHERE submission IS NOT NULL;
   -- Without this index, deleting a row of history would scan all events.
   CREATE INDEX outbox_by_history ON outbox (history_seq) WHERE history_seq IS NOT NULL;

@@ -17,32 +17,21 @@ import {
   parseDestination,
   type ReplayConditions,
 } from './delivery.ts';
-import type { DamagedEvent, EventRecord } from './event-body.ts';
 import {
-  EVENT_COLUMNS,
-  EVENT_JOINS,
-  type EventRow,
-  testedCallback,
-  toEventRecord,
-} from './event-log.ts';
+  type DueQuery,
+  type EarlyQuery,
+  idsNotDue,
+  nextDueAt,
+  readDue,
+  readEarly,
+} from './due-deliveries.ts';
+import type { DamagedEvent, EventRecord } from './event-body.ts';
+import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-log.ts';
 import type { EventRoutes, Outbox } from './outbox.ts';
 import type { Webhooks } from './webhooks-store.ts';
 
 /** Epoch milliseconds; null: never since this is recorded. */
 export type ChannelResult = { lastSuccessAt: number | null; lastFailureAt: number | null };
-
-type DueRow = EventRow & {
-  id: number;
-  attempts: number;
-  scheduledAt: number;
-  callbackUrl: string | null;
-};
-
-function toDueDelivery(row: DueRow): DueDelivery {
-  const { id, attempts, scheduledAt } = row;
-  const callbackUrl = row.callbackUrl ?? testedCallback(row);
-  return { id, attempts, scheduledAt, callbackUrl, event: toEventRecord(row) };
-}
 
 /** Throws DamagedRowError. */
 function toDelivery(row: Delivery): Delivery {
@@ -58,15 +47,6 @@ const SELECT_DELIVERY = `
          s.submission_id AS submissionId, a.http_status AS lastHttpStatus, a.error AS lastError
   FROM deliveries d JOIN outbox o ON o.seq = d.event LEFT JOIN submissions s ON s.id = o.submission
   LEFT JOIN attempts a ON a.id = (SELECT max(id) FROM attempts WHERE delivery = d.id)`;
-
-/**
- * A batch ends early once it holds this much text of upstream responses, which may be a megabyte
- * each.
- */
-const MAX_BATCH_CHARS = 256 * 1024;
-
-/** Together some 20 ms of the event loop, for a destination with more waiting deliveries. */
-const [MAX_EXAMINED, MAX_EARLY] = [50_000, 5_000];
 
 type DeliveriesDeps = {
   routes: EventRoutes;
@@ -120,69 +100,21 @@ export class Deliveries {
     return this.#db.values("SELECT DISTINCT destination FROM deliveries WHERE state = 'waiting'");
   }
 
-  /**
-   * Returns the earliest due deliveries of a destination that are not in `except`; at least one if
-   * there is any.
-   */
-  due(
-    destination: string,
-    { now, limit, except }: { now: number; limit: number; except: ReadonlySet<number> },
-  ): DueDelivery[] {
-    return this.#db.snapshot(() => {
-      const ids = this.#db.values<number>`
-        SELECT id FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at <= ${now}
-        ORDER BY next_at, id LIMIT ${limit + except.size} + 0`;
-      const others = ids.filter((id) => !except.has(id)).slice(0, limit);
-      return this.#read(others, (id) => this.#db.row<DueRow>(DUE, id));
-    });
+  /** See due-deliveries.ts. */
+  due(destination: string, query: DueQuery): DueDelivery[] {
+    return readDue(this.#db, destination, query);
   }
 
-  /** Returns the ids of waiting deliveries that are not due, the oldest first. */
   notDue(destination: string, now: number): number[] {
-    return this.#db.values<number>`
-      SELECT id FROM (
-        SELECT id FROM deliveries
-        WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at > ${now}
-        ORDER BY next_at LIMIT ${MAX_EXAMINED} + 0)
-      ORDER BY id LIMIT ${MAX_EARLY} + 0`;
+    return idsNotDue(this.#db, destination, now);
   }
 
-  /**
-   * Returns those of the deliveries that are not due and failed before `failedBefore`; at least one
-   * if there is any.
-   */
-  early(
-    destination: string,
-    { ids, now, failedBefore }: { ids: readonly number[]; now: number; failedBefore: number },
-  ): DueDelivery[] {
-    return this.#db.snapshot(() =>
-      this.#read(ids, (id) => this.#db.row<DueRow>(EARLY, id, destination, now, failedBefore)),
-    );
+  early(destination: string, query: EarlyQuery): DueDelivery[] {
+    return readEarly(this.#db, destination, query);
   }
 
-  /** Reads deliveries, except those that `read` does not find, until they are a batch. */
-  #read(ids: readonly number[], read: (id: number) => DueRow | undefined): DueDelivery[] {
-    const deliveries: DueDelivery[] = [];
-    let chars = 0;
-    for (const id of ids) {
-      const row = read(id);
-      if (!row) continue;
-      deliveries.push(toDueDelivery(row));
-      chars += row.envelope?.length ?? 0;
-      if (chars > MAX_BATCH_CHARS) break;
-    }
-    return deliveries;
-  }
-
-  /**
-   * Returns the earliest next attempt of a delivery that is not in `except`; null if no other
-   * waits.
-   */
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null {
-    const rows = this.#db.rows<{ id: number; next_at: number }>`
-      SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination})
-      ORDER BY next_at, id LIMIT ${except.size + 1} + 0`;
-    return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
+    return nextDueAt(this.#db, destination, except);
   }
 
   /**
@@ -203,7 +135,11 @@ export class Deliveries {
       destination: string;
       attempts: number;
       replayedAt: number | null;
-    }>`SELECT state, destination, attempts, replayed_at AS replayedAt FROM deliveries WHERE id = ${deliveryId}`;
+      event: number;
+      alert: number | null;
+    }>`
+      SELECT d.state, destination, attempts, replayed_at AS replayedAt, event, o.alert
+      FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event WHERE d.id = ${deliveryId}`;
     if (!row) return;
     this.#db.run(
       `INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
@@ -231,6 +167,11 @@ export class Deliveries {
       const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
       this.#end(deliveryId, 'dead', reason, endedAt);
       this.#dead.add({ destination, reason, count: 1 });
+    }
+    const { alert, event } = row;
+    if (alert !== null) {
+      const nextAt = next.kind === 'retry' ? next.at : endedAt;
+      this.#db.run(AFTER_IN_ALERT, { alert, event, destination, nextAt });
     }
     // An event that cannot be sent is no failure of the receiver.
     if (isUndeliverable) return;
@@ -426,6 +367,12 @@ const CHANNEL_COUNTS = `
     WHERE state = 'dead' AND destination BETWEEN 'channel:' AND 'channel:\x7f' GROUP BY destination)
   GROUP BY destination`;
 
+/** Later messages of an alert are due together with the one that they wait for, and after its end. */
+const AFTER_IN_ALERT = `
+  UPDATE deliveries SET next_at = @nextAt
+  WHERE state = 'waiting' AND destination = @destination
+    AND event IN (SELECT seq FROM outbox WHERE alert = @alert AND seq > @event)`;
+
 /** No row for a test, whose event belongs to no submission. */
 const CALLBACK_URL = `
   SELECT s.callback_url FROM deliveries d JOIN outbox o ON o.seq = d.event
@@ -458,13 +405,3 @@ function deadLetters(destination: string, since: number, only: ReplayConditions)
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
 const BY_ID = `${SELECT_DELIVERY} WHERE d.id = +?`;
-
-const DUE = `
-  SELECT d.id, d.attempts, d.next_at AS scheduledAt, ${EVENT_COLUMNS}
-  FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
-  WHERE d.id = +?`;
-
-/** Those without an attempt wait only to be sent with others. */
-const EARLY = `
-  ${DUE} AND d.state = 'waiting' AND d.destination = +? AND d.next_at > +? AND d.attempts > 0
-    AND (SELECT at + duration_ms FROM attempts WHERE delivery = d.id ORDER BY id DESC LIMIT 1) < +?`;

@@ -11,6 +11,7 @@ import {
 } from './attempt.ts';
 import type { Channel } from './channels/channel.ts';
 import type { DeliveryResult, DueDelivery } from './delivery.ts';
+import type { DueQuery, EarlyQuery } from './due-deliveries.ts';
 import { EarlyAttempts } from './early-attempts.ts';
 
 const FIRST_PAUSE_MS = 1_000;
@@ -109,15 +110,9 @@ class DestinationQueue implements Due {
 /** The deliveries of the ledger, as `Deliveries` implements them. */
 export type DeliveryStore = {
   destinations(): string[];
-  due(
-    destination: string,
-    query: { now: number; limit: number; except: ReadonlySet<number> },
-  ): DueDelivery[];
+  due(destination: string, query: DueQuery): DueDelivery[];
   notDue(destination: string, now: number): number[];
-  early(
-    destination: string,
-    query: { ids: readonly number[]; now: number; failedBefore: number },
-  ): DueDelivery[];
+  early(destination: string, query: EarlyQuery): DueDelivery[];
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null;
   recordResults(results: readonly DeliveryResult[]): void;
   endUnconfigured(destination: string, now: number): void;
@@ -323,7 +318,9 @@ export class Dispatcher {
       this.#ready.add(queue);
       return;
     }
-    const dueAt = store.nextDueAt(destination, inFlight);
+    const nextAt = store.nextDueAt(destination, inFlight);
+    // One that is due and was not returned waits for an earlier message of its alert in flight.
+    const dueAt = nextAt !== null && nextAt <= now ? now + RETRY_MS : nextAt;
     const resumesAt = queue.early.resumesAt(now);
     if (dueAt !== null) this.#schedule(queue, Math.min(dueAt, resumesAt ?? dueAt));
     // There may be callbacks to any number of origins.
@@ -337,12 +334,12 @@ export class Dispatcher {
     const { maxBatch } = channel;
     const available = Math.min(queue.available, early.available(now));
     for (;;) {
-      const ids =
-        available > 0 ? early.take(available * maxBatch, () => store.notDue(destination, now)) : [];
+      const limit = available * maxBatch;
+      const ids = limit > 0 ? early.take(limit, () => store.notDue(destination, now)) : [];
       if (ids.length === 0) return false;
       const failedBefore = early.permittedAt;
-      const others = ids.filter((id) => !queue.inFlight.has(id));
-      const deliveries = store.early(destination, { ids: others, now, failedBefore });
+      const query = { ids, now, limit, failedBefore, except: queue.inFlight };
+      const deliveries = store.early(destination, query);
       const messages = toMessages(deliveries, maxBatch).slice(0, available);
       const read = new Set(deliveries.map(({ id }) => id));
       const end = ids.indexOf(deliveries.at(-1)?.id ?? Number.NaN);

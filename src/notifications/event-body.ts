@@ -31,11 +31,17 @@ export type EventRecord = {
   at: number;
 } & (
   | SubmissionEventRecord
-  | { type: UpstreamEventType; upstream: string; reason: string }
-  | { type: AlertEventType; alert: Alert }
+  | ({ type: UpstreamEventType; upstream: string; reason: string } & MaybeEnded)
+  | ({ type: AlertEventType; alert: Alert } & MaybeEnded)
   | { type: typeof TestEventType.webhook; webhookId: string }
   | { type: typeof TestEventType.channel; channel: string }
 );
+
+/**
+ * When the reported condition ended, if it had when the event was read: a message to people that is
+ * late says so. The body of an event, which never changes, does not have it.
+ */
+type MaybeEnded = { endedAt?: number | null };
 
 /** An event whose rows are damaged. It is never sent. */
 export type DamagedEvent = {

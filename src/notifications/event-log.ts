@@ -12,7 +12,15 @@ import type { SubmissionRow } from '../submissions/submission-queries.ts';
 import { ALERT_RULES, type Alert } from './alert.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
 
-type Head = { seq: number; event_id: string; at: number; detail: string | null };
+type Head = {
+  seq: number;
+  event_id: string;
+  at: number;
+  detail: string | null;
+  /** The id of its alert; null for an event of another kind. */
+  alert: number | null;
+  endedAt: number | null;
+};
 
 type Times = 'trackedAt' | 'finalizedAt' | 'deadlineAt';
 type Reported = 'status' | 'upstreamState' | 'error' | 'envelope';
@@ -45,10 +53,17 @@ const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
  * Columns and joins of an event `o` with its subject as of the event: rows of the history never
  * change, and `laterChanges` has the first later change of each option that events show, one JSON
  * text per line. Without the comparison of versions, it would take half of the time also if there
- * is none. A callback is sent to the current URL.
+ * is none. A callback is sent to the current URL. `endedAt`: when what the event reports was over, if
+ * it is over now.
  */
 export const EVENT_COLUMNS = `
-  o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail,
+  o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail, o.alert,
+  CASE
+    WHEN o.type IN ('alert.raised', 'alert.reminder')
+      THEN (SELECT at FROM outbox WHERE alert = o.alert AND type = 'alert.resolved')
+    WHEN o.type IN ('upstream.down', 'upstream.unauthorized')
+      THEN (SELECT at FROM outbox WHERE upstream = o.upstream AND seq > o.seq AND type = 'upstream.up' ORDER BY seq LIMIT 1)
+  END AS endedAt,
   s.submission_id AS submissionId, s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt,
   s.deadline_at AS deadlineAt, s.metadata, s.callback_url AS callbackUrl,
   h.status, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
@@ -88,7 +103,8 @@ function contentOf(row: EventRow): Content {
   const detail = storedObject(row.detail, name, 'detail');
   if (isOneOf(UpstreamEventType, row.type)) {
     const upstream = 'upstream' in row ? row.upstream : '';
-    return { type: row.type, upstream, reason: String(detail?.reason ?? '') };
+    const { endedAt } = row;
+    return { type: row.type, upstream, reason: String(detail?.reason ?? ''), endedAt };
   }
   if (row.type === TestEventType.webhook && typeof detail?.webhookId === 'string')
     return { type: row.type, webhookId: detail.webhookId };
@@ -96,7 +112,7 @@ function contentOf(row: EventRow): Content {
     return { type: row.type, channel: detail.channel };
   if (isOneOf(AlertEventType, row.type) && isAlert(detail)) {
     storedTime(detail.since, name, 'detail');
-    return { type: row.type, alert: detail };
+    return { type: row.type, alert: detail, endedAt: row.endedAt };
   }
   throw new DamagedRowError(name, 'detail');
 }

@@ -301,24 +301,32 @@ const URGENT_RULES: ReadonlySet<AlertRule> = new Set([
 
 function severityOf(event: EventRecord): Severity {
   if ('submission' in event) return SUBMISSION_TEXTS[event.type].severity;
-  if ('upstream' in event) return event.type === UpstreamEventType.up ? 'good' : 'critical';
+  if ('upstream' in event && event.type === UpstreamEventType.up) return 'good';
+  if (isOver(event)) return 'info';
+  if ('upstream' in event) return 'critical';
   if (!('alert' in event)) return 'info';
   if (event.type === AlertEventType.resolved) return 'good';
   return URGENT_RULES.has(event.alert.rule) ? 'critical' : 'warning';
 }
 
+/** Whether the condition that the event reports had ended before the message was sent. */
+function isOver(event: EventRecord): boolean {
+  return 'endedAt' in event && typeof event.endedAt === 'number';
+}
+
 function titleOf(event: EventRecord): string {
+  const since = isOver(event) ? ', resolved since' : '';
   switch (event.type) {
     case UpstreamEventType.down:
-      return `Upstream ${event.upstream} is down`;
+      return `Upstream ${event.upstream} ${isOver(event) ? 'was' : 'is'} down`;
     case UpstreamEventType.up:
       return `Upstream ${event.upstream} is up again`;
     case UpstreamEventType.unauthorized:
-      return `Upstream ${event.upstream} rejects the API key`;
+      return `Upstream ${event.upstream} ${isOver(event) ? 'rejected' : 'rejects'} the API key`;
     case AlertEventType.raised:
-      return `Alert: ${event.alert.summary}`;
+      return `Alert${since}: ${event.alert.summary}`;
     case AlertEventType.reminder:
-      return `Reminder: ${event.alert.summary}`;
+      return `Reminder${since}: ${event.alert.summary}`;
     case AlertEventType.resolved:
       return `Resolved: ${event.alert.summary}`;
     case TestEventType.webhook:
@@ -350,28 +358,37 @@ function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
     return [
       { label: 'Upstream', value: toSingleLine(event.upstream) },
       { label: 'Reason', value: toSingleLine(event.reason) },
+      ...(typeof event.endedAt === 'number'
+        ? [{ label: 'Lasted', value: timeSpan(event.at, event.endedAt) }]
+        : []),
     ];
   if ('channel' in event) return [{ label: 'Channel', value: toSingleLine(event.channel) }];
   if ('webhookId' in event) return [{ label: 'Webhook', value: toSingleLine(event.webhookId) }];
   const { summary, rule, subject, count, since } = event.alert;
-  const duration = durationText(event.at - since);
-  const isOver = event.type === AlertEventType.resolved;
+  const isEnd = event.type === AlertEventType.resolved;
+  const endedAt = isEnd ? event.at : event.endedAt;
   return [
     // The title has it, unless it is too long.
     ...(titleOf(event).length > MAX_TITLE_CHARS
-      ? [{ label: isOver ? 'Resolved' : 'Alert', value: toSingleLine(summary) }]
+      ? [{ label: isEnd ? 'Resolved' : 'Alert', value: toSingleLine(summary) }]
       : []),
     { label: 'Rule', value: rule },
     { label: 'Subject', value: toSingleLine(subject) },
-    ...(count === null || isOver ? [] : [{ label: 'Count', value: String(count) }]),
-    isOver
-      ? { label: 'Duration', value: `${duration}, since ${iso(since)}` }
+    ...(count === null || isEnd ? [] : [{ label: 'Count', value: String(count) }]),
+    typeof endedAt === 'number'
+      ? { label: 'Was firing', value: timeSpan(since, endedAt) }
       : {
           label: 'Since',
           value:
-            event.type === AlertEventType.reminder ? `${iso(since)}, for ${duration}` : iso(since),
+            event.type === AlertEventType.reminder
+              ? `${iso(since)}, for ${durationText(event.at - since)}`
+              : iso(since),
         },
   ];
+}
+
+function timeSpan(from: number, until: number): string {
+  return `${iso(from)} to ${iso(until)}, for ${durationText(until - from)}`;
 }
 
 /**

@@ -196,7 +196,7 @@ export class Outbox {
 
   /** The event of a muted alert has no deliveries. */
   addAlertEvent(type: AlertEventType, alert: Alert, at: number): void {
-    const seq = this.#add({ type, at, detail: JSON.stringify(alert) });
+    const seq = this.#add({ type, at, detail: JSON.stringify(alert), alert: alert.id });
     if (!alert.muted) this.#addDeliveries({ seq, type, at });
   }
 
@@ -232,14 +232,16 @@ export class Outbox {
     submission?: number;
     version?: number;
     detail?: string;
+    alert?: number;
   }): number {
-    const { type, at, upstream = null, submission = null, version = null, detail = null } = event;
+    const { type, at, upstream = null, submission = null, version = null } = event;
+    const { detail = null, alert = null } = event;
     // Random instead of counted: after a restored backup, a counted id would name another event.
     const id = `evt_${randomUUID().replaceAll('-', '')}`;
     const { lastInsertRowid } = this.#db.run`
-      INSERT INTO outbox (id, type, at, upstream, submission, history_seq, detail)
+      INSERT INTO outbox (id, type, at, upstream, submission, history_seq, detail, alert)
       VALUES (${id}, ${type}, ${at}, ${upstream}, ${submission},
-              (SELECT seq FROM history WHERE submission = ${submission} AND version = ${version}), ${detail})`;
+              (SELECT seq FROM history WHERE submission = ${submission} AND version = ${version}), ${detail}, ${alert})`;
     const seq = Number(lastInsertRowid);
     this.added.add(seq);
     return seq;

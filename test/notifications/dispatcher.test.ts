@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import type { SendResult } from '../../src/notifications/channels/channel.ts';
+import { peopleRetryDelayMs, type SendResult } from '../../src/notifications/channels/channel.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
 import {
   DAY_MS,
@@ -78,6 +78,21 @@ describe('when an event is sent', () => {
     ]);
     const [delivery] = world.deliveries();
     expect(world.ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toHaveLength(10);
+  });
+
+  it('to people after 5, 15 and 30 s, 1, 2 and 5 min, then every 15 min for three days', async () => {
+    const world = openDispatcher({ receive: () => failed(), retryDelayMs: peopleRetryDelayMs });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    await world.clock.advance(2 * DAY_MS);
+    const waits = world.sent.map(({ at }, index) => at - (world.sent[index - 1]?.at ?? 0));
+    expect(waits.slice(0, 7).map((wait) => wait / SECOND)).toEqual([0, 5, 15, 30, 60, 120, 300]);
+    expect(new Set(waits.slice(7))).toEqual(new Set([15 * MINUTE]));
+    const [delivery] = world.deliveries();
+    expect(delivery).toMatchObject({ state: 'waiting' });
+    expect(world.ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toHaveLength(100);
+    await world.clock.advance(2 * DAY_MS);
+    expect(world.deliveries()).toMatchObject([{ deadReason: 'attempts_used_up', attempts: 300 }]);
   });
 
   it.each([

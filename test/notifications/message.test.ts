@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EventRecord } from '../../src/notifications/event-body.ts';
+import { type EventRecord, toEventBody } from '../../src/notifications/event-body.ts';
 import { durationText, escapeWith, toMessage, truncate } from '../../src/notifications/message.ts';
 import { EVENT_TYPES } from '../../src/submissions/event-types.ts';
 import { finalEnvelope, ID } from '../support/ledger/domain.ts';
@@ -94,6 +94,34 @@ describe('one event', () => {
     );
   });
 
+  it.each([
+    [
+      alertEvent('alert.raised'),
+      'Alert, resolved since: 12 submissions are stuck',
+      'Was firing: 2026-01-02T02:05:00.000Z to 2026-01-02T03:10:30.000Z, for 1 h 5 min',
+    ],
+    [
+      alertEvent('alert.reminder'),
+      'Reminder, resolved since: 12 submissions are stuck',
+      'Was firing: 2026-01-02T02:05:00.000Z to 2026-01-02T03:10:30.000Z, for 1 h 5 min',
+    ],
+    [
+      upstreamEvent('upstream.down'),
+      'Upstream default was down',
+      'Lasted: 2026-01-02T03:10:00.000Z to 2026-01-02T03:10:30.000Z, for 30 s',
+    ],
+    [
+      upstreamEvent('upstream.unauthorized'),
+      'Upstream default rejected the API key',
+      'Lasted: 2026-01-02T03:10:00.000Z to 2026-01-02T03:10:30.000Z, for 30 s',
+    ],
+  ])('that is over when it is sent says so: $type', (event, title, line) => {
+    const late = { ...event, endedAt: AT + 30_000 };
+    expect(toMessage([late])).toMatchObject({ title, severity: 'info' });
+    expect(linesOf(late)).toContain(line);
+    expect(toEventBody(late)).toEqual(toEventBody(event));
+  });
+
   it.each([['upstream.down', 'Upstream default is down', 'critical']] as const)(
     '%s is "%s"',
     (type, title, severity) => {
@@ -123,7 +151,7 @@ describe('one event', () => {
     [
       'alert.resolved',
       'Resolved: 12 submissions are stuck',
-      'Duration: 1 h 5 min, since 2026-01-02T02:05:00.000Z',
+      'Was firing: 2026-01-02T02:05:00.000Z to 2026-01-02T03:10:00.000Z, for 1 h 5 min',
       'good',
     ],
   ] as const)('%s is "%s", with its start or duration', (type, title, time, severity) => {

@@ -1,6 +1,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { createWebhookChannel, makeSecret } from '../../src/notifications/channels/webhook.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
+import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import {
   DAY_MS,
@@ -15,6 +16,14 @@ vi.setConfig({ testTimeout: 60_000 });
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
+
+type Row = { state: string; attempts: number; deadReason: string | null };
+
+/** All deliveries. The pages of a list end early on a busy machine. */
+function rowsOf(world: ReturnType<typeof openDispatcher>): Row[] {
+  const sql = 'SELECT state, attempts, dead_reason AS deadReason FROM deliveries ORDER BY id';
+  return rawConnection(world.ledger.file).prepare(sql).all() as Row[];
+}
 
 /** Real requests to a real receiver, in virtual time. */
 async function openWorld() {
@@ -60,7 +69,7 @@ it.each(['webhook', 'callback'])(
     const sent = world.sent.slice(before).flatMap(({ events }) => events);
     expect(sent[0]).toBe('new');
     expect(sent.slice(1)).toEqual(ids);
-    expect(world.deliveries().every((delivery) => delivery.state === 'delivered')).toBe(true);
+    expect(rowsOf(world).every(({ state }) => state === 'delivered')).toBe(true);
   },
 );
 
@@ -73,7 +82,7 @@ it('what a killed server had not sent yet follows after the restart, without a n
   state.isUp = true;
   world.restart();
   await world.clock.advance(5 * SECOND);
-  expect(world.deliveries().every((delivery) => delivery.state === 'delivered')).toBe(true);
+  expect(rowsOf(world).every(({ state }) => state === 'delivered')).toBe(true);
 });
 
 it('a new address gets what waits for the old one', async () => {
@@ -85,7 +94,7 @@ it('a new address gets what waits for the old one', async () => {
   await world.clock.advance(3 * HOUR);
   world.ledger.webhooks.update(id, { url: 'https://new.example' }, world.clock.now());
   await world.clock.advance(5 * SECOND);
-  expect(world.deliveries().every(({ state }) => state === 'delivered')).toBe(true);
+  expect(rowsOf(world).every(({ state }) => state === 'delivered')).toBe(true);
 });
 
 it.each([
@@ -109,14 +118,16 @@ it.each([
       world.finalize(`other${minute}`);
       await world.clock.advance(MINUTE - SECOND);
     }
-    const attempts = world.deliveries({ states: ['waiting'] }).map((one) => one.attempts);
+    const attempts = rowsOf(world)
+      .filter(({ state }) => state === 'waiting')
+      .map((one) => one.attempts);
     const counted = attempts.reduce((sum, one) => sum + one, 0);
     const early = world.sent.filter(isUnwanted).length - counted;
     expect(early).toBeGreaterThan(5);
     expect(early).toBeLessThan(40);
     expect(attempts).toHaveLength(500);
     await world.clock.advance(4 * DAY_MS);
-    const dead = world.deliveries({ states: ['dead'] });
+    const dead = rowsOf(world).filter(({ state }) => state === 'dead');
     expect(new Set(dead.map((one) => `${one.deadReason} ${one.attempts}`))).toEqual(
       new Set(['attempts_used_up 10']),
     );
@@ -139,7 +150,7 @@ it('events that a receiver refuses do not hold up the others, even without new e
   isUp = true;
   world.finalize('new');
   await world.clock.advance(MINUTE);
-  expect(world.deliveries({ states: ['delivered'] })).toHaveLength(21);
+  expect(rowsOf(world).filter(({ state }) => state === 'delivered')).toHaveLength(21);
 });
 
 it('a receiver that fails again after one success is not called more and more often', async () => {
@@ -153,7 +164,7 @@ it('a receiver that fails again after one success is not called more and more of
   world.finalize('only-one');
   await world.clock.advance(HOUR);
   const at = world.clock.now() - DISPATCHER_START_MS - HOUR;
-  const counted = world.deliveries({ states: ['waiting'] }).filter((one) => one.attempts > 5);
+  const counted = rowsOf(world).filter((one) => one.attempts > 5);
   expect(counted).toEqual([]);
   const after = world.sent.filter((one) => one.at >= at);
   // 1, 2, 4 … 512 s, then every 10 min.

@@ -30,6 +30,30 @@ export function retryDelayMs(attempts: number): number | null {
 }
 
 /**
+ * | attempt | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 to 300 |
+ * |---|---|---|---|---|---|---|---|---|
+ * | delay after the previous | none | 5 s | 15 s | 30 s | 1 min | 2 min | 5 min | 15 min |
+ */
+const PEOPLE_DELAYS_MS = [
+  5 * SECOND,
+  15 * SECOND,
+  30 * SECOND,
+  MINUTE,
+  2 * MINUTE,
+  5 * MINUTE,
+] as const;
+const [PEOPLE_MAX_DELAY_MS, PEOPLE_MAX_ATTEMPTS] = [15 * MINUTE, 300];
+
+/**
+ * As `retryDelayMs`, for chat and mail: a message about an alert is of use for minutes. The attempts
+ * also end after three days.
+ */
+export function peopleRetryDelayMs(attempts: number): number | null {
+  if (attempts >= PEOPLE_MAX_ATTEMPTS) return null;
+  return PEOPLE_DELAYS_MS[attempts - 1] ?? PEOPLE_MAX_DELAY_MS;
+}
+
+/**
  * Applies ±20 %, so that deliveries that failed together are not retried together. `random` in [0,
  * 1).
  */

@@ -1,6 +1,6 @@
 import { type Message, toMessage } from '../message.ts';
 import { type HttpPost, toSendResult } from '../transport/http-post.ts';
-import { type Channel, failed, retryDelayMs, type SendResult } from './channel.ts';
+import { type Channel, failed, peopleRetryDelayMs, type SendResult } from './channel.ts';
 
 export type ChatOptions = {
   /** Contains a secret. */
@@ -31,7 +31,7 @@ export function createChatChannel({
   return {
     address: url,
     maxBatch: CHAT_BATCH,
-    retryDelayMs,
+    retryDelayMs: peopleRetryDelayMs,
     async send(batch, signal) {
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');

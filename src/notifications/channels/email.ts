@@ -13,7 +13,7 @@ import {
   type Severity,
   toMessage,
 } from '../message.ts';
-import { type Channel, failed, retryDelayMs, type SendResult } from './channel.ts';
+import { type Channel, failed, peopleRetryDelayMs, type SendResult } from './channel.ts';
 import { CHAT_BATCH } from './chat.ts';
 import { senderOf } from './sender.ts';
 
@@ -110,7 +110,7 @@ export function createEmailChannel({ from, to, publicUrl, ...server }: EmailOpti
   return {
     address: server.smtp_url,
     maxBatch: CHAT_BATCH,
-    retryDelayMs,
+    retryDelayMs: peopleRetryDelayMs,
     async send(batch, signal) {
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');

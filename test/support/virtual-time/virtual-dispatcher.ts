@@ -40,6 +40,8 @@ type World = {
     signal: AbortSignal,
   ) => SendResult | Promise<SendResult>;
   maxBatch?: number;
+  /** Default: that of webhooks. */
+  retryDelayMs?: Channel['retryDelayMs'];
   concurrency?: number;
   store?: (store: DeliveryStore) => DeliveryStore;
   random?: () => number;
@@ -70,7 +72,7 @@ export function openDispatcher(world: World) {
   const channelTo = (destination: string): Channel => ({
     address: ledger.webhooks.url(destination.replace('webhook:', '')) ?? destination,
     maxBatch: world.maxBatch ?? 1,
-    retryDelayMs,
+    retryDelayMs: world.retryDelayMs ?? retryDelayMs,
     async send(batch, signal) {
       sent.push({
         destination,

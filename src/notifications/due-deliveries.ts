@@ -1,0 +1,145 @@
+import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import type { DueDelivery } from './delivery.ts';
+import {
+  EVENT_COLUMNS,
+  EVENT_JOINS,
+  type EventRow,
+  testedCallback,
+  toEventRecord,
+} from './event-log.ts';
+
+type DueRow = EventRow & {
+  id: number;
+  attempts: number;
+  scheduledAt: number;
+  callbackUrl: string | null;
+};
+
+/**
+ * A batch ends early once it holds this much text of upstream responses, which may be a megabyte
+ * each.
+ */
+const MAX_BATCH_CHARS = 256 * 1024;
+
+/** Together some 20 ms of the event loop, for a destination with more waiting deliveries. */
+const [MAX_EXAMINED, MAX_EARLY] = [50_000, 5_000];
+
+/** `limit`: the most deliveries to return. `except`: the ids of those in flight. */
+export type DueQuery = { now: number; limit: number; except: ReadonlySet<number> };
+
+/**
+ * Returns the earliest due deliveries of a destination that are not in `except`; at least one if
+ * there is any, except those of alerts whose earlier messages are in `except`. In place of a
+ * delivery of an alert, its earliest waiting one is returned, even before its time.
+ */
+export function readDue(
+  db: LedgerDatabase,
+  destination: string,
+  { now, limit, except }: DueQuery,
+): DueDelivery[] {
+  return db.snapshot(() => {
+    const ids = db.values<number>`
+      SELECT id FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at <= ${now}
+      ORDER BY next_at, id LIMIT ${limit + except.size} + 0`;
+    const read = (id: number) => db.row<DueRow>(DUE, id);
+    return readBatch(db, { destination, ids, limit, except, read });
+  });
+}
+
+/** `failedBefore`: the newest attempt ended before this time. */
+export type EarlyQuery = DueQuery & { ids: readonly number[]; failedBefore: number };
+
+/** As `readDue`, for those of the deliveries that are not due and have failed. */
+export function readEarly(
+  db: LedgerDatabase,
+  destination: string,
+  { ids, now, failedBefore, limit, except }: EarlyQuery,
+): DueDelivery[] {
+  return db.snapshot(() => {
+    const read = (id: number) => db.row<DueRow>(EARLY, id, destination, now, failedBefore);
+    return readBatch(db, { destination, ids, limit, except, read });
+  });
+}
+
+/** Returns the ids of waiting deliveries that are not due, the oldest first. */
+export function idsNotDue(db: LedgerDatabase, destination: string, now: number): number[] {
+  return db.values<number>`
+    SELECT id FROM (
+      SELECT id FROM deliveries
+      WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at > ${now}
+      ORDER BY next_at LIMIT ${MAX_EXAMINED} + 0)
+    ORDER BY id LIMIT ${MAX_EARLY} + 0`;
+}
+
+/**
+ * Returns the earliest next attempt of a delivery that is not in `except`; null if no other waits.
+ */
+export function nextDueAt(
+  db: LedgerDatabase,
+  destination: string,
+  except: ReadonlySet<number>,
+): number | null {
+  const rows = db.rows<{ id: number; next_at: number }>`
+    SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination})
+    ORDER BY next_at, id LIMIT ${except.size + 1} + 0`;
+  return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
+}
+
+type Batch = {
+  destination: string;
+  ids: readonly number[];
+  limit: number;
+  except: ReadonlySet<number>;
+  /** Returns undefined for a delivery that is not to be sent. */
+  read: (id: number) => DueRow | undefined;
+};
+
+/**
+ * Reads deliveries until they are a batch. Messages of one alert are sent in their order: each waits
+ * until the earlier ones have ended.
+ */
+function readBatch(
+  db: LedgerDatabase,
+  { destination, ids, limit, except, read }: Batch,
+): DueDelivery[] {
+  const deliveries: DueDelivery[] = [];
+  const ofAlerts = new Set<number>();
+  let chars = 0;
+  for (const id of ids) {
+    if (deliveries.length === limit || chars > MAX_BATCH_CHARS) break;
+    if (except.has(id)) continue;
+    let row = read(id);
+    if (row && row.alert !== null) {
+      const first = db.value<number>(FIRST_OF_ALERT, row.alert, destination) ?? id;
+      if (except.has(first) || ofAlerts.has(first)) continue;
+      ofAlerts.add(first);
+      if (first !== id) row = read(first);
+    }
+    if (!row) continue;
+    deliveries.push(toDueDelivery(row));
+    chars += row.envelope?.length ?? 0;
+  }
+  return deliveries;
+}
+
+function toDueDelivery(row: DueRow): DueDelivery {
+  const { id, attempts, scheduledAt } = row;
+  const callbackUrl = row.callbackUrl ?? testedCallback(row);
+  return { id, attempts, scheduledAt, callbackUrl, event: toEventRecord(row) };
+}
+
+/** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
+const DUE = `
+  SELECT d.id, d.attempts, d.next_at AS scheduledAt, ${EVENT_COLUMNS}
+  FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
+  WHERE d.id = +?`;
+
+/** Deliveries without an attempt wait only to be sent with others. */
+const EARLY = `
+  ${DUE} AND d.state = 'waiting' AND d.destination = +? AND d.next_at > +? AND d.attempts > 0
+    AND (SELECT at + duration_ms FROM attempts WHERE delivery = d.id ORDER BY id DESC LIMIT 1) < +?`;
+
+/** The earliest waiting delivery of an alert to a destination. */
+const FIRST_OF_ALERT = `
+  SELECT d.id FROM outbox o CROSS JOIN deliveries d ON d.event = o.seq
+  WHERE o.alert = ? AND d.destination = ? AND d.state = 'waiting' ORDER BY o.seq LIMIT 1`;

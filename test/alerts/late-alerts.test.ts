@@ -1,0 +1,183 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { AlertWatch } from '../../src/alerts/alert-watch.ts';
+import type { Channel } from '../../src/notifications/channels/channel.ts';
+import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
+import { createWebhookChannel, makeSecret } from '../../src/notifications/channels/webhook.ts';
+import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
+import { withAlerts } from '../support/ledger/report-ledger.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import { openDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** A chat, or a webhook, of real requests in virtual time. It gets the events of alerts. */
+async function openWorld(kind: 'chat' | 'webhook') {
+  const state = { isUp: true, refuses: '' };
+  const arrived: string[] = [];
+  const receiver = await openReceiver(({ response }) => {
+    const body = receiver.requests.at(-1)?.body ?? '';
+    const text = titleOf(body);
+    const isRefused = state.refuses !== '' && text.startsWith(state.refuses);
+    if (state.isUp && !isRefused) arrived.push(text);
+    response.writeHead(isRefused ? 400 : state.isUp ? 200 : 500).end();
+  });
+  const http = createHttpPost({ guard: undefined, version: 'test', now: Date.now });
+  onTestFinished(() => http.close());
+  const endpoint = { url: receiver.url, secrets: [makeSecret('v1')] };
+  const channel: Channel =
+    kind === 'chat'
+      ? createSlackChannel({ url: receiver.url, post: http.post })
+      : createWebhookChannel({
+          post: http.post,
+          endpoint,
+          refusalOf: () => undefined,
+          now: Date.now,
+        });
+  const world: ReturnType<typeof openDispatcher> = openDispatcher({
+    maxBatch: channel.maxBatch,
+    retryDelayMs: channel.retryDelayMs,
+    receive: (_destination, batch, signal) => channel.send(batch, signal),
+    settle: async () => {
+      await world?.dispatcher.attemptsEnded();
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  });
+  const { clock } = world;
+  const ledger = withAlerts(world.ledger);
+  const subscriptions = [{ types: ['alert.*', 'upstream.*'], metadata: null }];
+  if (kind === 'webhook') world.webhook(receiver.url, { types: ['alert.*'] });
+  else ledger.routes.setChannels([{ name: 'ops', subscriptions, gatherMs: 5 * SECOND }]);
+  const watch = new AlertWatch({
+    store: ledger.alerts,
+    clock,
+    upstreams: ['default'],
+    thresholds: { failures: 3, backlog: 10_000, redisDownMs: 10_000, noWorkersMs: 30_000 },
+    checkMs: 5 * SECOND,
+    redis: () => undefined,
+    isLedgerWritable: () => true,
+    publicUrl: () => undefined,
+    onReported: () => undefined,
+    onFailed: (error) => expect.fail(String(error)),
+  });
+  watch.start();
+  onTestFinished(() => watch.stop());
+  return {
+    ...world,
+    state,
+    arrived,
+    /** The texts of all messages. */
+    bodies: () => receiver.requests.map(({ body }) => body).join('\n'),
+    turn(to: 'down' | 'up'): void {
+      const outSince = to === 'down' ? clock.now() : null;
+      ledger.recordUpstream({
+        upstream: 'default',
+        at: clock.now(),
+        event: `upstream.${to}`,
+        reason: 'HTTP 503',
+        lastedMs: 0,
+        record: { state: to, outSince, outageMs: 0 },
+      });
+    },
+  };
+}
+
+/** The type of an event, or the title of a message without its sign. */
+function titleOf(body: string): string {
+  const { type, text } = JSON.parse(body) as { type?: string; text?: string };
+  return type ?? text?.split('\n')[0]?.replace(/^\S+ /u, '') ?? '';
+}
+
+const DOWN = 'The upstream default is not responding; no submission is waiting for it';
+
+it('after an outage of 25 s of the chat and the upstream, the alert arrives within seconds, before its end, and says that it is over', async () => {
+  const { clock, state, turn, arrived, bodies } = await openWorld('chat');
+  state.isUp = false;
+  turn('down');
+  await clock.advance(25 * SECOND);
+  state.isUp = true;
+  turn('up');
+  await clock.advance(20 * SECOND);
+  expect(arrived.filter((text) => !text.startsWith('Upstream'))).toEqual([
+    `Alert, resolved since: ${DOWN}`,
+    'Resolved: The upstream default is responding again',
+  ]);
+  expect(arrived.filter((text) => text.startsWith('Upstream')).sort()).toEqual([
+    'Upstream default is up again',
+    'Upstream default was down',
+  ]);
+  expect(bodies()).toContain(
+    '*Was firing* `2025-10-09T08:53:20.000Z to 2025-10-09T08:53:50.000Z, for 30 s`',
+  );
+});
+
+it('a chat that is down for two hours gets what waits within 15 minutes after it is up, without a new event', async () => {
+  const { clock, state, turn, arrived } = await openWorld('chat');
+  state.isUp = false;
+  turn('down');
+  await clock.advance(2 * HOUR);
+  state.isUp = true;
+  await clock.advance(18 * MINUTE);
+  expect(arrived).toContain(`Alert: ${DOWN}`);
+});
+
+it.each([
+  ['webhook', 'alert.raised', ['alert.raised', 'alert.reminder', 'alert.resolved']],
+  [
+    'chat',
+    'Alert',
+    [
+      `Alert, resolved since: ${DOWN}`,
+      `Reminder, resolved since: ${DOWN}`,
+      'Resolved: The upstream default is responding again',
+    ],
+  ],
+] as const)(
+  'a %s that refuses the beginning of an alert gets its end after it, never alone',
+  async (kind, refuses, expected) => {
+    const { clock, state, turn, arrived, deliveries } = await openWorld(kind);
+    state.refuses = refuses;
+    turn('down');
+    await clock.advance(5 * HOUR);
+    turn('up');
+    await clock.advance(MINUTE);
+    const ofAlert = () => arrived.filter((text) => !text.startsWith('Upstream'));
+    expect(ofAlert()).toEqual([]);
+    state.refuses = '';
+    await clock.advance(6 * HOUR);
+    expect(ofAlert()).toEqual(expected);
+    expect(deliveries({ states: ['waiting'] })).toEqual([]);
+  },
+);
+
+it('a webhook that recovers is told of an alert by the next event of the alert, not hours later', async () => {
+  const { clock, state, turn, arrived } = await openWorld('webhook');
+  state.isUp = false;
+  turn('down');
+  await clock.advance(3 * HOUR);
+  state.isUp = true;
+  turn('up');
+  await clock.advance(10 * SECOND);
+  expect(arrived).toEqual(['alert.raised', 'alert.resolved']);
+});
+
+it('each message keeps its order across a kill', async () => {
+  const world = await openWorld('chat');
+  const { clock, state, turn, arrived } = world;
+  state.isUp = false;
+  turn('down');
+  await clock.advance(25 * SECOND);
+  turn('up');
+  await clock.advance(6 * SECOND);
+  await world.dispatcher.stop(0);
+  state.isUp = true;
+  world.restart();
+  await clock.advance(10 * SECOND);
+  expect(arrived.filter((text) => !text.startsWith('Upstream'))).toEqual([
+    `Alert, resolved since: ${DOWN}`,
+    'Resolved: The upstream default is responding again',
+  ]);
+});
