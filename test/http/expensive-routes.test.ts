@@ -32,12 +32,12 @@ async function open(maxReadMs?: number) {
     });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   const get = (path: string) => fetch(`${url}${path}`).then((response) => response.text());
-  /** Sends a request whose response is not read. */
-  const send = async (path: string) => {
+  /** Sends requests over one connection whose responses are not read. */
+  const send = async (...paths: string[]) => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     onTestFinished(() => void socket.destroy());
     await once(socket, 'connect');
-    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`).join(''));
     return socket.pause();
   };
   return {
@@ -131,4 +131,32 @@ it('a request whose client disconnects while it waits is not served', async () =
   finish();
   expect(await last).toBe('done');
   expect(begun).toEqual(['/report', '/report?last']);
+});
+
+it('a pipelined request waits until the response before it is sent, and does not delay others', async () => {
+  const { get, send, reached, finish } = await open();
+  const socket = await send('/list?text', '/list?behind');
+  await reached('/list?text');
+  finish();
+  const other = get('/other-list');
+  await reached('/list?text', '/other-list');
+  finish();
+  expect(await other).toBe('done');
+  socket.resume();
+  await reached('/list?text', '/other-list', '/list?behind');
+});
+
+it('pipelined requests are not served when their client has disconnected', async () => {
+  const { get, send, begun, reached, finish, settled } = await open();
+  const socket = await send('/list?text', '/list?behind', '/list?last');
+  await reached('/list?text');
+  finish();
+  await settled();
+  socket.destroy();
+  await settled();
+  const other = get('/other-list');
+  await vi.waitFor(() => expect(begun).toContain('/other-list'), UNTIL);
+  finish();
+  expect(await other).toBe('done');
+  expect(begun).toEqual(['/list?text', '/other-list']);
 });
