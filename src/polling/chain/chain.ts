@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { isObject } from '../../lib/json.ts';
 import { escapeText } from '../../lib/text.ts';
 import { FinalizedBlocks } from './finalized-blocks.ts';
-import { connectToNode, type NodeConnection } from './node-connection.ts';
+import type { NodeConnection } from './node-connection.ts';
 import {
   type Chain,
   ChainError,
@@ -33,7 +33,7 @@ type ChainDeps = {
   onChange?: (status: ChainStatus) => void;
 };
 
-type Node = { connection: NodeConnection; url: string; connectedAt: number | null };
+type Node = { connection: NodeConnection; connectedAt: number | null };
 
 /**
  * Opens the chain of an upstream. It connects to the nodes in order: to the next one when the
@@ -46,7 +46,7 @@ export function openChain({ settings, clock, random, onChange }: ChainDeps): Cha
   /** Connections that failed since one has worked. */
   let failures = 0;
   let node: Node | undefined;
-  let isClosed = false;
+  let newestAttempt = 0;
   let cancelRetry = () => {};
   let cancelStall = () => {};
   let name: string | null = null;
@@ -79,11 +79,14 @@ export function openChain({ settings, clock, random, onChange }: ChainDeps): Cha
     onChange?.(status());
   }
 
-  function connect(): void {
+  async function connect(): Promise<void> {
     const url = urls[index];
-    if (url === undefined || isClosed) return;
+    if (url === undefined) return;
+    const attempt = (newestAttempt += 1);
+    // Loaded on demand, because most servers have no chain.
+    const { connectToNode } = await import('./node-connection.ts');
+    if (attempt !== newestAttempt) return;
     const current: Node = {
-      url,
       connectedAt: null,
       connection: connectToNode({
         url,
@@ -169,12 +172,13 @@ export function openChain({ settings, clock, random, onChange }: ChainDeps): Cha
     const rounds = Math.ceil(failures / urls.length) - 1;
     const waitMs = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(rounds, 16));
     // Between half of the wait and all of it, so that many servers do not reconnect at once.
-    cancelRetry = clock.after(waitMs * (0.5 + random() / 2), connect);
+    cancelRetry = clock.after(waitMs * (0.5 + random() / 2), () => void connect());
   }
 
   function disconnect(): void {
     const { connection } = node ?? {};
     node = undefined;
+    newestAttempt += 1;
     cancelRetry();
     cancelStall();
     cancelHeads?.();
@@ -183,7 +187,7 @@ export function openChain({ settings, clock, random, onChange }: ChainDeps): Cha
     connection?.close('dawatch has disconnected');
   }
 
-  connect();
+  void connect();
   return {
     onHead(listener) {
       listeners.add(listener);
@@ -200,7 +204,7 @@ export function openChain({ settings, clock, random, onChange }: ChainDeps): Cha
     status: () => (urls.length === 0 ? null : status()),
     useSettings(next) {
       const isSame = JSON.stringify(next.urls) === JSON.stringify(urls);
-      if (isSame || isClosed) return;
+      if (isSame) return;
       disconnect();
       urls = next.urls;
       index = 0;
@@ -211,10 +215,10 @@ export function openChain({ settings, clock, random, onChange }: ChainDeps): Cha
       problem = null;
       reported = new Set();
       blocks = new FinalizedBlocks();
-      connect();
+      void connect();
     },
     async close() {
-      isClosed = true;
+      urls = [];
       disconnect();
     },
   };

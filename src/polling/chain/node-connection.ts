@@ -1,4 +1,6 @@
-import { Agent, buildConnector, type Dispatcher, WebSocket } from 'undici';
+import { isIP, type Socket } from 'node:net';
+import { buildConnector } from 'undici';
+import { WebSocket } from 'ws';
 import { basicAuthorization, secretsOfLogin, secretsOfQuery } from '../../lib/basic-auth.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { causeOf, codeOf } from '../../lib/connection-error.ts';
@@ -7,7 +9,7 @@ import { throughProxy } from '../../lib/outgoing-proxy.ts';
 import { escapeText, redactorOf } from '../../lib/text.ts';
 import { ChainError } from './port.ts';
 
-/** Time for a connection with TLS and the handshake of the WebSocket, and for each response. */
+/** Time for a connection with TLS and the handshake of WebSocket, and for each response. */
 export const RESPONSE_MS = 10_000;
 /** A block of Avail has several MiB, and hexadecimal digits double it. */
 export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
@@ -16,8 +18,6 @@ export const MAX_NOTIFICATION_BYTES = 16 * 1024 * 1024;
 export const MAX_PENDING_CALLS = 64;
 const MAX_REASON_CHARS = 200;
 const METHOD_NOT_FOUND = -32_601;
-/** Code with which WebSocket closes a connection because of a message that is too large. */
-const TOO_LARGE = 1009;
 
 type Pending = {
   resolve: (result: unknown) => void;
@@ -26,7 +26,7 @@ type Pending = {
 };
 
 export type NodeConnection = {
-  /** Resolves when calls can be made. If it fails, `onClose` is called instead. */
+  /** Resolves when calls can be made. If that fails, `onClose` is called instead. */
   opened: Promise<void>;
   /** Rejects with ChainError. */
   call(method: string, params: unknown[]): Promise<unknown>;
@@ -52,59 +52,49 @@ export function connectToNode({
   const url = new URL(text);
   const redact = redactorOf([...secretsOfLogin(url), ...secretsOfQuery(url)]);
   const printable = (message: string) => escapeText(redact(message), MAX_REASON_CHARS);
-  const headers = basicAuthorization(url);
-  url.username = '';
-  url.password = '';
   const calls = new Map<number, Pending>();
   const opened = Promise.withResolvers<void>();
   let nextId = 1;
-  let isOpen = false;
   let closedBecause: string | undefined;
-  const transport = openTransport();
-  const { agent } = transport;
-  const socket = new WebSocket(url, { dispatcher: transport.dispatcher, headers });
-  socket.binaryType = 'arraybuffer';
+  const socket = openSocket(url);
   const cancelOpening = clock.after(RESPONSE_MS, () =>
     close(`it does not complete the WebSocket handshake within ${RESPONSE_MS / 1_000} s`),
   );
-  socket.addEventListener('open', () => {
-    if (closedBecause !== undefined) return;
-    isOpen = true;
+  socket.on('open', () => {
     cancelOpening();
     opened.resolve();
   });
-  socket.addEventListener('error', () => {
-    if (!isOpen) close(transport.failure());
-  });
-  socket.addEventListener('close', ({ code, reason }) =>
-    close(isOpen ? closeReason(code, printable(reason)) : transport.failure()),
+  socket.on('unexpected-response', (_request, { statusCode }) =>
+    close(`it responds with HTTP ${statusCode} instead of a WebSocket`),
   );
-  socket.addEventListener('message', ({ data }) => receive(data));
+  socket.on('error', (error) => close(reasonOf(error), isTooLarge(error)));
+  socket.on('close', (code, reason) =>
+    close(`it closed the connection (${[code, printable(String(reason))].join(' ').trim()})`),
+  );
+  socket.on('message', receive);
 
-  function close(reason: string): void {
+  function close(reason: string, isLarge = false): void {
     if (closedBecause !== undefined) return;
     closedBecause = reason;
     cancelOpening();
-    const isTooLarge = reason.startsWith(TOO_LARGE_REASON);
     for (const { reject, cancelTimer } of calls.values()) {
       cancelTimer();
-      reject(new ChainError(isTooLarge ? 'too_large' : 'closed', reason));
+      reject(new ChainError(isLarge ? 'too_large' : 'closed', reason));
     }
     calls.clear();
-    if (socket.readyState !== WebSocket.CLOSED) socket.close();
-    // A peer that does not answer must not keep the connection.
-    transport.destroy();
-    void agent.destroy();
+    // Without waiting: a node that does not respond must not keep the connection.
+    socket.terminate();
     onClose(reason);
   }
 
-  function receive(data: unknown): void {
+  function receive(data: WebSocket.RawData): void {
     if (closedBecause !== undefined) return;
-    if (typeof data === 'string' && data.length > MAX_NOTIFICATION_BYTES && calls.size === 0) {
-      close(`${TOO_LARGE_REASON} ${MAX_NOTIFICATION_BYTES / 2 ** 20} MiB`);
+    const bytes = data as Buffer;
+    if (bytes.length > MAX_NOTIFICATION_BYTES && calls.size === 0) {
+      close(tooLarge(MAX_NOTIFICATION_BYTES));
       return;
     }
-    const message = typeof data === 'string' ? parseJson(data) : undefined;
+    const message = parseJson(bytes.toString());
     if (!isObject(message)) {
       close('it sends messages that are not JSON-RPC');
       return;
@@ -133,8 +123,8 @@ export function connectToNode({
 
   function errorText(error: unknown): string {
     const { code, message } = isObject(error) ? error : {};
-    const text = typeof message === 'string' ? message : 'an error without a message';
-    return printable(typeof code === 'number' ? `${text} (${code})` : text);
+    const described = typeof message === 'string' ? message : 'an error without a message';
+    return printable(typeof code === 'number' ? `${described} (${code})` : described);
   }
 
   return {
@@ -142,8 +132,8 @@ export function connectToNode({
     call(method, params) {
       if (closedBecause !== undefined)
         return Promise.reject(new ChainError('closed', closedBecause));
-      if (!isOpen)
-        return Promise.reject(new ChainError('not_connected', 'it is not connected yet'));
+      if (socket.readyState !== WebSocket.OPEN)
+        return Promise.reject(new ChainError('not_connected', 'it is not connected'));
       if (calls.size >= MAX_PENDING_CALLS)
         return Promise.reject(
           new ChainError('busy', `${MAX_PENDING_CALLS} calls wait for a response`),
@@ -163,71 +153,53 @@ export function connectToNode({
   };
 }
 
-const TOO_LARGE_REASON = 'it sends a message of more than';
-
-function closeReason(code: number, reason: string): string {
-  if (code === TOO_LARGE) return `${TOO_LARGE_REASON} ${MAX_MESSAGE_BYTES / 2 ** 20} MiB`;
-  return `it closed the connection (code ${code}${reason === '' ? '' : `: ${reason}`})`;
-}
-
-/**
- * Returns connections of one WebSocket, which its events do not describe: `failure` returns why
- * there is none, and `destroy` closes it without waiting for the peer.
- */
-function openTransport() {
-  let socket: { destroy(): void } | undefined;
-  let isDestroyed = false;
-  let error: unknown;
-  let httpStatus: number | undefined;
+/** Opens a WebSocket through the proxy of the environment, if it has one. */
+function openSocket(url: URL): WebSocket {
+  const headers = basicAuthorization(url);
+  const address = new URL(url);
+  address.username = '';
+  address.password = '';
   const abort = new AbortController();
   const connect = throughProxy(buildConnector({ timeout: RESPONSE_MS, allowH2: false }), {
     timeoutMs: RESPONSE_MS,
     signal: abort.signal,
   });
-  const agent = new Agent({
-    connect(target, callback) {
-      connect(target, (...result) => {
-        [error] = result;
-        socket = result[1] ?? undefined;
-        if (isDestroyed) socket?.destroy();
-        callback(...(result as Parameters<typeof callback>));
-      });
-    },
-    webSocket: { maxPayloadSize: MAX_MESSAGE_BYTES },
-    headersTimeout: RESPONSE_MS,
+  const protocol = url.protocol === 'wss:' ? 'https:' : 'http:';
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const port = url.port || (protocol === 'https:' ? '443' : '80');
+  const target = { protocol, hostname, host: url.host, port };
+  const socket = new WebSocket(address, {
+    headers,
+    maxPayload: MAX_MESSAGE_BYTES,
+    // A block of a few KiB could otherwise become gigabytes.
+    perMessageDeflate: false,
+    createConnection: ((_options: unknown, callback: (...result: unknown[]) => void) =>
+      connect(isIP(hostname) ? target : { ...target, servername: hostname }, (error, made) => {
+        if (abort.signal.aborted) made?.destroy();
+        callback(error, made);
+      })) as unknown as () => Socket,
   });
-  const dispatcher = agent.compose((dispatch) => (options, handler) => {
-    const watched: Dispatcher.DispatchHandler = Object.create(handler, {
-      onResponseStart: {
-        value(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>) {
-          httpStatus = args[1];
-          return handler.onResponseStart?.(...args);
-        },
-      },
-      onResponseError: {
-        value(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseError']>>) {
-          error ??= args[1];
-          return handler.onResponseError?.(...args);
-        },
-      },
-    });
-    return dispatch(options, watched);
-  });
-  return {
-    agent,
-    dispatcher,
-    failure(): string {
-      if (httpStatus !== undefined)
-        return `it responds with HTTP ${httpStatus} instead of a WebSocket`;
-      if (!error) return 'it does not complete the WebSocket handshake';
-      const { cause, sentence } = causeOf(error);
-      if (cause !== 'other') return sentence;
-      return codeOf(error) === 'UND_ERR_HEADERS_TIMEOUT' ? 'the handshake timed out' : sentence;
-    },
-    destroy() {
-      isDestroyed = true;
-      abort.abort();
-      socket?.destroy();
-    },
-  };
+  // It may close before there is a connection.
+  socket.once('close', () => abort.abort());
+  return socket;
+}
+
+function isTooLarge(error: Error): boolean {
+  return codeOf(error) === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
+}
+
+function tooLarge(limitBytes: number): string {
+  return `it sends a message of more than ${limitBytes / 2 ** 20} MiB`;
+}
+
+/** Returns why a connection failed, without an address or a text of the node. */
+function reasonOf(error: Error): string {
+  if (isTooLarge(error)) return tooLarge(MAX_MESSAGE_BYTES);
+  const code = codeOf(error);
+  if (code.startsWith('WS_ERR_')) return `it breaks the WebSocket protocol (${code})`;
+  if (code.startsWith('HPE_')) return 'the response is not HTTP';
+  const { cause, sentence } = causeOf(error);
+  return cause === 'other' && code === ''
+    ? 'it does not complete the WebSocket handshake'
+    : sentence;
 }
