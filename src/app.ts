@@ -195,12 +195,17 @@ export async function startApp(deps: AppDeps): Promise<App> {
       users,
       submitters: upstreams.submitters,
       credentials: (hash) => credentials.find(hash),
+      chainOf: chains.statusOf,
       hasConfiguredAdmin: () => credentials.hasConfiguredAdmin,
       reload: (actor) => reload.reload(actor),
       health() {
         const { ledgerWritable, upstreams } = watcher.health();
         const isWritable = features.every((feature) => feature.isLedgerWritable?.() !== false);
-        return { ledgerWritable: ledgerWritable && isWritable, upstreams, redis: redisHealth() };
+        return {
+          ledgerWritable: ledgerWritable && isWritable,
+          upstreams: upstreams.map((one) => ({ ...one, chain: chains.statusOf(one.upstream) })),
+          redis: redisHealth(),
+        };
       },
       metrics,
       log: log as unknown as FastifyBaseLogger,

@@ -155,6 +155,28 @@ export type CallbackTest = {
   url: string;
 };
 
+/**
+ * connected: a node announces finalized blocks; unavailable: none does, so polls follow the learned distribution
+ */
+export type ChainState = 'connected' | 'unavailable';
+
+/** The node of the chain */
+export type ChainStatus = {
+  state: ChainState;
+  /** Host of the node, or of the one that is tried next */
+  node: string;
+  /** Name of the chain; null if not known */
+  name: string | null;
+  /** Hash of block 0, which identifies the chain; null if not known */
+  genesis_hash: string | null;
+  /** Highest block that was announced as final; null if there was none */
+  block_number: number | null;
+  /** When it was announced */
+  block_at: string | null;
+  /** Newest problem of a node; null if there is none */
+  problem: string | null;
+};
+
 /** Seconds before and after a change */
 export type ChangedSeconds = {
   from: number;
@@ -770,6 +792,12 @@ export type Readiness = {
       tracked?: number;
       /** Requests in flight; operators only */
       in_flight?: number;
+      /** Node of the chain, present if one is configured; operators get more than its state. Without a node, polling continues, so it does not change `status` */
+      chain?:
+        | ChainStatus
+        | {
+            state: ChainState;
+          };
     };
   };
   /** Present if Redis is configured */
@@ -1287,6 +1315,8 @@ export type UpstreamPacing = {
     /** Share of slots in which nothing becomes final, 0 to 1 */
     empty_share: number;
   } | null;
+  /** null if no chain is configured */
+  chain: ChainStatus | null;
   /** Estimated number of serial senders of the upstream; null if it sends everything at once */
   senders: number | null;
   /** Recently finalized submissions this was learned from; 0 for the initial assumption */

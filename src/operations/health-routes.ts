@@ -2,8 +2,10 @@ import { z } from 'zod';
 import { type Authenticator, isOperator } from '../access/access.ts';
 import { operations } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import { chainSchema, chainState, toChainBody } from '../polling/chain/chain-body.ts';
+import type { ChainStatus } from '../polling/chain/port.ts';
 import { upstreamStateSchema } from '../polling/pacing-route.ts';
-import type { Watcher } from '../polling/watcher.ts';
+import type { UpstreamHealth } from '../polling/watcher.ts';
 
 /** The state of the Redis link of a server. */
 export type RedisHealth = {
@@ -18,8 +20,12 @@ export type RedisHealth = {
   workersLeftAt: number | null;
 };
 
-/** `redis`: undefined without Redis. */
-export type Readiness = ReturnType<Watcher['health']> & { redis?: RedisHealth | undefined };
+/** `redis`: undefined without Redis. `chain`: null if none is configured. */
+export type Readiness = {
+  ledgerWritable: boolean;
+  upstreams: (UpstreamHealth & { chain: ChainStatus | null })[];
+  redis?: RedisHealth | undefined;
+};
 
 const readinessStatus = z
   .enum(['ok', 'degraded', 'unavailable'])
@@ -57,6 +63,12 @@ const readinessSchema = z
         state: upstreamStateSchema,
         tracked: z.int().optional().describe('Submissions being polled; operators only'),
         in_flight: z.int().optional().describe('Requests in flight; operators only'),
+        chain: z
+          .union([chainSchema, chainSchema.pick({ state: true })])
+          .optional()
+          .describe(
+            'Node of the chain, present if one is configured; operators get more than its state. Without a node, polling continues, so it does not change `status`',
+          ),
       }),
     ),
     redis: z
@@ -132,9 +144,13 @@ function readinessOf(
     status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
     ledger: ledgerWritable ? 'ok' : 'not_writable',
     upstreams: Object.fromEntries(
-      upstreams.map(({ upstream, state, tracked, inFlight }) => [
+      upstreams.map(({ upstream, state, tracked, inFlight, chain }) => [
         upstream,
-        { state, ...(isDetailed && { tracked, in_flight: inFlight }) },
+        {
+          state,
+          ...(isDetailed && { tracked, in_flight: inFlight }),
+          ...(chain && { chain: isDetailed ? toChainBody(chain) : { state: chainState(chain) } }),
+        },
       ]),
     ),
     ...(redis && {

@@ -69,6 +69,7 @@ function paragraph(pacing: UpstreamPacing, now: number): string {
   const facts: [string, string][] = [
     ['state', `${state}, ${tracked} tracked`],
     ['mode', `${pacing.mode}: ${MODES[pacing.mode] ?? '?'}`],
+    ...(pacing.chain ? [['chain', chainText(pacing.chain, now)] as [string, string]] : []),
     ['slots', slotText(pacing, now)],
     [
       'senders',
@@ -96,6 +97,18 @@ function paragraph(pacing: UpstreamPacing, now: number): string {
 
 function section(title: string, lines: string[]): string[] {
   return lines.length === 0 ? [] : ['', `  ${title}`, ...lines.map((line) => `  ${line}`)];
+}
+
+function chainText(
+  { state, node, name, block_number, block_at, problem }: NonNullable<UpstreamPacing['chain']>,
+  now: number,
+): string {
+  const block =
+    block_number === null || block_at === null
+      ? 'no finalized block yet'
+      : `block ${block_number} final since ${seconds(Math.max(0, now - Date.parse(block_at)))}`;
+  const trouble = problem === null ? '' : `; ${problem}`;
+  return `${state}, ${name ?? 'unknown chain'} at ${node}, ${block}${trouble}`;
 }
 
 function slotText({ slot }: UpstreamPacing, now: number): string {

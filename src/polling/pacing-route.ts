@@ -6,6 +6,8 @@ import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { PollingCost } from '../pacing/index.ts';
 import { UPSTREAM_STATES } from '../submissions/upstream.ts';
+import { chainSchema, toChainBody } from './chain/chain-body.ts';
+import type { ChainStatus } from './chain/port.ts';
 import type { UpstreamPacing, Watcher } from './watcher.ts';
 
 /** The state of an upstream, in every response. */
@@ -60,6 +62,7 @@ const upstreamSchema = z
       })
       .nullable()
       .describe('null if no slots are known'),
+    chain: chainSchema.nullable().describe('null if no chain is configured'),
     senders: z
       .int()
       .nullable()
@@ -123,7 +126,8 @@ const upstreamSchema = z
   .describe('The pacing of one upstream')
   .meta({ id: 'UpstreamPacing' });
 
-export type PacingBody = z.output<typeof upstreamSchema>;
+/** `chain` is added by the route. */
+export type PacingBody = Omit<z.output<typeof upstreamSchema>, 'chain'>;
 
 const pacingSchema = z
   .object({
@@ -148,6 +152,7 @@ const pacingSchema = z
               next_event_at: '2026-01-02T03:04:12.400Z',
               empty_share: 0.03,
             },
+            chain: null,
             senders: null,
             observed: 200,
             curve: [
@@ -186,14 +191,21 @@ const OPERATIONS = operations('operations', {
 
 export function registerPacing(
   app: TypedServer,
-  { watcher, clock }: { watcher: Watcher; clock: Clock },
+  {
+    watcher,
+    chainOf,
+    clock,
+  }: { watcher: Watcher; chainOf: (upstream: string) => ChainStatus | null; clock: Clock },
 ): void {
   app.get(
     '/v1/pacing',
     { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getPacing },
     async () => ({
       at: iso(clock.now()),
-      upstreams: watcher.pacing().map(toPacingBody),
+      upstreams: watcher.pacing().map((pacing) => {
+        const chain = chainOf(pacing.upstream);
+        return { ...toPacingBody(pacing), chain: chain && toChainBody(chain) };
+      }),
     }),
   );
 }

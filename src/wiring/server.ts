@@ -67,6 +67,7 @@ import type { RollingHour } from '../operations/metrics/rolling-hour.ts';
 import { registerMetrics } from '../operations/metrics/route.ts';
 import { registerReload, registerWhoami } from '../operations/operations-routes.ts';
 import { registerOverview } from '../operations/overview-routes.ts';
+import type { ChainStatus } from '../polling/chain/port.ts';
 import type { CachedLookup } from '../polling/on-demand-polls.ts';
 import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
@@ -88,6 +89,7 @@ type ServerDeps = {
   clock: Clock;
   ledger: Ledger;
   watcher: Watcher;
+  chainOf: (upstream: string) => ChainStatus | null;
   tracker: Tracker;
   lookup: CachedLookup;
   feed: EventFeed;

@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { createPacingGauges } from '../../polling/pacing-gauges.ts';
 import type { UpstreamPacing } from '../../polling/watcher.ts';
 import {
@@ -38,6 +38,7 @@ export function createMetrics({ version }: { version: string }) {
   const setGauges = createGauges(registry, version);
   const setPacingGauges = createPacingGauges(registry);
   const setObjectiveGauges = createObjectiveGauges(registry);
+  const setChainMetrics = createChainMetrics(registry);
   let isCollecting = false;
   /** Starts at the first scrape, because the metrics of the process cost timers and observers. */
   const collectProcess = () => {
@@ -51,6 +52,7 @@ export function createMetrics({ version }: { version: string }) {
     /** Sets the gauges. Synchronous, so that concurrent scrapes do not mix their values. */
     set({ pacing: upstreams, objectives, ...values }: Scraped) {
       setGauges(values);
+      setChainMetrics(values);
       setPacingGauges(upstreams);
       setObjectiveGauges(objectives);
     },
@@ -172,6 +174,46 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
       const value = of(values);
       if (value === undefined) gauge.remove();
       else gauge.set(value);
+    }
+  };
+}
+
+/** Creates the metrics of the chains and returns the function that sets them. */
+function createChainMetrics(registry: Registry): (values: GaugeValues) => void {
+  const create = (name: string, help: string) =>
+    new Gauge({
+      name: `dawatch_chain_${name}`,
+      help,
+      labelNames: ['upstream'],
+      registers: [registry],
+    });
+  const connected = create(
+    'connected',
+    '1: a node of the chain announces finalized blocks; 0: none does; no sample without a chain',
+  );
+  const block = create(
+    'finalized_block',
+    'Highest block that a node announced as final; no sample before the first',
+  );
+  const age = create(
+    'finalized_block_age_seconds',
+    'Time since a node announced that block; no sample before the first',
+  );
+  const reconnects = new Counter({
+    name: 'dawatch_chain_reconnects_total',
+    help: 'Connections to nodes of the chain after the first one',
+    labelNames: ['upstream'],
+    registers: [registry],
+  });
+  return ({ now, health }) => {
+    for (const metric of [connected, block, age, reconnects]) metric.reset();
+    for (const { upstream, chain } of health.upstreams) {
+      if (!chain) continue;
+      connected.set({ upstream }, Number(chain.isConnected));
+      reconnects.inc({ upstream }, chain.reconnects);
+      if (!chain.head) continue;
+      block.set({ upstream }, chain.head.number);
+      age.set({ upstream }, ageS(now, chain.head.at));
     }
   };
 }

@@ -82,7 +82,8 @@ export function openChain({ settings, clock, random, onChange }: ChainDeps): Cha
   async function connect(): Promise<void> {
     const url = urls[index];
     if (url === undefined) return;
-    const attempt = (newestAttempt += 1);
+    newestAttempt += 1;
+    const attempt = newestAttempt;
     // Loaded on demand, because most servers have no chain.
     const { connectToNode } = await import('./node-connection.ts');
     if (attempt !== newestAttempt) return;
