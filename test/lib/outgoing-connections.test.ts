@@ -15,6 +15,7 @@ import { UpstreamSubmitter } from '../../src/polling/upstream-submit.ts';
 import { classify } from '../../src/submissions/classify.ts';
 import { SubmissionEventType } from '../../src/submissions/event-types.ts';
 import { outgoing, submissionEvent } from '../notifications/sample-events.ts';
+import { startConnectProxy } from '../support/servers/connect-proxy.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { openClient, serveRaw } from '../support/servers/upstream-server.ts';
 import { createVirtualClock } from '../support/virtual-time/virtual-clock.ts';
@@ -200,6 +201,26 @@ describe.each(PLACES)('%s', (_name, { open, body }) => {
     const addresses = receiver.requests.map(({ localAddress }) => localAddress);
     expect(new Set(addresses.slice(0, 10))).toEqual(new Set(['127.0.0.1']));
     expect(new Set(addresses.slice(10 + 15))).toEqual(new Set(['127.0.0.2']));
+  });
+
+  it('goes through a new connection of a proxy every 15 s', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const receiver = await openReceiver(({ response }) =>
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(body(url))),
+    );
+    const proxy = await startConnectProxy();
+    for (const [name, value] of Object.entries({ http_proxy: proxy.url, no_proxy: '' }))
+      vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const url = `http://elsewhere.test:${receiver.port}`;
+    const send = open(url);
+    const startedAt = Date.now();
+    for (let nth = 0; nth < 3; nth += 1) {
+      vi.setSystemTime(startedAt + nth * 15_001);
+      expect(await send()).toBeUndefined();
+    }
+    expect(proxy.targets).toHaveLength(3);
   });
 
   it('does not fail when the server resets a reused connection', async () => {
