@@ -32,6 +32,10 @@ export function createDemoReport(demo: {
   const lagsMs: number[] = [];
   const polls: number[] = [];
   const finalityMs: number[] = [];
+  /** Requests of each submission tracked before and after the node began to announce blocks. */
+  const pollsWithout: number[] = [];
+  const pollsWith: number[] = [];
+  let announcedFrom = Number.POSITIVE_INFINITY;
 
   return {
     started(url: string, apiKey: string): void {
@@ -42,7 +46,15 @@ export function createDemoReport(demo: {
       print(
         '          final about 0.3 s after the next block); 5 % of its sending attempts fail at first',
       );
+      print(
+        `          a node of its chain announces final blocks, but only ${SILENT_MS / 1_000} s after the start of the demo`,
+      );
       print(`dawatch:  ${url}, with the dashboard; sign in with the key ${apiKey}\n`);
+    },
+    /** Submissions tracked from now on (epoch ms) are polled with the node. */
+    nodeAnnounces(nowMs: number): void {
+      announcedFrom = nowMs;
+      progress.line('the node of the chain announces final blocks from now on');
     },
     recorded({ result, submission, observation }: RecordedObservation): void {
       const { change } = result;
@@ -57,12 +69,14 @@ export function createDemoReport(demo: {
         sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
       lagsMs.push(Math.max(0, observation.at - finalAt));
       polls.push(submission.polls);
+      const group = submission.trackedAt < announcedFrom ? pollsWithout : pollsWith;
+      group.push(submission.polls);
       finalityMs.push(tookMs);
       const block = dataOf(change.envelope)?.block_number;
       progress.line(
         `${paint('green', '✓ finalized')} ${submission.submissionId}  block ${escapeText(String(block))}  ${seconds(tookMs)} to finality  ${requests(submission.polls)}`,
       );
-      progress.advance(polls.length, `${(sum(polls) / polls.length).toFixed(1)} requests each`);
+      progress.advance(polls.length, `${mean(polls)} requests each`);
     },
     stopped: () => progress.stop(),
     summary() {
@@ -76,8 +90,12 @@ export function createDemoReport(demo: {
         `detection lag           ${spread(lagsMs)}  after the upstream first reported Finalized`,
       );
       print(
-        `requests per submission ${(sum(polls) / polls.length).toFixed(1)}  (polling every 5 s of upstream time: ${(sum(fixedPolls) / polls.length).toFixed(1)})`,
+        `requests per submission ${mean(polls)}  (polling every 5 s of upstream time: ${mean(fixedPolls)})`,
       );
+      if (pollsWithout.length > 0 && pollsWith.length > 0) {
+        print(`  without the node      ${mean(pollsWithout)}, while dawatch learns the times`);
+        print(`  with the node         ${mean(pollsWith)}, set by upstreams.default.chain.urls`);
+      }
       print(`\n${paint('bold', 'Use your own upstream:')}`);
       print('  DAWATCH_UPSTREAM_URL=https://… DAWATCH_UPSTREAM_API_KEY=… npx dawatch serve');
       print(
@@ -104,6 +122,10 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
+function mean(values: readonly number[]): string {
+  return (sum(values) / values.length).toFixed(1);
+}
+
 function seconds(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
 }
@@ -111,6 +133,8 @@ function seconds(ms: number): string {
 /** Speed of the upstream's clock: a slot lasts 2 s instead of 20 s. */
 const SPEED = 10;
 const STREAM_MS = 45_000;
+/** Time without announced blocks, which shows what a node of the chain is worth. */
+const SILENT_MS = 20_000;
 
 export function addDemo(program: Command): void {
   program
@@ -143,7 +167,14 @@ async function runDemo({ submissions: total, seed, keep = false }: Options): Pro
   process.once('SIGTERM', interrupt);
   const { startSandbox } = await import('../sandbox/server.ts');
   const sandbox = await startSandbox({
-    options: { seed, speed: SPEED, errorRate: 0.05, latencyMs: 200, latencyJitterMs: 300 },
+    options: {
+      seed,
+      speed: SPEED,
+      errorRate: 0.05,
+      latencyMs: 200,
+      latencyJitterMs: 300,
+      nodeFault: 'silent',
+    },
   });
   try {
     return await watchStream({ sandbox, folder, total, keep, stop: interrupted.signal });
@@ -180,6 +211,7 @@ async function watchStream(demo: {
     env: {
       DAWATCH_UPSTREAM_URL: sandbox.url,
       DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
+      DAWATCH_CHAIN_URL: sandbox.url.replace('http:', 'ws:'),
       DAWATCH_DATABASE: join(demo.folder, 'dawatch.db'),
       DAWATCH_PORT: '0',
       DAWATCH_API_KEY: apiKey,
@@ -204,6 +236,10 @@ async function watchStream(demo: {
   const stopped = new Promise<void>((resolve) =>
     stop.addEventListener('abort', () => resolve(), { once: true }),
   );
+  const announcing = setTimeout(() => {
+    sandbox.setNodeFault({ kind: 'none', seconds: 1 });
+    report.nodeAnnounces(systemClock.now());
+  }, SILENT_MS);
   try {
     report.started(app.url, apiKey);
     const client = new DawatchClient({ url: app.url, apiKey });
@@ -216,6 +252,7 @@ async function watchStream(demo: {
     if (keep) await stopped;
     return true;
   } finally {
+    clearTimeout(announcing);
     await app.close();
   }
 }
