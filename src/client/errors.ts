@@ -136,6 +136,7 @@ function isProblem(body: unknown): body is { title: string; detail: string } {
 
 /** What a proxy in front of dawatch means by a status. */
 const OF_PROXIES: Record<number, string | undefined> = {
+  400: 'refuses the request, perhaps because it expects https',
   401: 'requires a login',
   403: 'refuses the request',
   407: 'requires a login',

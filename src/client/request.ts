@@ -72,7 +72,7 @@ export function pathOf(submissionId: string): string {
   return `/v1/submissions/${encodeURIComponent(submissionId)}`;
 }
 
-/** The largest `limit` of a list. */
+/** The largest `limit` of a list, and the most ids of one lookup, which proxies then allow. */
 const MAX_PAGE = 1_000;
 
 /** Lists, counts and looks up submissions. */
@@ -109,12 +109,12 @@ export class SearchRequests {
   async lookup(submissionIds: readonly string[], signal?: AbortSignal): Promise<FoundSubmissions> {
     const found: FoundSubmissions = { submissions: [], not_found: [] };
     for (let remaining = submissionIds; remaining.length > 0; ) {
-      const body = { submission_ids: remaining };
+      const body = { submission_ids: remaining.slice(0, MAX_PAGE) };
       const path = '/v1/submissions/lookup';
       const part = await this.#send<SubmissionsOfLookup>('POST', path, body, signal);
       found.submissions.push(...part.submissions);
       found.not_found.push(...part.not_found);
-      remaining = part.remaining;
+      remaining = [...part.remaining, ...remaining.slice(MAX_PAGE)];
     }
     return found;
   }

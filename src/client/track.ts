@@ -8,6 +8,8 @@ export type TrackOptions = Omit<TrackRequest, 'submission_id' | 'submission_ids'
 /** Proxies such as nginx refuse larger bodies by default: they allow 1 MB. */
 const MAX_BODY_BYTES = 900_000;
 const MAX_ITEMS = 10_000;
+/** The server counts shared metadata, of at most 4 KiB, for each item: together at most 4 MiB. */
+const MAX_ITEMS_WITH_METADATA = 1_000;
 
 /** Divides items, as `itemOf` sends them, into requests of limited size; at least one request. */
 export function partsOf<Item>(
@@ -56,7 +58,8 @@ export async function track(
     submissions: [],
   };
   let sent = 0;
-  for (const part of partsOf(items, { options, itemOf: (item) => item, maxItems: MAX_ITEMS })) {
+  const maxItems = options.metadata === undefined ? MAX_ITEMS : MAX_ITEMS_WITH_METADATA;
+  for (const part of partsOf(items, { options, itemOf: (item) => item, maxItems })) {
     const body = { [name]: part, ...options };
     const tracked = await send<TrackedSubmissions>('POST', '/v1/submissions', body).catch(
       (error: unknown) => {

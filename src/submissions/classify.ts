@@ -53,6 +53,7 @@ export type Observation = {
   worker?: string;
 } & Classification;
 
+/** A proxy may send these to every request, but 414 only for a long id. */
 const REFUSED: ReadonlySet<number> = new Set([400, 410, 413, 414, 422]);
 const MAX_ERROR_CHARS = 2_000;
 const MAX_ENVELOPE_CHARS = 64 * 1024;
@@ -96,7 +97,9 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
         return { kind: 'not_found', error, ambiguous: true };
       break;
   }
-  const reason = REFUSED.has(response.httpStatus) ? 'refused' : 'http_status';
+  const isRefused =
+    response.httpStatus === 414 || (REFUSED.has(response.httpStatus) && !isPage(response.body));
+  const reason = isRefused ? 'refused' : 'http_status';
   return unavailable(reason, failureText(response.httpStatus, error ?? response.body), waitMs);
 }
 
@@ -138,7 +141,12 @@ function classifyEnvelope(
 export function isKeyRefusal(httpStatus: number, text: string): boolean {
   const body = parseJson(text);
   if (isObject(body)) return 'error' in body && errorText(body.error) !== null;
-  return httpStatus === 401 && text.trim() !== '' && !text.trimStart().startsWith('<');
+  return httpStatus === 401 && !isPage(text);
+}
+
+/** Whether a body is a web page or empty, which the service never sends. */
+function isPage(text: string): boolean {
+  return /^\s*(?:<|$)/.test(text);
 }
 
 /** The first bytes of gzip, read as UTF-8. */

@@ -148,6 +148,7 @@ describe('throws a ConnectionError', () => {
       'HTTP 413: a proxy in front of dawatch refuses a request of this size',
       page(413),
     ],
+    ['a port for https', 'HTTP 400: a proxy in front of dawatch refuses the request', page(400)],
     ['an absent server', 'HTTP 502: a proxy in front of dawatch gets no response', page(502)],
     ['a proxy with a login', 'HTTP 401: a proxy in front of dawatch requires a login', page(401)],
     [
@@ -232,6 +233,22 @@ it('tracks any number of submissions in requests of at most 900 kB, and counts t
     message: `Refused: body ${pointer}`,
     errors: [{ pointer, detail: 'is refused' }],
   });
+});
+
+it('looks up, and tracks with shared metadata, any number of ids in requests that proxies and the server allow', async () => {
+  const counts: number[] = [];
+  const url = await fakeServer(async (request, response) => {
+    const { submission_ids: ids, metadata } = JSON.parse(await text(request));
+    counts.push(ids.length);
+    const found = { submissions: ids.slice(0, 500), not_found: [], remaining: ids.slice(500) };
+    const tracked = { accepted: ids.length, submissions: [] };
+    response.writeHead(200).end(JSON.stringify(metadata ? tracked : found));
+  });
+  const ids = Array.from({ length: 1_400 }, (_, index) => `${index}`);
+  await client(url).track(ids, { metadata: { note: 'x' } });
+  expect(counts.splice(0)).toEqual([1_000, 400]);
+  expect((await client(url).lookup(ids)).submissions).toEqual(ids);
+  expect(counts).toEqual([1_000, 900, 400]);
 });
 
 it.each(['localhost:8080', 'http://user:SECRET@127.0.0.1:1', 'ftp://SECRET@h', 'SECRET'])(

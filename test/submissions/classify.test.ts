@@ -234,6 +234,17 @@ describe('the failures of a lookup', () => {
     });
   });
 
+  it.each([400, 410, 413, 422])(
+    'a %i of a proxy, such as one that expects https, is an outage, not a refusal of one request',
+    (status) => {
+      for (const body of [html, '', '\n<!doctype html>'])
+        expect(classify(ID, response(status, body))).toMatchObject({ reason: 'http_status' });
+      const error = response(status, { error: 'bad parameter' });
+      expect(classify(ID, error)).toMatchObject({ reason: 'refused' });
+      expect(classify(ID, response(414, html))).toMatchObject({ reason: 'refused' });
+    },
+  );
+
   it.each([404, 406])('a %i that does not come from the service changes nothing', (status) => {
     for (const body of [
       html,
