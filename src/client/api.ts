@@ -788,6 +788,8 @@ export type Readiness = {
   upstreams: {
     [key: string]: {
       state: UpstreamState;
+      /** The newest response of an outage; null if there is none. Operators only */
+      reason?: string | null;
       /** Submissions being polled; operators only */
       tracked?: number;
       /** Requests in flight; operators only */
@@ -1301,6 +1303,8 @@ export type UpstreamEventType = 'upstream.down' | 'upstream.up' | 'upstream.unau
 export type UpstreamPacing = {
   upstream: string;
   state: UpstreamState;
+  /** The newest response of an outage; null if there is none */
+  reason: string | null;
   /** Submissions being polled */
   tracked: number;
   /** Requests that one second of lag is worth, as configured */

@@ -4,7 +4,7 @@ import { operations } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { chainSchema, chainState, toChainBody } from '../polling/chain/chain-body.ts';
 import type { ChainStatus } from '../polling/chain/port.ts';
-import { upstreamStateSchema } from '../polling/pacing-route.ts';
+import { upstreamReasonSchema, upstreamStateSchema } from '../polling/pacing-route.ts';
 import type { UpstreamHealth } from '../polling/watcher.ts';
 
 /** The state of the Redis link of a server. */
@@ -61,6 +61,9 @@ const readinessSchema = z
       z.string(),
       z.object({
         state: upstreamStateSchema,
+        reason: upstreamReasonSchema
+          .optional()
+          .describe('The newest response of an outage; null if there is none. Operators only'),
         tracked: z.int().optional().describe('Submissions being polled; operators only'),
         in_flight: z.int().optional().describe('Requests in flight; operators only'),
         chain: z
@@ -144,11 +147,11 @@ function readinessOf(
     status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
     ledger: ledgerWritable ? 'ok' : 'not_writable',
     upstreams: Object.fromEntries(
-      upstreams.map(({ upstream, state, tracked, inFlight, chain }) => [
+      upstreams.map(({ upstream, state, reason, tracked, inFlight, chain }) => [
         upstream,
         {
           state,
-          ...(isDetailed && { tracked, in_flight: inFlight }),
+          ...(isDetailed && { reason, tracked, in_flight: inFlight }),
           ...(chain && { chain: isDetailed ? toChainBody(chain) : { state: chainState(chain) } }),
         },
       ]),

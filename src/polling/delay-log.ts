@@ -49,13 +49,19 @@ export class DelayLog {
     } else this.#unwritten.add(this.#add({ cause, reason, ...at }));
   }
 
+  /** Returns the delay of this cause that lasts. */
+  lasting(cause: DelayCause): Delay | undefined {
+    const newest = this.#newest.get(cause);
+    return newest?.endedAt === null ? newest : undefined;
+  }
+
   /** Has no effect if no delay of this cause lasts. Returns the one that ended. */
   end(cause: DelayCause, at: number): Delay | undefined {
-    const newest = this.#newest.get(cause);
-    if (newest?.endedAt !== null) return undefined;
-    newest.endedAt = Math.max(at, newest.beganAt);
-    this.#unwritten.add(newest);
-    return newest;
+    const lasting = this.lasting(cause);
+    if (!lasting) return undefined;
+    lasting.endedAt = Math.max(at, lasting.beganAt);
+    this.#unwritten.add(lasting);
+    return lasting;
   }
 
   /** Returns the newest delays that overlap the time, oldest first. */

@@ -209,6 +209,13 @@ export class OutageJournal {
     return [...delays, { cause, reason: this.#reason, beganAt, endedAt: null }];
   }
 
+  /** The newest response of an outage, also of an earlier process; null: there is no outage. */
+  get outageReason(): string | null {
+    const { state } = this.#deps.scheduler.limits.breaker;
+    if (state === BreakerState.up) return null;
+    return this.#reason || (this.delays.lasting(CAUSE_OF[state])?.reason ?? null);
+  }
+
   /** Notes why the upstream requests a pause. */
   noteReason(reason: string): void {
     this.#reason = reason;

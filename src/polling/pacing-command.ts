@@ -65,9 +65,9 @@ export function addPacing(program: Command): void {
 }
 
 function paragraph(pacing: UpstreamPacing, now: number): string {
-  const { upstream, state, tracked, budget } = pacing;
+  const { upstream, state, reason, tracked, budget } = pacing;
   const facts: [string, string][] = [
-    ['state', `${state}, ${tracked} tracked`],
+    ['state', `${state}, ${tracked} tracked${reason === null ? '' : `: ${reason}`}`],
     ['mode', `${pacing.mode}: ${MODES[pacing.mode] ?? '?'}`],
     ...(pacing.chain ? [['chain', chainText(pacing.chain, now)] as [string, string]] : []),
     ['slots', slotText(pacing, now)],

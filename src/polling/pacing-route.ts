@@ -18,6 +18,11 @@ export const upstreamStateSchema = z
   )
   .meta({ id: 'UpstreamState' });
 
+export const upstreamReasonSchema = z
+  .string()
+  .nullable()
+  .describe('The newest response of an outage; null if there is none');
+
 const cost = z
   .object({
     requests: z.number().describe('Per submission'),
@@ -49,6 +54,7 @@ const upstreamSchema = z
   .object({
     upstream: z.string(),
     state: upstreamStateSchema,
+    reason: upstreamReasonSchema,
     tracked: z.int().describe('Submissions being polled'),
     lag_price: z.number().describe('Requests that one second of lag is worth, as configured'),
     mode: modeSchema,
@@ -144,6 +150,7 @@ const pacingSchema = z
           {
             upstream: 'default',
             state: 'up',
+            reason: null,
             tracked: 150,
             lag_price: 1,
             mode: 'slots',
@@ -215,6 +222,7 @@ export function toPacingBody({ description, budget, next, ...health }: UpstreamP
   return {
     upstream: health.upstream,
     state: health.state,
+    reason: health.reason,
     tracked: health.tracked,
     lag_price: lagPrice,
     mode,

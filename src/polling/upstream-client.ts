@@ -169,12 +169,21 @@ function first(value: string | string[] | undefined): string | null {
   return (Array.isArray(value) ? value[0] : value) ?? null;
 }
 
+/** Returns the address that did not respond, in parentheses; empty if the error has none. */
+function peerOf(error: Error): string {
+  // Of a name with several addresses, the first one.
+  const one = error instanceof AggregateError ? error.errors[0] : error;
+  const { address, port } = one as { address?: unknown; port?: unknown };
+  if (typeof address !== 'string' || typeof port !== 'number') return '';
+  return ` (${address.includes(':') ? `[${address}]` : address}:${port})`;
+}
+
 /** Describes a network error, without anything that was sent. */
 function describe(error: unknown): string {
   if (error instanceof errors.ClientDestroyedError) return 'the client was closed';
   if (!(error instanceof Error)) return 'unknown failure';
   const { cause, sentence } = causeOf(error);
-  if (cause !== 'other') return sentence;
+  if (cause !== 'other') return `${sentence}${peerOf(error)}`;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name;
   return error.message && !error.message.includes(code)
     ? `${code}: ${error.message}`

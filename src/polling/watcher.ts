@@ -33,6 +33,8 @@ export type WatcherSettings = {
 export type UpstreamHealth = {
   upstream: string;
   state: UpstreamState;
+  /** The newest response of an outage; null: there is no outage. */
+  reason: string | null;
   tracked: number;
   inFlight: number;
 };
@@ -301,7 +303,7 @@ export class Watcher {
         !this.#ledger.isDiskHanging &&
         this.#isWritable() &&
         loops.every(([, loop]) => !loop.isLedgerFailing),
-      upstreams: loops.map(([upstream, { scheduler }]) => healthOf(upstream, scheduler)),
+      upstreams: loops.map(([upstream, loop]) => healthOf(upstream, loop)),
     };
   }
 
@@ -319,9 +321,9 @@ export class Watcher {
   /** The state of each upstream's pacing, and the reason for its next poll. */
   pacing(): UpstreamPacing[] {
     const now = this.#clock.now();
-    return [...this.#loops].map(([upstream, { scheduler }]) => ({
-      ...healthOf(upstream, scheduler),
-      ...scheduler.outlook(now),
+    return [...this.#loops].map(([upstream, loop]) => ({
+      ...healthOf(upstream, loop),
+      ...loop.scheduler.outlook(now),
     }));
   }
 
@@ -346,8 +348,15 @@ export class Watcher {
   }
 }
 
-function healthOf(upstream: string, { limits, size, inFlight }: Scheduler): UpstreamHealth {
+function healthOf(upstream: string, { scheduler, journal }: PollLoop): UpstreamHealth {
+  const { limits, size, inFlight } = scheduler;
   const { state } = limits.breaker;
   const isProbing = state === BreakerState.down && inFlight > 0;
-  return { upstream, state: isProbing ? 'probing' : state, tracked: size, inFlight };
+  return {
+    upstream,
+    state: isProbing ? 'probing' : state,
+    reason: journal.outageReason,
+    tracked: size,
+    inFlight,
+  };
 }

@@ -29,6 +29,7 @@ it('shows the learned distribution, polls and cost of each upstream', async () =
   expect(first).toEqual({
     upstream: 'default',
     state: 'up',
+    reason: null,
     tracked: 0,
     lag_price: 1,
     mode: 'slots',

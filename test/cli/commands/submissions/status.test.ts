@@ -51,7 +51,7 @@ describe('status', () => {
     await post(app.url, { submission_id: 'late', upstream: 'other' });
     await vi.waitFor(async () => {
       expect((await run('status late')).stdout).toMatch(
-        /\n {2}polled late\n {4}\S+Z to now {2}upstream down: the connection was refused\n$/,
+        /\n {2}polled late\n {4}\S+Z to now {2}upstream down: the connection was refused \([\d.:]+\)\n$/,
       );
     }, 20_000);
   });

@@ -1,0 +1,140 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { RequestListener } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { call, pathOf } from '../support/app/http-calls.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { cli } from '../support/processes/cli.ts';
+import { createAuthority } from '../support/redis/certificates.ts';
+import { deadAddress, serve } from '../support/servers/upstream-server.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
+const PATIENCE_MS = 15_000;
+const ID = 'late';
+
+const httpFault = (respond: RequestListener) => async () => (await serve(respond)).url;
+
+/** An upstream whose certificate no authority has signed that dawatch trusts. */
+async function untrusted(): Promise<string> {
+  const { cert, key } = createAuthority().issue('upstream');
+  const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+type Fault = [what: string, url: () => Promise<string>, reason: RegExp, state?: 'unauthorized'];
+const SILENT = 'no response';
+const FAULTS: Fault[] = [
+  ['a closed port', deadAddress, /^the connection was refused \(127\.0\.0\.1:\d+\)$/],
+  [SILENT, httpFault(() => undefined), /^no complete response within 0\.2 s$/],
+  [
+    'a page with 200',
+    httpFault((_, response) => response.end('<html>Welcome</html>')),
+    /^HTTP 200, not JSON: <html>Welcome<\/html>$/,
+  ],
+  [
+    'gzip that is not declared',
+    httpFault((_, response) => response.end(gzipSync('{}'))),
+    /^HTTP 200, gzip, not JSON$/,
+  ],
+  [
+    'a page with 502',
+    httpFault((_, response) => response.writeHead(502).end('<title>502 Bad Gateway</title>')),
+    /^HTTP 502 .*502 Bad Gateway/,
+  ],
+  ['a certificate that is not trusted', untrusted, /^TLS failed \([A-Z_]+\)/],
+  [
+    'a name that does not resolve',
+    async () => 'http://upstream.invalid',
+    /^(?:the host name does not resolve|the DNS lookup failed)/,
+  ],
+  [
+    'a refused key',
+    httpFault((_, response) => response.writeHead(401).end('Invalid API key')),
+    /^HTTP 401 Invalid API key$/,
+    'unauthorized',
+  ],
+  [
+    'a page of a firewall',
+    httpFault((_, response) => response.writeHead(403).end('<h1>Blocked</h1>')),
+    /^a proxy or firewall refused the request: HTTP 403 .*Blocked/,
+  ],
+];
+
+async function open(database: string, upstreamUrl: string, timeoutS = 10) {
+  const log: string[] = [];
+  const app = await openApp({
+    database,
+    upstreamUrl,
+    adminToken: ADMIN_TOKEN,
+    upstream: { timeout_s: timeoutS },
+    onLog: (line) => log.push(line),
+  });
+  onTestFinished(() => app.close());
+  const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+  const get = async (path: string) => JSON.parse((await call(app.url, path, { headers })).text);
+  const upstreamOf = async (path: string) => {
+    const { upstreams } = await get(path);
+    return Array.isArray(upstreams) ? upstreams[0] : upstreams.default;
+  };
+  return { app, log, get, upstreamOf };
+}
+
+it.each(FAULTS)(
+  'each place that shows an outage names its reason, also after a restart: %s',
+  async (what, startUpstream, reason, state) => {
+    const database = join(tempFolder(), 'ledger.db');
+    const timeoutS = what === SILENT ? 0.2 : undefined;
+    const { app, log, get, upstreamOf } = await open(database, await startUpstream(), timeoutS);
+    const body = { submission_id: ID };
+    await call(app.url, '/v1/submissions', { method: 'POST', body });
+    const event = `upstream.${state ?? 'down'}`;
+    const alerts = async () => (await get('/v1/alerts')).alerts;
+    await vi.waitFor(async () => {
+      expect(
+        log.some((line) => line.includes(event)),
+        event,
+      ).toBe(true);
+      expect(await alerts()).toHaveLength(1);
+    }, PATIENCE_MS);
+
+    const line = JSON.parse(log.find((one) => one.includes(event)) ?? '{}');
+    expect(line.reason, 'the log').toMatch(reason);
+    const [{ summary }] = await alerts();
+    expect(/\((.+)\); /.exec(summary)?.[1], 'the alert').toMatch(reason);
+    expect((await upstreamOf('/readyz')).reason, '/readyz').toMatch(reason);
+    expect((await upstreamOf('/v1/pacing')).reason, '/v1/pacing').toMatch(reason);
+    const { stdout } = await cli(['pacing'], { env: { DAWATCH_URL: app.url } });
+    expect(/^ {2}state +\w+, 1 tracked: (.+)$/m.exec(stdout)?.[1], 'the command').toMatch(reason);
+    const { delays } = await get(pathOf(ID));
+    expect(delays).toEqual([expect.objectContaining({ ended_at: null })]);
+    expect(delays[0].reason, 'the submission').toMatch(reason);
+
+    await app.close();
+    // Nothing responds any more, and the timeout has not passed yet.
+    const restarted = await open(database, (await serve(() => undefined)).url);
+    expect((await restarted.upstreamOf('/readyz')).reason, 'after a restart').toMatch(reason);
+  },
+);
+
+it('a pause of 429 names its response, and since when nothing is polled', async () => {
+  const { url } = await serve((_, response) =>
+    response.writeHead(429, { 'retry-after': '3600' }).end('slow down'),
+  );
+  const { app, get, upstreamOf } = await open(join(tempFolder(), 'ledger.db'), url);
+  await call(app.url, '/v1/submissions', { method: 'POST', body: { submission_id: ID } });
+  await vi.waitFor(async () => {
+    expect((await get(pathOf(ID))).delays).toMatchObject([
+      { cause: 'paused', reason: 'HTTP 429 slow down', ended_at: expect.any(String) },
+    ]);
+  }, PATIENCE_MS);
+  expect(await upstreamOf('/v1/pacing')).toMatchObject({ state: 'up', reason: null });
+  expect((await upstreamOf('/v1/pacing')).next).toMatchObject({ held_by: 'pause' });
+});
