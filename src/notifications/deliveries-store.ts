@@ -139,7 +139,7 @@ export class Deliveries {
       alert: number | null;
     }>`
       SELECT d.state, destination, attempts, replayed_at AS replayedAt, event, o.alert
-      FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event WHERE d.id = ${deliveryId}`;
+      FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event WHERE d.id = +${deliveryId}`;
     if (!row) return;
     this.#db.run(
       `INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
@@ -367,7 +367,7 @@ const CHANNEL_COUNTS = `
     WHERE state = 'dead' AND destination BETWEEN 'channel:' AND 'channel:\x7f' GROUP BY destination)
   GROUP BY destination`;
 
-/** Later messages of an alert are due together with the one that they wait for, and after its end. */
+/** Later messages of an alert are due with the one that they wait for, or at once after its end. */
 const AFTER_IN_ALERT = `
   UPDATE deliveries SET next_at = @nextAt
   WHERE state = 'waiting' AND destination = @destination

@@ -180,8 +180,8 @@ export class Dispatcher {
   }
 
   /**
-   * Resumes everything that waits in the ledger. The oldest delivery of each destination is attempted
-   * at once, because its receiver may have recovered before the start.
+   * Resumes everything that waits in the ledger. The oldest delivery of each destination is
+   * attempted at once, because its receiver may have recovered before the start.
    */
   start(): void {
     const { store, clock } = this.#deps;

@@ -95,8 +95,8 @@ type Batch = {
 };
 
 /**
- * Reads deliveries until they are a batch. Messages of one alert are sent in their order: each waits
- * until the earlier ones have ended.
+ * Reads deliveries until they are a batch. Messages of one alert are sent in their order: each
+ * waits until the earlier ones have ended.
  */
 function readBatch(
   db: LedgerDatabase,

@@ -6,10 +6,10 @@ const MAX_WAIT_MS = 600_000;
  * leaving each to its own retry, which may be hours away.
  *
  * A success permits one early attempt, at the oldest delivery that failed before it, and each early
- * success doubles their number in flight. After a failure they continue one by one, after 1, 2, 4 s … 10
- * min, because the receiver may refuse some events and accept others. An early attempt that fails
- * changes neither the schedule of its delivery nor the number of its attempts. A round attempts
- * each delivery at most once, and another one begins only after a success.
+ * success doubles their number in flight. After a failure they continue one by one, after 1, 2,
+ * 4 s … 10 min, because the receiver may refuse some events and accept others. An early attempt
+ * that fails changes neither the schedule of its delivery nor the number of its attempts. A round
+ * attempts each delivery at most once, and another one begins only after a success.
  */
 export class EarlyAttempts {
   readonly #maxInFlight: number;
@@ -59,8 +59,8 @@ export class EarlyAttempts {
   }
 
   /**
-   * Removes and returns the next `count` ids of the round; an empty array at its end. `read` returns
-   * the ids of the waiting deliveries, oldest first.
+   * Removes and returns the next `count` ids of the round; an empty array at its end. `read`
+   * returns the ids of the waiting deliveries, oldest first.
    */
   take(count: number, read: () => number[]): number[] {
     if (this.#ids.length === 0 && this.#mayRepeat) {

@@ -53,8 +53,8 @@ const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
  * Columns and joins of an event `o` with its subject as of the event: rows of the history never
  * change, and `laterChanges` has the first later change of each option that events show, one JSON
  * text per line. Without the comparison of versions, it would take half of the time also if there
- * is none. A callback is sent to the current URL. `endedAt`: when what the event reports was over, if
- * it is over now.
+ * is none. A callback is sent to the current URL. `endedAt`: when what the event reports was over,
+ * if it is over now.
  */
 export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail, o.alert,

@@ -284,8 +284,8 @@ export class Outbox {
   }
 
   /**
-   * Directs the waiting and dead callbacks of a submission to its new URL, where those that wait are
-   * due at once; null discards them.
+   * Directs the waiting and dead callbacks of a submission to its new URL, where those that wait
+   * are due at once; null discards them.
    */
   moveCallbacks(
     { id, callbackUrl }: { id: number; callbackUrl: string | null },

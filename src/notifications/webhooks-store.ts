@@ -119,7 +119,7 @@ export class WebhookSecrets {
  */
 const MAX_GAP_MS = 30 * 3_600_000;
 
-/** A webhook and the URL that responded. The response counts only while the webhook has this URL. */
+/** A webhook and the URL that responded. It counts only while the webhook has this URL. */
 type CalledEndpoint = { id: string; url: string | null };
 
 /** Webhook endpoints with their subscriptions. Throws LedgerError. */

@@ -45,8 +45,8 @@ const PEOPLE_DELAYS_MS = [
 const [PEOPLE_MAX_DELAY_MS, PEOPLE_MAX_ATTEMPTS] = [15 * MINUTE, 300];
 
 /**
- * As `retryDelayMs`, for chat and mail: a message about an alert is of use for minutes. The attempts
- * also end after three days.
+ * As `retryDelayMs`, for chat and mail: a message about an alert is of use for minutes. The
+ * attempts also end after three days.
  */
 export function peopleRetryDelayMs(attempts: number): number | null {
   if (attempts >= PEOPLE_MAX_ATTEMPTS) return null;
