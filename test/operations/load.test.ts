@@ -67,6 +67,7 @@ describe('the effective settings', () => {
     const [text, value] = (
       {
         DAWATCH_PORT: ['17', 17],
+        DAWATCH_CHAIN_URL: ['wss://a.example, ws://b/p?k=1', ['wss://a.example', 'ws://b/p?k=1']],
         DAWATCH_LOG_LEVEL: ['error', 'error'],
         DAWATCH_UPSTREAM_URL: ['https://u.example/p', 'https://u.example/p'],
         DAWATCH_PUBLIC_URL: ['https://d.example/p', 'https://d.example/p'],
@@ -174,6 +175,7 @@ describe('the effective settings', () => {
       'redis.url',
       'upstreams.default.api_key',
       'upstreams.default.bearer',
+      'upstreams.default.chain.urls',
     ]);
   });
 });
@@ -212,6 +214,34 @@ describe('a problem is reported with its setting and source', () => {
     ['upstreams: { default: { timeout_s: .inf } }', /^upstreams\.default\.timeout_s .*FILE/],
     ['upstreams: { "Bad Name": {} }', /^upstreams\.Bad Name .*a-z.*FILE/],
     ['upstreams: { a: { url: u.example } }', /^upstreams\.a\.url must be an http.*FILE/],
+    [
+      'upstreams: { a: { chain: { urls: ["wss://n.example", "https://n.example"] } } }',
+      /^upstreams\.a\.chain\.urls\.1 must be the WebSocket address of the node: wss:\/\/ instead of https:\/\/ /,
+    ],
+    [
+      'upstreams: { a: { chain: { urls: ["http://n.example"] } } }',
+      /^upstreams\.a\.chain\.urls\.0 must be .*: ws:\/\/ instead of http:\/\/ /,
+    ],
+    [
+      'upstreams: { a: { chain: { urls: [n.example] } } }',
+      /^upstreams\.a\.chain\.urls\.0 must be a ws:\/\/ or wss:\/\/ address/,
+    ],
+    [
+      'upstreams: { a: { chain: { explorer: "https://e.example/block/{hash}" } } }',
+      /^upstreams\.a\.chain\.explorer must use only the placeholders \{block_number\}, /,
+    ],
+    [
+      'upstreams: { a: { chain: { explorer: "https://e.example/block" } } }',
+      /^upstreams\.a\.chain\.explorer must contain a placeholder/,
+    ],
+    [
+      'upstreams: { a: { chain: { explorer: "javascript:{block_hash}" } } }',
+      /^upstreams\.a\.chain\.explorer must be an http/,
+    ],
+    [
+      'upstreams: { a: { chain: { explorer: "https://{block_hash}.example/" } } }',
+      /^upstreams\.a\.chain\.explorer must be an http/,
+    ],
     ['upstreams: { a: { users: { get_path: users } } }', /get_path must be a path that.*FILE/],
     ['upstreams: { a: { users: { list_path: "/a?b" } } }', /list_path .*without a query.*FILE/],
     [

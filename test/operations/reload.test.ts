@@ -71,7 +71,7 @@ describe('a change of settings', () => {
   });
 });
 
-it('a server reloads keys, budgets, channels, routes, the public address, the heartbeat, sessions, the provider and the log level, and nothing else', () => {
+it('a server reloads keys, budgets, chains, channels, routes, the public address, the heartbeat, sessions, the provider and the log level, and nothing else', () => {
   const names = [...load().settings.map(({ path }) => path), 'channels.ops.url'].filter(
     isReloadable,
   );
@@ -91,5 +91,8 @@ it('a server reloads keys, budgets, channels, routes, the public address, the he
     ...['routes', 'server.public_url', 'sessions.idle_s', 'sessions.max_s'],
     ...['upstreams.default.api_key', 'upstreams.default.bearer'],
     ...['concurrency', 'per_s', 'requests'].map((name) => `upstreams.default.budget.${name}`),
+    ...['explorer', 'urls', 'verify', 'verify_data'].map(
+      (name) => `upstreams.default.chain.${name}`,
+    ),
   ]);
 });

@@ -51,6 +51,7 @@ describe('a secret in a file', () => {
     const addresses: Record<string, string> = {
       DAWATCH_REDIS_URL_FILE: 'redis://:pass@r:1',
       DAWATCH_HEARTBEAT_URL_FILE: 'https://h.example/key',
+      DAWATCH_CHAIN_URL_FILE: 'wss://user:a-password@n.example',
     };
     const secret = addresses[name] ?? `${SECRET}-of-32-bytes-at-least`;
     const isOfSentinels = name === 'DAWATCH_REDIS_SENTINEL_PASSWORD_FILE';
@@ -59,7 +60,8 @@ describe('a secret in a file', () => {
     const setting = loaded.settings.find(
       (candidate) => candidate.path === path.replace(/_file$/, ''),
     );
-    expect(setting).toMatchObject({ source: name, value: secret });
+    const value = name === 'DAWATCH_CHAIN_URL_FILE' ? [secret] : secret;
+    expect(setting).toMatchObject({ source: name, value });
     expect(secretsOf(loaded.settings)).toContain(secret);
   });
 

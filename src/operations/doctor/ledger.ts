@@ -12,6 +12,7 @@ import type { DeadLetters } from '../../notifications/delivery.ts';
 import { EventRoutes, Outbox } from '../../notifications/outbox.ts';
 import type { Webhook } from '../../notifications/webhook.ts';
 import { Webhooks } from '../../notifications/webhooks-store.ts';
+import { dataOf } from '../../submissions/classify.ts';
 import { type Finding, ok, problem, reported, settingName, warning } from './finding.ts';
 
 /** The state of a ledger as another process sees it. */
@@ -26,10 +27,16 @@ export type LedgerInspection =
       hasCredential: boolean;
       /** Newest first, at most `MAX_WEBHOOKS`. */
       webhooks: Webhook[];
+      /** Of the newest finalized submissions, newest first, at most `MAX_FINALS`. */
+      finals: FinalBlock[];
     };
+
+/** The block of a finalized submission, as the upstream names it. */
+export type FinalBlock = { upstream: string; blockNumber: number; blockHash: string };
 
 const BUSY_MS = 2_000;
 const MAX_WEBHOOKS = 1_000;
+const MAX_FINALS = 200;
 
 /**
  * Reads the state of a ledger, with or without a server. Never throws, and never creates, migrates
@@ -73,7 +80,21 @@ function inspectCurrent(database: LedgerDatabase, schema: number, now: number): 
     schema,
     hasCredential: new CredentialStore(database).isAnyKept(),
     webhooks: webhooks.list({ limit: MAX_WEBHOOKS, now }).webhooks,
+    finals: finalBlocks(database),
   };
+}
+
+function finalBlocks(database: LedgerDatabase): FinalBlock[] {
+  const rows = database.rows<{ upstream: string; response: string | null }>(
+    `SELECT upstream, response FROM submissions JOIN history ON submission = submissions.id AND history.version = submissions.version
+      WHERE submissions.status = 'finalized' ORDER BY submissions.id DESC LIMIT ${MAX_FINALS}`,
+  );
+  return rows.flatMap(({ upstream, response }) => {
+    const { block_number: blockNumber, block_hash: blockHash } = dataOf(response) ?? {};
+    return typeof blockNumber === 'number' && typeof blockHash === 'string'
+      ? [{ upstream, blockNumber, blockHash }]
+      : [];
+  });
 }
 
 const OPEN_TO_OTHERS = 0o077;

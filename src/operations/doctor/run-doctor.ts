@@ -2,11 +2,13 @@ import { realPath } from '../../ledger/open.ts';
 import { redactorOf } from '../../lib/text.ts';
 import { type LoadedConfig, secretsOf } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
+import { checkChain } from './chain.ts';
 import { type Finding, problem } from './finding.ts';
 import {
   checkDisk,
   checkIntegrity,
   checkLedger,
+  type FinalBlock,
   inspectLedger,
   type LedgerInspection,
 } from './ledger.ts';
@@ -54,11 +56,8 @@ function isDamaged(seen: LedgerInspection): boolean {
   return seen.kind === 'refused' && seen.problem === 'corrupt';
 }
 
-function checksOf(
-  { loaded, limitMs, features }: DoctorOptions,
-  path: string,
-  seen: LedgerInspection,
-): Check[] {
+function checksOf(options: DoctorOptions, path: string, seen: LedgerInspection): Check[] {
+  const { loaded, limitMs, features } = options;
   const { config } = loaded;
   const webhooks = seen.kind === 'current' ? seen.webhooks : [];
   const checks: Check[] = [
@@ -72,6 +71,12 @@ function checksOf(
     if (url === undefined) continue;
     const run = () => checkUpstream(name, { ...upstream, url }, limitMs);
     checks.push({ name: `upstream.${name}`, run });
+    if (upstream.chain.urls.length > 0) {
+      const finals = finalsOf(name, seen);
+      const runChain = () =>
+        checkChain({ name, settings: upstream.chain, finals, now: options.now, limitMs });
+      checks.push({ name: `chain.${name}`, run: runChain });
+    }
   }
   const { url, bearer } = config.upstreams.default;
   if (url !== undefined && bearer !== undefined) {
@@ -95,6 +100,17 @@ function checksOf(
   if (config.heartbeat.url !== undefined)
     addAddress('heartbeat', 'heartbeat.url', config.heartbeat.url);
   return checks;
+}
+
+const MAX_FINALS = 5;
+
+/** Returns the blocks of an upstream's newest finalized submissions, each once. */
+function finalsOf(name: string, seen: LedgerInspection): FinalBlock[] {
+  const finals = seen.kind === 'current' ? seen.finals : [];
+  const byHash = new Map(
+    finals.filter(({ upstream }) => upstream === name).map((block) => [block.blockHash, block]),
+  );
+  return [...byHash.values()].slice(0, MAX_FINALS);
 }
 
 /** A check that fails hides no other finding. */
