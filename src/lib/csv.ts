@@ -29,7 +29,8 @@ export function toCsvLine(
 function toCell(value: string | number | null, isTerminal: boolean): string {
   if (value === null) return '';
   const text = isTerminal ? escapeText(String(value), Number.POSITIVE_INFINITY) : String(value);
-  if (typeof value === 'string' && NUMBER.test(text) && isInexact(text)) return `'${text}`;
+  if (typeof value === 'string' && NUMBER.test(text.trim()) && isInexact(text.trim()))
+    return `'${text}`;
   // Some spreadsheets strip a leading separator before they look for a formula.
   const start = /^[\t\r\n]/.test(text) ? "'" : '';
   const parts = text.split(SEPARATOR).map((part) => (isFormula(part) ? `'${part}` : part));
