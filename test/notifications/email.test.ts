@@ -174,6 +174,24 @@ it('reports a refused login without the credentials', async () => {
   expect(JSON.stringify(result)).not.toMatch(/watcher|a-wrong-password/);
 });
 
+it.each([
+  [
+    'closes the session',
+    '220 x\r\n',
+    'the mail could not be sent: the connection was closed before a response',
+  ],
+  ['does not speak SMTP', 'SSH-2.0-OpenSSH_9.6\r\n', 'the response is not SMTP'],
+])('a server that %s is named as the cause', async (_, greeting, error) => {
+  const { url } = await serveRaw((socket) => {
+    socket.once('data', () => socket.destroy());
+    socket.write(greeting);
+  });
+  const { channel } = rigAt(url, () => 0);
+  onTestFinished(() => channel.close());
+  const sent = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
+  expect(sent).toMatchObject({ kind: 'failed', error });
+});
+
 it('opens another connection after one that hung', async () => {
   const { url, sockets } = await serveRaw(() => undefined);
   const { channel } = rigAt(url, () => 0);

@@ -169,13 +169,15 @@ function reasonOf(error: SmtpError): string {
     return `the mail server responded with ${responseCode}${to}`;
   }
   if (code === 'ETIMEDOUT') return NO_RESPONSE;
+  if (code === 'EPROTOCOL') return 'the response is not SMTP';
   const sentence = connectionCause(error)?.sentence ?? (/^[A-Z]{1,30}$/.test(code) ? code : '');
   return `the mail could not be sent${sentence && `: ${sentence}`}`;
 }
 
 /** Returns the cause below nodemailer's own code, such as a certificate that is not trusted. */
 function connectionCause({ code, originalCode = code }: SmtpError) {
-  const found = causeOf(Object.assign(new Error(), { code: originalCode }));
+  const known = originalCode === 'ECONNECTION' ? 'ECONNRESET' : originalCode;
+  const found = causeOf(Object.assign(new Error(), { code: known }));
   return found.cause === 'other' ? undefined : found;
 }
 
