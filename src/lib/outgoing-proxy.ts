@@ -32,7 +32,8 @@ function isDirect({ protocol, hostname, port }: Target): boolean {
     isLoopback(host) ||
     variable('NO_PROXY')
       .toLowerCase()
-      .split(/[\s,]+/)
+      // Some tools keep the quotes around a value.
+      .split(/[\s,"']+/)
       .some(excludes)
   );
 
@@ -40,8 +41,11 @@ function isDirect({ protocol, hostname, port }: Target): boolean {
   function excludes(entry: string): boolean {
     if (entry === '*') return true;
     if (isIP(host) && trustedProxyError(entry) === undefined) return proxyMatcher([entry])(host);
-    const [, name = '', onlyPort] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? [];
+    const [, address, domain = '', onlyPort] =
+      /^(?:\[(.*)\]|(?:\*?\.)?(.*?)\.?)(?::(\d+))?$/.exec(entry) ?? [];
     if (onlyPort !== undefined && onlyPort !== (port || DEFAULT_PORTS[protocol])) return false;
+    const name = address ?? domain;
+    if (isIP(host) && isIP(name)) return proxyMatcher([name])(host);
     return name !== '' && (host === name || host.endsWith(`.${name}`));
   }
 }

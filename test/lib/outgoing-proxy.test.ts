@@ -66,6 +66,8 @@ describe('an upstream behind a proxy', () => {
     ['.TEST other', true],
     ['a.test, *.test', true],
     ['elsewhere.test:PORT', true],
+    ['elsewhere.test.', true],
+    ['"a.test,elsewhere.test"', true],
     ['elsewhere.test:1', false],
     ['where.test', false],
     ['127.0.0.0/8', false],
@@ -79,6 +81,20 @@ describe('an upstream behind a proxy', () => {
     // Its name does not resolve here.
     expect(response.kind).toBe(isDirect ? 'failure' : 'response');
     expect(proxy.targets).toHaveLength(isDirect ? 0 : 1);
+  });
+
+  it.each([
+    ['fd00::1', 0],
+    ['[FD00:0::1]', 0],
+    ['[fd00::1]:81', 0],
+    ['[fd00::1]:82', 1],
+    ['[fd00::2]', 1],
+  ])('with an IPv6 address is reached directly if NO_PROXY has it: %s', async (excluded, count) => {
+    const proxy = await startConnectProxy();
+    vi.stubEnv('HTTP_PROXY', proxy.url);
+    vi.stubEnv('NO_PROXY', excluded);
+    await openClient('http://[fd00::1]:81', { timeoutMs: 300 }).getSubmissionInfo('a');
+    expect(proxy.targets).toHaveLength(count);
   });
 
   it('on this machine needs no exception', async () => {
