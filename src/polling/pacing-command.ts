@@ -38,7 +38,7 @@ const REASONS: Record<string, string> = {
   age: 'by its age, because no slots are known',
   net: 'not polled for the maximum time',
   recheck: 'final, polled once more to detect a correction',
-  probe: 'the upstream is down; tests whether it has recovered',
+  probe: 'tests whether the upstream works',
 };
 const HELD_BY: Record<string, string> = {
   budget: 'waits for the request budget',

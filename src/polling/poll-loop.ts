@@ -227,8 +227,8 @@ export class PollLoop {
 
   /**
    * Waits until the request budget has room for one request other than a poll, and charges it.
-   * Fails at once while the circuit breaker is open, unless it is the probe. `release` must be called when a reserved
-   * request has completed.
+   * While the circuit breaker is open, fails at once, unless it is the probe. `release` must be
+   * called when a reserved request has completed.
    */
   reserve(signal?: AbortSignal): Promise<ReservationResult> {
     if (!this.#running) return Promise.resolve(NOT_POLLING);

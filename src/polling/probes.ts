@@ -46,7 +46,7 @@ class LostSubmissions {
 
 const MAX_CANDIDATES = 100;
 
-/** A submission to test the upstream with. `isControl`: its failure is evidence about the upstream. */
+/** A submission to test the upstream with. `isControl`: a failure is one of the upstream. */
 export type Test = { submissionId: string; isControl: boolean };
 
 /**

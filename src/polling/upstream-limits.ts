@@ -216,7 +216,7 @@ export class CircuitBreaker {
     return this.#failingSince;
   }
 
-  /** The submissions whose requests have failed since the last good response; while open, before. */
+  /** The submissions whose requests have failed since the last good response, or before opening. */
   get failed(): ReadonlySet<string> {
     return this.#failed;
   }

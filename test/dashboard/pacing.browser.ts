@@ -89,7 +89,7 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
     await page.getByText('nothing yet: the initial belief').first().waitFor();
     await page.getByRole('row', { name: 'Measured – – –' }).first().waitFor();
     await page
-      .getByText(/to find out whether the upstream is back|by its age/)
+      .getByText(/to find out whether the upstream works|by its age/)
       .first()
       .waitFor();
   });

@@ -139,8 +139,8 @@ describe('during an outage', () => {
 
 describe('the circuit breaker by kind of response', () => {
   /**
-   * Returns the state after three responses of this kind, and one for a control; the circuit breaker
-   * opens at three failures.
+   * Returns the state after three responses of this kind, and one for a control; the circuit
+   * breaker opens at three failures.
    */
   function stateAfter(name: VerdictName, seen: boolean): string {
     const scheduler = schedulerOf([]);

@@ -25,7 +25,7 @@ const REASONS = {
   age: 'by its age',
   net: 'it was left unpolled for the longest time allowed',
   recheck: 'it is final, and polled once more',
-  probe: 'to find out whether the upstream is back',
+  probe: 'to find out whether the upstream works',
 };
 
 /** Per upstream: the learned distribution of finality time, the scheduled polls and their cost. */
