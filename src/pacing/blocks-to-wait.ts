@@ -10,10 +10,10 @@ const COLUMNS = MOST_BLOCKS + 1;
 export const BLOCK_COUNTS = BINS * COLUMNS;
 /** Weight of earlier evidence after each block. */
 const KEEP = 0.99;
-/** Reach (bins) of the evidence that is common to near phases, and of that of the phase itself. */
-const REACH = { common: 10, own: 1 };
-/** Weight of the prior, and of the common evidence beside that of the phase itself. */
-const WEIGHT = { prior: 1, common: 1.5 };
+/** Reach (bins) of evidence against the order of phases. */
+const REACH = 1;
+/** Weight of the prior. */
+const WEIGHT = 1;
 /** From this bin on, the head is late. */
 const LATE_BIN = 1.15 * PHASES;
 /** Bin with the evidence for late heads, and the probability that the slot was empty. */
@@ -26,8 +26,7 @@ export type HeadPosition = { number: number; phase: number | null };
 
 /**
  * The distribution of the number of blocks from the newest final block, at the time when a
- * submission begins to wait, to the block that contains it: one histogram for each phase, with
- * evidence from near phases while it has little of its own.
+ * submission begins to wait, to the block that contains it: one histogram for each phase.
  */
 export class BlocksToWait {
   readonly #counts: Histogram;
@@ -80,34 +79,46 @@ export class BlocksToWait {
   #cdf(bin: number): Float64Array {
     let cdf = this.#cdfs.get(bin);
     if (!cdf) {
-      const common = this.#common(bin);
-      cdf = new Histogram(this.#pool(bin, REACH.own, common, WEIGHT.common)).cdf();
+      cdf = this.#estimate(bin, bin < LATE_BIN ? PRIOR : this.#latePrior(bin));
       this.#cdfs.set(bin, cdf);
     }
     return cdf;
   }
 
-  #common(bin: number): Float64Array {
-    if (bin < LATE_BIN) return normalized(this.#pool(bin, REACH.common, PRIOR, WEIGHT.prior));
-    const inTime = normalized(this.#pool(LATE.like, REACH.common, PRIOR, WEIGHT.prior));
-    const slots = Math.round(bin / PHASES);
-    const prior = inTime.map(
-      (p, k) => LATE.empty * p + (1 - LATE.empty) * (inTime[k - slots] ?? 0),
-    );
-    return normalized(this.#pool(bin, REACH.common, normalized(prior), WEIGHT.prior));
+  /**
+   * A submission that begins later waits for the same block or a later one. So a later block in an
+   * earlier phase is full evidence for a later one in this phase, and an earlier block in a later
+   * phase for an earlier one; both also in the nearest phases on the other side.
+   */
+  #estimate(bin: number, prior: Float64Array): Float64Array {
+    const { weights } = this.#counts;
+    const [first, end] = bin < LATE_BIN ? [0, LATE_BIN] : [LATE_BIN, BINS];
+    const earlier = new Float64Array(COLUMNS);
+    const later = new Float64Array(COLUMNS);
+    for (let near = first; near < end; near++)
+      for (let k = 0; k < COLUMNS; k++) {
+        const count = weights[near * COLUMNS + k] as number;
+        if (count === 0) continue;
+        if (near <= bin + REACH) later[k] = (later[k] as number) + count;
+        if (near >= bin - REACH) earlier[k] = (earlier[k] as number) + count;
+      }
+    const cdf = new Float64Array(COLUMNS).fill(1);
+    let [by, above] = [0, later.reduce((sum, count) => sum + count, 0)];
+    let before = 0;
+    for (let k = 0; k < COLUMNS - 1; k++) {
+      by += earlier[k] as number;
+      above -= later[k] as number;
+      const p = (by + WEIGHT * (prior[k] as number)) / (by + Math.max(0, above) + WEIGHT);
+      before = cdf[k] = Math.max(before, p);
+    }
+    return cdf;
   }
 
-  /** Returns the evidence of the phases at most `reach` away, and the prior with this weight. */
-  #pool(bin: number, reach: number, prior: Float64Array, weight: number): Float64Array {
-    const pooled = prior.map((p) => weight * p);
-    const { weights } = this.#counts;
-    const isLate = bin >= LATE_BIN;
-    for (let near = Math.max(0, bin - reach); near <= Math.min(BINS - 1, bin + reach); near++) {
-      if (near >= LATE_BIN !== isLate) continue;
-      for (let k = 0; k < COLUMNS; k++)
-        pooled[k] = (pooled[k] as number) + (weights[near * COLUMNS + k] as number);
-    }
-    return pooled;
+  /** While the head is late, the slot was probably empty; otherwise finality has stalled. */
+  #latePrior(bin: number): Float64Array {
+    const inTime = this.#cdf(LATE.like);
+    const slots = Math.round(bin / PHASES);
+    return inTime.map((p, k) => LATE.empty * p + (1 - LATE.empty) * (inTime[k - slots] ?? 0));
   }
 }
 
@@ -120,14 +131,10 @@ function cdfAt(cdf: Float64Array, k: number): number {
   return k < 0 ? 0 : (cdf[Math.min(MOST_BLOCKS - 1, k)] as number);
 }
 
-function normalized(weights: Float64Array): Float64Array {
-  const { total } = new Histogram(weights);
-  return weights.map((weight) => weight / total);
-}
-
-/** On most chains a submission is in the second or third block after the newest final one. */
-const PRIOR = normalized(
-  Float64Array.from({ length: COLUMNS }, (_, k) =>
-    k < 2 ? ([0.01, 0.15][k] as number) : 0.5 * 0.5 ** (k - 2),
-  ),
+/**
+ * Probability of each number of blocks or fewer: on most chains, a submission is in the second or
+ * third block after the newest final one.
+ */
+const PRIOR = Float64Array.from({ length: COLUMNS }, (_, k) =>
+  k < 2 ? ([0.01, 0.16][k] as number) : 1 - 0.84 * 0.45 ** (k - 1),
 );

@@ -14,6 +14,15 @@ const SHORTEST = { slotMs: 100, intervals: 8 };
 /** After this number of heads in succession below the newest one, the newest one was wrong. */
 const LOWER_HEADS = 3;
 
+/**
+ * The moments at which heads are expected follow the heads by this share of the difference, and the
+ * slot time by that share. A difference of more slots is none of a chain that keeps its slots.
+ */
+const FOLLOW = { moment: 0.15, slot: 0.02, mostSlots: 0.25, misses: 4 };
+
+/** `dueAt`: the time at which the head was expected, without the chance in its time. */
+type TimedHead = FinalizedHead & { dueAt: number };
+
 /** `new`: above all before. `old`: a duplicate or late. `reset`: the heads before it were wrong. */
 export type HeadNews = 'new' | 'old' | 'reset';
 
@@ -22,9 +31,15 @@ export type HeadNews = 'new' | 'old' | 'reset';
  */
 export class HeadClock {
   /** In ascending order; of several blocks that became final together, the times are estimated. */
-  #heads: FinalizedHead[] = [];
+  #heads: TimedHead[] = [];
   /** The newest head before those that were announced together with the newest. */
-  #base: FinalizedHead | null = null;
+  #base: TimedHead | null = null;
+  /** Differences in succession that were too large. */
+  #misses = 0;
+  /** The slot time that follows the heads; more precise than the median. */
+  #gridMs = 0;
+  /** Number of the first head, which a node announces at once, whenever it became final. */
+  #first = 0;
   #togetherSince = 0;
   #arrivedAt = Number.NEGATIVE_INFINITY;
   #lower = { count: 0, number: 0 };
@@ -36,7 +51,7 @@ export class HeadClock {
     this.#slotMs = slotMs;
   }
 
-  get newest(): FinalizedHead | null {
+  get newest(): TimedHead | null {
     return this.#heads.at(-1) ?? null;
   }
 
@@ -74,13 +89,14 @@ export class HeadClock {
     this.#lower.count = 0;
     this.#arrivedAt = now;
     if (!newest) {
-      this.#heads.push(head);
+      this.#heads.push({ ...head, dueAt: head.at });
+      this.#first = head.number;
       return 'new';
     }
     if (!this.#base || head.at - this.#togetherSince > TOGETHER_MS) {
       this.#base = newest;
       this.#togetherSince = head.at;
-      this.#intervals.push(0);
+      if (newest.number !== this.#first) this.#intervals.push(0);
       if (this.#intervals.length > INTERVALS) this.#intervals.shift();
     }
     this.#append(this.#base, head);
@@ -97,7 +113,7 @@ export class HeadClock {
     const [first] = this.#heads;
     // The first head is announced at once, and was final before.
     if (head && index > 0 && this.#slotMs !== null)
-      return { number: head.number, phase: (time - head.at) / this.#slotMs };
+      return { number: head.number, phase: Math.max(0, time - head.dueAt) / this.#slotMs };
     if (head || !first || this.#slotMs === null)
       return { number: head?.number ?? first?.number ?? 0, phase: null };
     return { number: first.number - Math.ceil((first.at - time) / this.#slotMs), phase: null };
@@ -118,7 +134,8 @@ export class HeadClock {
     if (number === this.newest?.number) this.#lower.count = 0;
     if (this.#lower.count < LOWER_HEADS) return 'old';
     this.#lower.count = 0;
-    this.#heads = [{ number, at }];
+    this.#heads = [{ number, at, dueAt: at }];
+    this.#first = number;
     this.#base = null;
     this.#arrivedAt = now;
     return 'reset';
@@ -128,20 +145,41 @@ export class HeadClock {
    * Appends the heads from `base` to this one. The blocks between them became final together, which
    * says nothing about the times at which they were made: those are spread evenly.
    */
-  #append(base: FinalizedHead, { number, at }: FinalizedHead): void {
+  #append(base: TimedHead, { number, at }: FinalizedHead): void {
     const blocks = number - base.number;
     const first = this.#heads[0] as FinalizedHead;
     this.#heads.length = Math.max(0, base.number - first.number) + 1;
     if (blocks > MAX_HEADS) this.#heads = [];
-    for (let block = Math.max(1, blocks - MAX_HEADS); block < blocks; block++)
-      this.#heads.push({
-        number: base.number + block,
-        at: base.at + (block / blocks) * (at - base.at),
-      });
-    this.#heads.push({ number, at });
+    for (let block = Math.max(1, blocks - MAX_HEADS); block < blocks; block++) {
+      const estimated = base.at + (block / blocks) * (at - base.at);
+      this.#heads.push({ number: base.number + block, at: estimated, dueAt: estimated });
+    }
+    const isTimed = base.number !== this.#first;
+    if (isTimed) {
+      this.#intervals[this.#intervals.length - 1] = (at - base.at) / blocks;
+      const sorted = [...this.#intervals].sort((a, b) => a - b);
+      this.#slotMs = sorted[sorted.length >> 1] as number;
+    }
+    const dueAt = isTimed && blocks === 1 ? this.#follow(base, at) : at;
+    this.#heads.push({ number, at, dueAt });
     this.#heads.splice(0, this.#heads.length - MAX_HEADS);
-    this.#intervals[this.#intervals.length - 1] = (at - base.at) / blocks;
-    const sorted = [...this.#intervals].sort((a, b) => a - b);
-    this.#slotMs = sorted[sorted.length >> 1] as number;
+  }
+
+  /** Returns when the head after `base` was expected, and learns from the difference. */
+  #follow({ dueAt }: TimedHead, at: number): number {
+    const slotMs = this.#slotMs as number;
+    if (Math.abs(this.#gridMs / slotMs - 1) > 0.05) this.#gridMs = slotMs;
+    const slots = Math.max(1, Math.round((at - dueAt) / this.#gridMs));
+    const expectedAt = dueAt + slots * this.#gridMs;
+    const differenceMs = at - expectedAt;
+    if (Math.abs(differenceMs) > FOLLOW.mostSlots * this.#gridMs) {
+      this.#misses++;
+      if (this.#misses < FOLLOW.misses) return expectedAt;
+      this.#misses = 0;
+      return at;
+    }
+    this.#misses = 0;
+    this.#gridMs += (FOLLOW.slot * differenceMs) / slots;
+    return expectedAt + FOLLOW.moment * differenceMs;
   }
 }

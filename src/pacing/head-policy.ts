@@ -330,9 +330,9 @@ export class HeadPacing {
       const p = this.#probability(entry);
       const rows = this.#delay.by(sentAt - newest.at);
       const left = (p * (1 - rows)) / Math.max(1e-9, 1 - p * rows);
-      if (left < PROBABLY_OPEN && entry.order > this.#boundary.finalUpTo)
-        this.#boundary.openFrom = Math.min(this.#boundary.openFrom, entry.order);
       if (rows >= MOST_ROWS) {
+        if (left < PROBABLY_OPEN && entry.order > this.#boundary.finalUpTo)
+          this.#boundary.openFrom = Math.min(this.#boundary.openFrom, entry.order);
         entry.aboveNext = newest.number;
         if (p >= UNCERTAIN.most && kind !== 'error') this.#trust.surprise();
       }

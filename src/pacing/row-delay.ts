@@ -147,7 +147,8 @@ function edges(): number[] {
 const PRIOR = (() => {
   const weights = Array.from({ length: DELAY_CELLS }, (_, cell) => {
     const middleS = (EDGES_MS[cell] as number) / 1_000 + (WIDTHS_S[cell] as number) / 2;
-    return (WIDTHS_S[cell] as number) * (Math.exp(-middleS / 0.8) + 0.03 / (1 + middleS ** 2));
+    const usual = Math.exp(-middleS / 0.8);
+    return (WIDTHS_S[cell] as number) * (usual + 0.03 / (1 + middleS ** 2));
   });
   const sum = weights.reduce((a, b) => a + b, 0);
   return weights.map((weight) => (PRIOR_WEIGHT * weight) / sum);
