@@ -1,5 +1,5 @@
 import { BLOCK_COUNTS } from './blocks-to-wait.ts';
-import { HeadPacing, type HeadPacingState } from './head-policy.ts';
+import { HeadPacing, type HeadPacingState, type HeadStatus } from './head-policy.ts';
 import { describeCurve, type LearnedPacingSettings, learnedPacing } from './policy.ts';
 import type {
   Candidate,
@@ -31,8 +31,9 @@ class ChainPacing implements PacingPolicy {
   readonly #heads: HeadPacing;
   readonly #reschedule: (item: Candidate, dueAt: number) => void;
   readonly #lagPrice: number;
-  /** Whether the heads decide. */
-  #byHeads = false;
+  #status: HeadStatus = 'useless';
+  /** When a submission was polled last while the heads were silent. */
+  #silentPollAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     settings: LearnedPacingSettings,
@@ -47,7 +48,7 @@ class ChainPacing implements PacingPolicy {
       random,
     });
     this.#heads = new HeadPacing(settings.lagPrice, (item, dueAt) => {
-      if (this.#byHeads) reschedule(item, dueAt);
+      if (this.#status === 'arriving') reschedule(item, dueAt);
     });
   }
 
@@ -90,9 +91,15 @@ class ChainPacing implements PacingPolicy {
 
   confirm(item: Candidate, now: number): number {
     this.#choose(item, now);
-    return this.#isByHeads(item)
-      ? this.#heads.confirm(item, now)
-      : this.#learned.confirm(item, now);
+    if (this.#isByHeads(item)) return this.#heads.confirm(item, now);
+    const dueAt = this.#learned.confirm(item, now);
+    if (this.#status !== 'silent' || dueAt > now || this.#learned.reasonOf(item, now) === 'net')
+      return dueAt;
+    // Probably finality has stalled. One poll now and then finds out if it has not.
+    const heldUntil = this.#silentPollAt + this.#heads.silentPollMs;
+    if (now < heldUntil) return heldUntil;
+    this.#silentPollAt = now;
+    return dueAt;
   }
 
   gain(item: Candidate, now: number): number {
@@ -123,7 +130,7 @@ class ChainPacing implements PacingPolicy {
   describe(now: number): PacingDescription {
     this.#choose(null, now);
     const learned = this.#learned.describe(now);
-    if (!this.#byHeads) return learned;
+    if (this.#status !== 'arriving') return learned;
     return {
       ...learned,
       mode: 'heads',
@@ -140,7 +147,7 @@ class ChainPacing implements PacingPolicy {
   }
 
   #isByHeads(item: Candidate): boolean {
-    return this.#byHeads && this.#heads.follows(item);
+    return this.#status === 'arriving' && this.#heads.follows(item);
   }
 
   /**
@@ -148,17 +155,16 @@ class ChainPacing implements PacingPolicy {
    * no queue, are rescheduled.
    */
   #choose(current: Candidate | null, now: number): void {
-    const byHeads = this.#heads.isUsable(now);
-    if (byHeads === this.#byHeads) return;
-    this.#byHeads = byHeads;
+    const status = this.#heads.status(now);
+    if (status === this.#status) return;
+    this.#status = status;
     let moved = 0;
     for (const item of this.#heads.followed) {
       if (moved++ === MAX_RESCHEDULED) return;
       if (item === current) continue;
-      this.#reschedule(
-        item,
-        byHeads ? this.#heads.dueAt(item, now) : this.#learned.confirm(item, now),
-      );
+      const dueAt =
+        status === 'arriving' ? this.#heads.dueAt(item, now) : this.#learned.confirm(item, now);
+      this.#reschedule(item, dueAt);
     }
   }
 }

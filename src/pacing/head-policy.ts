@@ -15,6 +15,8 @@ import { SenderQueue } from './sender-queue.ts';
 
 /** Submissions beyond this number are left to the policy that learns without a chain. */
 const MAX_FOLLOWED = 100_000;
+/** Submissions that are followed from the first head on. */
+const MAX_EARLY = 1_000;
 /** A submission is followed if it was tracked, and a head arrived, within this time. */
 const MAX_AGE_MS = 600_000;
 /** A submission that has waited for more blocks is no longer followed. */
@@ -39,6 +41,8 @@ const DELAY_KNOWN = 24;
 const END_LAG_S = 1;
 /** A curve ends at this probability. */
 const COMPLETE = 0.995;
+/** See silentPollMs. */
+const SILENT_POLL_SLOTS = 0.4;
 const NET = { maxIntervalMs: 60_000 };
 
 /**
@@ -64,6 +68,8 @@ class Followed implements Candidate {
   }
 }
 
+export type HeadStatus = 'arriving' | 'silent' | 'useless';
+
 export type HeadPacingState = {
   slotMs: number | null;
   counts: number[];
@@ -80,6 +86,8 @@ export class HeadPacing {
   readonly #price: number;
   readonly #reschedule: (item: Candidate, dueAt: number) => void;
   readonly #followed = new Map<Candidate, Followed>();
+  /** Submissions that were tracked before the first head. */
+  readonly #early = new Set<Candidate>();
   readonly #trust = new HeadTrust();
   #clock = new HeadClock();
   #waits = new BlocksToWait();
@@ -94,6 +102,8 @@ export class HeadPacing {
   #inFlight = { count: 0, sentAt: NEVER };
   /** The submission of the current call, which must not be rescheduled. */
   #current: Candidate | null = null;
+  /** Whether the upstream reported a block as final while the heads were silent. */
+  #isRefuted = false;
 
   constructor(lagPrice: number, reschedule: (item: Candidate, dueAt: number) => void) {
     this.#price = lagPrice;
@@ -126,14 +136,19 @@ export class HeadPacing {
     this.#queue = new SenderQueue(senders);
   }
 
-  /** Whether heads arrive and have proved to be right. */
-  isUsable(now: number): boolean {
-    return (
-      this.#clock.newest !== null &&
-      now < this.#clock.silentAt &&
-      !this.#clock.isTooFast &&
-      this.#trust.isTrusted
-    );
+  /**
+   * `arriving`: heads arrive and have proved to be right. `silent`: none arrives, perhaps because
+   * finality has stalled. `useless`: the upstream reports other blocks, or none ever arrived.
+   */
+  status(now: number): HeadStatus {
+    const { newest, silentAt, isTooFast } = this.#clock;
+    if (!newest || isTooFast || !this.#trust.isTrusted || this.#isRefuted) return 'useless';
+    return now < silentAt ? 'arriving' : 'silent';
+  }
+
+  /** Time between two polls on behalf of all while the heads are silent, ms. */
+  get silentPollMs(): number {
+    return SILENT_POLL_SLOTS * (this.#clock.slotMs ?? USUAL_SLOT_MS);
   }
 
   follows(item: Candidate): boolean {
@@ -141,6 +156,7 @@ export class HeadPacing {
   }
 
   register(item: Candidate, { polledAt }: { polledAt: number | null }, now: number): void {
+    if (this.#clock.newest === null && this.#early.size < MAX_EARLY) this.#early.add(item);
     const isFollowed =
       this.#clock.newest !== null &&
       now < this.#clock.silentAt + MAX_AGE_MS &&
@@ -155,6 +171,7 @@ export class HeadPacing {
   }
 
   unregister(item: Candidate, now: number): void {
+    this.#early.delete(item);
     const entry = this.#followed.get(item);
     if (!entry) return;
     this.#followed.delete(item);
@@ -171,6 +188,10 @@ export class HeadPacing {
     this.#trust.settle(this.#clock.newest?.number ?? 0, this.#clock.slotMs, now);
     if (news === 'old') return;
     if (news === 'reset') this.#trust.reset();
+    this.#isRefuted = false;
+    this.#trust.nextHead();
+    for (const item of this.#early) this.register(item, { polledAt: null }, now);
+    this.#early.clear();
     const { openFrom } = this.#boundary;
     this.#queue.expire(head.number - MAX_WAIT_BLOCKS, now);
     this.#begin();
@@ -294,6 +315,7 @@ export class HeadPacing {
       if (start && start.phase !== null && block <= start.number) this.#trust.contradict();
       else if (block > newest) this.#trust.observeEarlier(block, at);
       else this.#trust.confirm();
+      if (block > newest && now >= this.#clock.silentAt) this.#isRefuted = true;
       this.#learnFinal(entry, block, at - durationMs / 2);
       this.#boundary.finalUpTo = Math.max(this.#boundary.finalUpTo, order);
     }

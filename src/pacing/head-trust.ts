@@ -1,5 +1,5 @@
 /** Change of the score with each verdict, by its kind. */
-const RATE = { good: 0.15, surprise: 0.15, contradiction: 0.5 };
+const RATE = { good: 0.15, surprise: 0.35, contradiction: 0.5 };
 /** Heads are not trusted from the first score on, and trusted again from the second on. */
 const LIMIT = { lost: 0.6, regained: 0.15 };
 /**
@@ -16,6 +16,9 @@ const MAX_PENDING = 64;
 export class HeadTrust {
   #score = 0;
   #isTrusted = true;
+  /** What polls found since the newest head. */
+  #isSurprising = false;
+  #isConfirmed = false;
   /** Blocks that were found final before they were announced, with the time; ascending times. */
   #pending: { block: number; at: number }[] = [];
 
@@ -25,12 +28,22 @@ export class HeadTrust {
 
   /** A poll found a block that the heads had announced. */
   confirm(): void {
+    this.#isConfirmed = true;
     this.#change(-this.#score * RATE.good);
   }
 
   /** A poll found a submission open although its block should have been final for long. */
   surprise(): void {
-    this.#change(RATE.surprise * (1 - this.#score));
+    this.#isSurprising = true;
+  }
+
+  /**
+   * A new head has arrived. If polls found nothing final with the one before, but open what should
+   * have been final, the heads say nothing about the upstream.
+   */
+  nextHead(): void {
+    if (this.#isSurprising && !this.#isConfirmed) this.#change(RATE.surprise * (1 - this.#score));
+    this.#isSurprising = this.#isConfirmed = false;
   }
 
   /** The heads cannot be right about the chain of the upstream. */
