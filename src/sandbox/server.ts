@@ -6,7 +6,7 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { NO_TRAFFIC, type SandboxContext } from './context.ts';
 import { createModel, type Model } from './model.ts';
 import type { NodeFault } from './node/node-faults.ts';
-import { addNode } from './node/node-server.ts';
+import { addNode, createNodeServer } from './node/node-server.ts';
 import { type SandboxOptions, type SandboxOptionsInput, sandboxOptionsSchema } from './options.ts';
 import { createFaults, type FaultOrder } from './routes/faults.ts';
 import { addOperatorRoutes, REDIRECT_PATH, statsOf } from './routes/operator-routes.ts';
@@ -90,8 +90,9 @@ function buildApp(context: SandboxContext) {
   const app = Fastify({ logger: false, forceCloseConnections: true, exposeHeadRoutes: false });
   addSubmissionRoutes(app, context);
   addUserRoutes(app, context);
-  const setNodeFault = addNode(app, context);
-  addOperatorRoutes(app, { ...context, setNodeFault });
+  const node = createNodeServer(context);
+  addNode(app, node);
+  addOperatorRoutes(app, { ...context, setNodeFault: node.setFault });
   app.setNotFoundHandler(async (_request, reply) =>
     reply.code(404).type('text/plain').send('Not Found'),
   );
@@ -102,7 +103,7 @@ function buildApp(context: SandboxContext) {
       .type('text/plain')
       .send(error.message),
   );
-  return { app, setNodeFault };
+  return { app, setNodeFault: node.setFault };
 }
 
 function realTimer(delayMs: number, run: () => void): () => void {

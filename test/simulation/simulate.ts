@@ -78,6 +78,7 @@ export async function simulate({
   const network = new Network(machine, createRandom(seed, 'network'));
   const upstream = createUpstream({
     machine,
+    network,
     seed,
     onDefect,
     disturbedAt: () => faults.disturbedAt(['disk', 'clock']),
@@ -91,6 +92,7 @@ export async function simulate({
     machine,
     disk,
     random: createRandom(seed, 'server'),
+    hasNode: !without.has('node'),
     onDefect,
     // As soon as what the start has committed is synced.
     onStarted: () => machine.later(STARTED_MS, () => check()),

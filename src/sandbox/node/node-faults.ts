@@ -16,7 +16,7 @@ const NODE_FAULTS = {
 } as const;
 
 type NodeFaultKind = keyof typeof NODE_FAULTS;
-const NODE_FAULT_KINDS = Object.keys(NODE_FAULTS) as [NodeFaultKind, ...NodeFaultKind[]];
+export const NODE_FAULT_KINDS = Object.keys(NODE_FAULTS) as [NodeFaultKind, ...NodeFaultKind[]];
 
 /** `seconds`: of the upstream's clock, for faults with a time. */
 export type NodeFault = { kind: NodeFaultKind; seconds: number };

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { createClock } from '../clock.ts';
@@ -23,46 +25,24 @@ type Connection = {
   cancelClosing: () => void;
 };
 
+export type NodeServer = ReturnType<typeof createNodeServer>;
+
 /**
- * Serves the interface of a node of the chain: JSON-RPC 2.0 over WebSocket, and without
- * subscriptions over POST, both at `/`. Returns a function that changes the fault of the node.
+ * Returns the interface of a node of the chain: JSON-RPC 2.0 over WebSocket, and without
+ * subscriptions over HTTP.
  */
-export function addNode(
-  app: FastifyInstance,
-  context: Pick<SandboxContext, 'options' | 'model' | 'now' | 'after'>,
-): (fault: NodeFault) => void {
-  const { options, model, now, after } = context;
+export function createNodeServer({
+  options,
+  model,
+  now,
+  after,
+}: Pick<SandboxContext, 'options' | 'model' | 'now' | 'after'>) {
   const clock = createClock(options);
   let fault: NodeFault = { kind: options.nodeFault, seconds: options.nodeFaultS };
   const node = createChainNode({ seed: options.seed, model, clock, now, fault: () => fault });
   const server = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE_BYTES });
   const connections = new Set<Connection>();
   let cancelTimer: (() => void) | undefined;
-
-  app.register(async (scope) => {
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) =>
-      done(null, body),
-    );
-    scope.post('/', async (request, reply) => {
-      const response = respond(String(request.body ?? ''), listed(node.methods));
-      return reply.type('application/json').send(response ?? '');
-    });
-  });
-  app.server.on('upgrade', (request, socket, head) => {
-    if (request.url !== '/') {
-      socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
-      return;
-    }
-    server.handleUpgrade(request, socket, head, open);
-  });
-  app.addHook('preClose', async () => {
-    cancelTimer?.();
-    for (const { socket, cancelClosing } of connections) {
-      cancelClosing();
-      socket.terminate();
-    }
-  });
 
   function open(socket: WebSocket): void {
     const connection: Connection = {
@@ -134,11 +114,43 @@ export function addNode(
     );
   }
 
-  return (ordered) => {
-    fault = ordered;
-    for (const connection of connections) closeIfFaulty(connection);
-    announce();
+  return {
+    /** Answers a request for a WebSocket. */
+    upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+      if (request.url === '/') server.handleUpgrade(request, socket, head, open);
+      else socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
+    },
+    /** Returns the response to a message without a connection. */
+    respond: (text: string) => respond(text, listed(node.methods)),
+    setFault(ordered: NodeFault): void {
+      fault = ordered;
+      for (const connection of connections) closeIfFaulty(connection);
+      announce();
+    },
+    /** Ends all connections. */
+    close(): void {
+      cancelTimer?.();
+      for (const { socket, cancelClosing } of connections) {
+        cancelClosing();
+        socket.terminate();
+      }
+    },
   };
+}
+
+/** Serves the node at `/`: WebSocket and POST. */
+export function addNode(app: FastifyInstance, node: NodeServer): void {
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) =>
+      done(null, body),
+    );
+    scope.post('/', async (request, reply) =>
+      reply.type('application/json').send(node.respond(String(request.body ?? '')) ?? ''),
+    );
+  });
+  app.server.on('upgrade', (request, socket, head) => node.upgrade(request, socket, head));
+  app.addHook('preClose', async () => node.close());
 }
 
 /** Sends each second head before the one that precedes it. */

@@ -1,6 +1,6 @@
 import http, { type Server } from 'node:http';
 import net from 'node:net';
-import { duplexPair } from 'node:stream';
+import { type Duplex, duplexPair } from 'node:stream';
 import { Agent, type Dispatcher, Pool } from 'undici';
 import type { Machine } from './machine.ts';
 import type { Random } from './random.ts';
@@ -33,6 +33,8 @@ export type Received = { status: number; body: string } | undefined;
  * through streams. There are no sockets.
  */
 export class Network {
+  /** Servers of connections that the process opens, by host and port. */
+  readonly servers = new Map<string, http.Server>();
   /** By origin. */
   readonly hosts = new Map<string, Host>();
   readonly #machine: Machine;
@@ -63,6 +65,10 @@ export class Network {
         return this;
       },
       address: () => ({ address: '127.0.0.1', port: 80, family: 'IPv4' }),
+    });
+    // Connectors of undici open connections with it.
+    Object.assign(net, {
+      connect: ({ host, port }: { host: string; port: number }) => this.#connect(`${host}:${port}`),
     });
     machine.onKilled(() => {
       for (const end of [...this.#open]) end();
@@ -118,6 +124,32 @@ export class Network {
     });
   }
 
+  /** Opens a connection of the process. */
+  #connect(address: string): net.Socket {
+    const machine = this.#machine;
+    const server = this.servers.get(address);
+    const [near, far] = duplexPair().map(asSocket) as [net.Socket, net.Socket];
+    const breakOff = () => {
+      this.#open.delete(breakOff);
+      near.destroy();
+      far.destroy();
+    };
+    near.on('close', breakOff);
+    far.on('close', breakOff);
+    near.on('error', () => {});
+    far.on('error', () => {});
+    this.#open.add(breakOff);
+    machine.after(this.#random.between(1, 80), () => {
+      if (near.destroyed || !machine.survives()) return;
+      if (server === undefined) near.destroy(new Error('connect ECONNREFUSED'));
+      else {
+        server.emit('connection', far);
+        near.emit('connect');
+      }
+    });
+    return near;
+  }
+
   /** Sends a request to the server of the process. */
   call(method: string, path: string, token: string, body?: unknown): Promise<Received> {
     const server = this.#server;
@@ -167,6 +199,13 @@ export class Network {
       request.end(text);
     });
   }
+}
+
+/** Adds what a stream lacks of the interface of a socket. */
+function asSocket(stream: Duplex): net.Socket {
+  const ignore = () => stream;
+  const missing = { setTimeout: ignore, setNoDelay: ignore, setKeepAlive: ignore };
+  return Object.assign(stream, missing) as unknown as net.Socket;
 }
 
 /** A pool has its origin under a symbol. */

@@ -1,3 +1,4 @@
+import { NODE_FAULT_KINDS } from '../../../src/sandbox/node/node-faults.ts';
 import { type Disk, SYNC_MS } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import { createRandom, type Random } from '../machine/random.ts';
@@ -13,6 +14,7 @@ export const FAULTS = [
   'stops',
   'reloads',
   'upstream',
+  'node',
   'receivers',
   'disk',
   'clock',
@@ -25,6 +27,7 @@ const DISK_FAULTS = ['full', 'nearly_full', 'slow', 'failing'] as const;
 export const OCCURRENCES: readonly string[] = [
   ...FAULTS,
   ...ACTIONS,
+  ...NODE_FAULT_KINDS.filter((kind) => kind !== 'none').map((kind) => `node ${kind}`),
   ...DISK_FAULTS.map((fault) => `disk ${fault}`),
   'power losses',
   'failed syncs',
@@ -65,7 +68,7 @@ export class Faults {
   readonly #deps: FaultsDeps;
   readonly #without: ReadonlySet<string>;
   /** Ends the running faults, with the times when they began. */
-  readonly #ends = new Map<() => void, number>();
+  readonly #ends = new Map<() => void, { kind: FaultKind; from: number }>();
 
   constructor(deps: FaultsDeps & { seed: number; without: ReadonlySet<string> }) {
     this.#deps = deps;
@@ -76,6 +79,7 @@ export class Faults {
       stops: 6 * DAY_MS,
       reloads: 2 * DAY_MS,
       upstream: (2 * DAY_MS) / 3,
+      node: DAY_MS / 6,
       receivers: DAY_MS / 6,
       disk: DAY_MS,
       clock: 4 * DAY_MS,
@@ -106,9 +110,12 @@ export class Faults {
     return Math.max(this.#deps.server.bootedAt, ...kinds.map(lastAt));
   }
 
-  /** Total milliseconds for which the running faults have lasted. */
+  /** Total milliseconds for which the running faults have lasted that may be outages. */
   runningMs(): number {
-    return this.#ends.values().reduce((sum, from) => sum + this.#deps.machine.now - from, 0);
+    return this.#ends
+      .values()
+      .filter(({ kind }) => kind !== 'node')
+      .reduce((sum, { from }) => sum + this.#deps.machine.now - from, 0);
   }
 
   /** Ends all faults and causes no more. */
@@ -148,6 +155,16 @@ export class Faults {
         this.#during(kind, random.between(1, random.chance(0.6) ? 10 : 180) * MINUTE_MS, () => {
           upstream.fault = undefined;
         });
+        return;
+      }
+      case 'node': {
+        if (this.#running.get(kind)) return;
+        const fault = random.pick(NODE_FAULT_KINDS.filter((each) => each !== 'none'));
+        note(`node ${fault}`);
+        upstream.node.setFault({ kind: fault, seconds: random.between(5, 300) });
+        this.#during(kind, random.between(1, random.chance(0.6) ? 10 : 180) * MINUTE_MS, () =>
+          upstream.node.setFault({ kind: 'none', seconds: 1 }),
+        );
         return;
       }
       case 'receivers': {
@@ -247,10 +264,11 @@ export class Faults {
       if (!this.#ends.delete(end)) return;
       this.#running.set(kind, (this.#running.get(kind) ?? 0) - 1);
       this.#lastAt.set(kind, machine.now);
-      this.outageMs += machine.now - from;
+      // Without the node, the upstream is polled as ever.
+      if (kind !== 'node') this.outageMs += machine.now - from;
       onEnd();
     };
-    this.#ends.set(end, from);
+    this.#ends.set(end, { kind, from });
     machine.later(durationMs, end);
   }
 }

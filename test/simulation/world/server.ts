@@ -2,10 +2,12 @@ import { join } from 'node:path';
 import { type App, startApp } from '../../../src/app.ts';
 import { type Config, configSchema } from '../../../src/operations/config/schema.ts';
 import { createLog } from '../../../src/operations/logging/logger.ts';
+// Loaded before a simulation, because loading takes turns of the event loop, but no virtual time.
+import '../../../src/polling/chain/node-connection.ts';
 import type { Disk } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Random } from '../machine/random.ts';
-import { BUDGET, UPSTREAM_URL } from './upstream.ts';
+import { BUDGET, NODE_URL, UPSTREAM_URL } from './upstream.ts';
 
 export const DAY_MS = 86_400_000;
 export const HOUR_MS = 3_600_000;
@@ -24,6 +26,8 @@ type ServerDeps = {
   machine: Machine;
   disk: Disk;
   random: Random;
+  /** Whether the settings name a node of the chain. */
+  hasNode: boolean;
   onDefect: (text: string) => void;
   /** Called after each start. */
   onStarted: () => void;
@@ -129,7 +133,14 @@ export class SimulatedServer {
       database: join(this.#deps.disk.folder, DATABASE),
       auth: { admin_token: TOKEN },
       limits: { requests_per_minute: 0 },
-      upstreams: { default: { url: UPSTREAM_URL, api_key: 'key', budget: BUDGET } },
+      upstreams: {
+        default: {
+          url: UPSTREAM_URL,
+          api_key: 'key',
+          budget: BUDGET,
+          chain: { urls: this.#deps.hasNode ? [NODE_URL] : [] },
+        },
+      },
       // An id without a row is polled for long, by the safety net only.
       submissions: {
         recheck_after_s: 60,

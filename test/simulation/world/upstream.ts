@@ -1,12 +1,16 @@
+import http from 'node:http';
 import { WORLD_NAMES } from '../../../src/sandbox/chain/worlds.ts';
 import { createModel } from '../../../src/sandbox/model.ts';
+import { createNodeServer } from '../../../src/sandbox/node/node-server.ts';
 import { sandboxOptionsSchema } from '../../../src/sandbox/options.ts';
 import { submissionBody } from '../../../src/sandbox/routes/wire.ts';
 import type { Machine } from '../machine/machine.ts';
-import type { Reply, Sent } from '../machine/network.ts';
+import type { Network, Reply, Sent } from '../machine/network.ts';
 import { createRandom } from '../machine/random.ts';
 
 export const UPSTREAM_URL = 'http://upstream.test';
+const NODE_ADDRESS = 'node.test:9944';
+export const NODE_URL = `ws://${NODE_ADDRESS}`;
 const RETRY_AFTER_S = 30;
 /** How long a response may be on its way. */
 const ON_THE_WAY_MS = 100;
@@ -52,12 +56,13 @@ export type Upstream = ReturnType<typeof createUpstream>;
 /** The upstream: the sandbox's model of a chain, and its faults. */
 export function createUpstream(deps: {
   machine: Machine;
+  network: Network;
   seed: number;
   onDefect: (text: string) => void;
   /** When a process may have lost what it knew, or have another time, the last time. */
   disturbedAt: () => number;
 }) {
-  const { machine, seed, onDefect, disturbedAt } = deps;
+  const { machine, network, seed, onDefect, disturbedAt } = deps;
   const options = sandboxOptionsSchema.parse({
     seed,
     world: createRandom(seed, 'upstream').pick(WORLD_NAMES),
@@ -68,6 +73,13 @@ export function createUpstream(deps: {
     regressRate: 0.01,
   });
   const model = createModel(options);
+  const node = createNodeServer({
+    options,
+    model,
+    now: () => machine.now,
+    after: (delayMs, run) => machine.later(delayMs, run),
+  });
+  network.servers.set(NODE_ADDRESS, http.createServer().on('upgrade', node.upgrade));
   /** When the latest requests arrived, as many as the budget allows in its window. */
   const times: number[] = [];
   const inFlight = new Set<Sent>();
@@ -94,6 +106,7 @@ export function createUpstream(deps: {
     pausedMs: 0,
     /** When each submission was polled last. */
     polledAt,
+    node,
     fault: undefined as UpstreamFault | undefined,
     submit: () => model.submit('data', machine.now),
     /** Whether the upstream has a row about a submission. */
