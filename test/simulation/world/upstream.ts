@@ -28,6 +28,9 @@ const page = (status: number, headers = {}): Reply => ({
   headers: { 'content-type': 'text/html', ...headers },
 });
 
+/** A few submissions for which the upstream always fails, whether it works or not. */
+const alwaysFails = (id: string) => id.startsWith('00');
+
 /** What the upstream responds instead of the truth. None of it may end or finalize a submission. */
 export const UPSTREAM_FAULTS = {
   refused: () => ({ kind: 'reset' }),
@@ -112,7 +115,7 @@ export function createUpstream(deps: {
     /** Whether the upstream has a row about a submission. */
     has: (id: string) => model.read(id, machine.now) !== undefined,
     /** Returns when a submission became final; undefined: it has not. */
-    finalizedAt: (id: string) => model.finalizedAt(id, machine.now),
+    finalizedAt: (id: string) => (alwaysFails(id) ? undefined : model.finalizedAt(id, machine.now)),
     receive(sent: Sent): Reply {
       const id = sent.url.searchParams.get('submission_id') ?? '';
       this.polls += 1;
@@ -133,7 +136,8 @@ export function createUpstream(deps: {
         this.pausedMs += Math.min(agoMs, RETRY_AFTER_S * 1_000);
         throttledAt = machine.now;
       }
-      return this.fault === undefined ? truth : UPSTREAM_FAULTS[this.fault](truth);
+      if (this.fault !== undefined) return UPSTREAM_FAULTS[this.fault](truth);
+      return row && alwaysFails(id) ? json(500, { error: 'Database error' }) : truth;
     },
   };
 }
