@@ -11,6 +11,8 @@ const TOGETHER_MS = 50;
 const SILENCE = { slots: 3, unknownMs: 60_000 };
 /** Slots this short are no slots of a chain. They are judged from this number of intervals on. */
 const SHORTEST = { slotMs: 100, intervals: 8 };
+/** Announcements that skip blocks: at most this number of the newest, or at most this share. */
+const INCOMPLETE = { announcements: 2, share: 0.25 };
 /** After this number of heads in succession below the newest one, the newest one was wrong. */
 const LOWER_HEADS = 3;
 
@@ -41,6 +43,8 @@ export class HeadClock {
   /** Number of the first head, which a node announces at once, whenever it became final. */
   #first = 0;
   #togetherSince = 0;
+  /** Number of blocks of each of the newest announcements that were not announced. */
+  readonly #missing: number[] = [];
   #arrivedAt = Number.NEGATIVE_INFINITY;
   #lower = { count: 0, number: 0 };
   /** Time per block of the newest announcements. */
@@ -83,6 +87,13 @@ export class HeadClock {
     return this.#intervals.length >= intervals && (this.#slotMs ?? slotMs) < slotMs;
   }
 
+  /** Whether the node does not announce many of the blocks. */
+  get isIncomplete(): boolean {
+    const { announcements, share } = INCOMPLETE;
+    const count = this.#missing.reduce((sum, missing) => sum + (missing > 0 ? 1 : 0), 0);
+    return count > announcements && count > share * this.#missing.length;
+  }
+
   observe(head: FinalizedHead, now: number): HeadNews {
     const { newest } = this;
     if (newest && head.number <= newest.number) return this.#observeLower(head, now);
@@ -97,8 +108,11 @@ export class HeadClock {
       this.#base = newest;
       this.#togetherSince = head.at;
       if (newest.number !== this.#first) this.#intervals.push(0);
+      this.#missing.push(0);
+      if (this.#missing.length > INTERVALS) this.#missing.shift();
       if (this.#intervals.length > INTERVALS) this.#intervals.shift();
     }
+    this.#missing.push((this.#missing.pop() ?? 0) + head.number - newest.number - 1);
     this.#append(this.#base, head);
     return 'new';
   }

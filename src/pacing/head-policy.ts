@@ -37,6 +37,8 @@ const MOST_ROWS = 0.8;
 const RESPONSE_MS = 300;
 /** Number of final submissions after which the delay of rows is known. */
 const DELAY_KNOWN = 24;
+/** Numbers of blocks by which the heads of one chain do not jump. */
+const MOST_JUMP = { up: 1_000, down: 100 };
 /** Lag (s) after the next head of a submission that is left to it. */
 const END_LAG_S = 1;
 /** A curve ends at this probability. */
@@ -141,8 +143,9 @@ export class HeadPacing {
    * finality has stalled. `useless`: the upstream reports other blocks, or none ever arrived.
    */
   status(now: number): HeadStatus {
-    const { newest, silentAt, isTooFast } = this.#clock;
-    if (!newest || isTooFast || !this.#trust.isTrusted || this.#isRefuted) return 'useless';
+    const { newest, silentAt, isTooFast, isIncomplete } = this.#clock;
+    if (!newest || isTooFast || isIncomplete || !this.#trust.isTrusted || this.#isRefuted)
+      return 'useless';
     return now < silentAt ? 'arriving' : 'silent';
   }
 
@@ -186,8 +189,9 @@ export class HeadPacing {
     const before = this.#clock.newest;
     const news = this.#clock.observe(head, now);
     this.#trust.settle(this.#clock.newest?.number ?? 0, this.#clock.slotMs, now);
+    const jump = head.number - (before?.number ?? head.number);
+    if (news === 'reset' || jump > MOST_JUMP.up || jump < -MOST_JUMP.down) this.#trust.reject();
     if (news === 'old') return;
-    if (news === 'reset') this.#trust.reset();
     this.#isRefuted = false;
     this.#trust.nextHead();
     for (const item of this.#early) this.register(item, { polledAt: null }, now);
@@ -313,7 +317,7 @@ export class HeadPacing {
     if (block === null) this.#trust.contradict();
     else {
       if (start && start.phase !== null && block <= start.number) this.#trust.contradict();
-      else if (block > newest) this.#trust.observeEarlier(block, at);
+      else if (block > newest) this.#trust.observeEarlier(block, at, newest);
       else this.#trust.confirm();
       if (block > newest && now >= this.#clock.silentAt) this.#isRefuted = true;
       this.#learnFinal(entry, block, at - durationMs / 2);

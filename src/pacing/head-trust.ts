@@ -7,6 +7,8 @@ const LIMIT = { lost: 0.6, regained: 0.15 };
  * the node lags. Without a known slot time, within this time (ms).
  */
 const LATE = { slots: 0.15, unknownMs: 3_000 };
+/** A node that is further behind is of another chain, or cannot catch up soon. */
+const MOST_BLOCKS_LATE = 10;
 const MAX_PENDING = 64;
 
 /**
@@ -52,7 +54,8 @@ export class HeadTrust {
   }
 
   /** A poll found this block final, which the heads had not announced. */
-  observeEarlier(block: number, at: number): void {
+  observeEarlier(block: number, at: number, newest: number): void {
+    if (block > newest + MOST_BLOCKS_LATE) this.reject();
     this.#pending.push({ block, at });
     if (this.#pending.length > MAX_PENDING) this.#pending.shift();
   }
@@ -70,7 +73,8 @@ export class HeadTrust {
     });
   }
 
-  reset(): void {
+  /** The heads are of another chain, or were until now: they are not trusted at once. */
+  reject(): void {
     this.#pending = [];
     this.contradict();
     this.contradict();

@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest';
+import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
+import { type HeadSource, headsOf } from '../../bench/pacing/heads.ts';
+import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
+import { type Run, simulate } from '../../bench/pacing/simulate.ts';
+import { seededRandom } from '../../bench/support/random.ts';
+import { chainPacing, type FinalizedHead, learnedPacing } from '../../src/pacing/index.ts';
+import {
+  costOf,
+  excessOverSafetyNet,
+  restarting,
+  SLACK_MS,
+} from '../support/virtual-time/pacing.ts';
+
+const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
+const LEARNED = learnedPacing({ lagPrice: 1 });
+const CHAIN = chainPacing({ lagPrice: 1 });
+const SEED = 5;
+const OPTIONS = { seed: SEED, world: 'usual' } as const;
+const MINUTE_MS = 60_000;
+
+type Heads = (startMs: number) => HeadSource;
+
+function run(policy = CHAIN, heads?: Heads, perS = 0.5, submissions = 500): Run {
+  const arrivals = arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(SEED));
+  return simulate({
+    world: sandboxWorld(OPTIONS),
+    arrivals,
+    budget: AMPLE,
+    policy,
+    seed: SEED,
+    heads,
+  });
+}
+
+const honest: Heads = (startMs) => headsOf(OPTIONS, seededRandom(SEED), startMs);
+
+/** Returns the heads of a source as changed by `change`, in the order of their arrival. */
+function changed(
+  source: Heads,
+  change: (head: FinalizedHead, index: number, startMs: number) => FinalizedHead[],
+): Heads {
+  return (startMs) => {
+    const heads = source(startMs);
+    const pending: FinalizedHead[] = [];
+    let index = 0;
+    // No head is delayed by more than the time between many heads.
+    const fill = () => {
+      while (pending.length < 8) pending.push(...change(heads.take(), index++, startMs));
+      pending.sort((a, b) => a.at - b.at);
+    };
+    fill();
+    return {
+      get nextAt() {
+        return pending[0]?.at ?? Number.POSITIVE_INFINITY;
+      },
+      take() {
+        const head = pending.shift() as FinalizedHead;
+        if (pending.length < 4) fill();
+        return head;
+      },
+    };
+  };
+}
+
+const LEARNED_COST = costOf(run(LEARNED).submissions);
+const SETTLED_COST = costOf(run(LEARNED).submissions.filter(isSettled));
+const CHAIN_COST = costOf(run(CHAIN, honest).submissions);
+
+/** Whether a submission was tracked two minutes after the last change of the heads, or later. */
+function isSettled({ trackedAt }: Run['submissions'][number]): boolean {
+  return trackedAt > 6 * MINUTE_MS;
+}
+
+/** Returns the polls of each submission. */
+function pollsOf({ submissions }: Run): number[][] {
+  return submissions.map(({ polledAt }) => polledAt);
+}
+
+describe('without heads', () => {
+  it('every poll is that of the learned policy', () => {
+    expect(pollsOf(run(CHAIN))).toEqual(pollsOf(run(LEARNED)));
+  });
+
+  it('the snapshot is that of the learned policy', () => {
+    const deps = { reschedule: () => {}, random: () => 0.5 };
+    expect(CHAIN(deps).snapshot()).toBe(LEARNED(deps).snapshot());
+  });
+});
+
+describe('with heads', () => {
+  it('the first five minutes at 2/s need at most 1.2 requests', () => {
+    const { requests, submissions } = run(CHAIN, honest, 2, 600);
+    expect(requests / submissions.length).toBeLessThan(1.2);
+  });
+
+  it('cost is lower than without', () => {
+    expect(CHAIN_COST).toBeLessThan(0.85 * LEARNED_COST);
+  });
+
+  it('restarts do not lose what was learned', () => {
+    const { submissions } = run(restarting(CHAIN, 2 * MINUTE_MS), honest);
+    expect(costOf(submissions)).toBeLessThan(1.2 * CHAIN_COST);
+  });
+
+  it('after the heads fall silent, cost is that of the learned policy', () => {
+    const silentMs = 8 * MINUTE_MS;
+    const silent = changed(honest, (head, _index, startMs) =>
+      head.at < startMs + silentMs ? [head] : [{ ...head, at: Number.POSITIVE_INFINITY }],
+    );
+    const { submissions } = run(CHAIN, silent);
+    const learned = run(LEARNED).submissions;
+    const isLater = ({ trackedAt }: { trackedAt: number }) => trackedAt > silentMs + MINUTE_MS;
+    expect(costOf(submissions.filter(isLater))).toBeLessThan(1.1 * costOf(learned.filter(isLater)));
+    expect(excessOverSafetyNet(submissions)).toBeLessThan(SLACK_MS);
+  });
+});
+
+describe('heads that are useful nevertheless', () => {
+  const random = seededRandom(9);
+  const sources: Record<string, Heads> = {
+    'arrive twice': changed(honest, (head) => [head, { ...head, at: head.at + 400 }]),
+    'are out of order': changed(honest, (head, index) =>
+      index % 4 === 1
+        ? [{ number: head.number - 1, at: head.at }, head]
+        : index % 4 === 2
+          ? [head, { number: head.number - 2, at: head.at + 10 }]
+          : [head],
+    ),
+    'are up to a second late': changed(honest, (head) => [
+      { ...head, at: head.at + 1_000 * random() },
+    ]),
+  };
+  it.each(Object.keys(sources))('that %s cost less than none', (name) => {
+    const { submissions } = run(CHAIN, sources[name]);
+    expect(costOf(submissions)).toBeLessThan(LEARNED_COST);
+  });
+});
+
+describe('heads that are useless', () => {
+  const shifted = (blocks: number) =>
+    changed(honest, (head) => [{ ...head, number: head.number + blocks }]);
+  const other: Heads = (startMs) => headsOf({ seed: 77, world: 'rough' }, seededRandom(3), startMs);
+  const sources: Record<string, Heads> = {
+    'of a node that lags by 30 s': changed(honest, (head) => [{ ...head, at: head.at + 30_000 }]),
+    'with numbers that are too high': shifted(1_000),
+    'with numbers that are too high by 2': shifted(2),
+    'with numbers that are too low': shifted(-1_000),
+    'with numbers that are too low by 2': shifted(-2),
+    'of another chain': other,
+    'of another chain with slots of 6 s': (startMs) =>
+      headsOf({ seed: 8, world: 'usual', slotS: 6 }, seededRandom(3), startMs),
+    'that skip every third number': changed(honest, (head, index) =>
+      index % 3 === 2 ? [] : [head],
+    ),
+    'with one number that is far too high': changed(honest, (head, index) =>
+      index === 12 ? [{ number: 4e9, at: head.at - 5_000 }, head] : [head],
+    ),
+    'with numbers that begin again': changed(honest, (head, index) => [
+      index < 12 ? head : { ...head, number: head.number - 1_000_000 },
+    ]),
+  };
+  it.each(Object.keys(sources))('%s cost hardly more than none', (name) => {
+    const { submissions } = run(CHAIN, sources[name]);
+    expect(costOf(submissions)).toBeLessThan(1.3 * LEARNED_COST);
+    expect(costOf(submissions.filter(isSettled))).toBeLessThan(1.15 * SETTLED_COST);
+    expect(excessOverSafetyNet(submissions)).toBeLessThan(SLACK_MS);
+  });
+
+  it('1,000 heads a second cost hardly more than none', () => {
+    const flood: Heads = (startMs) => {
+      let count = 0;
+      return {
+        get nextAt() {
+          return startMs + count;
+        },
+        take: () => ({ number: ++count, at: startMs + count }),
+      };
+    };
+    const learned = run(LEARNED, undefined, 0.5, 60).submissions;
+    const { submissions } = run(CHAIN, flood, 0.5, 60);
+    expect(costOf(submissions)).toBeLessThan(1.15 * costOf(learned));
+  });
+});
