@@ -175,7 +175,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => watcher.stop(leftMs()));
     const chains = openChains({ upstreams: upstreams.named, clock, random, log });
     opened.push(() => chains.close());
-    chains.onHead((upstream, head) => watcher.observeHead(upstream, head));
     warnOfOrphans(ledger, watcher, log);
     const tracker = trackerOf({ config, watcher, clock, refusalOf, isTraced: !!tracing });
 
@@ -233,6 +232,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const startPolling = () => {
       if (isStopping) return;
       watcher.start();
+      chains.onHead((upstream, head) => watcher.observeHead(upstream, head));
       polling.resolve();
     };
     const waits = features.flatMap(({ previousPollsEnded }) => previousPollsEnded ?? []);

@@ -25,7 +25,8 @@ export function addConfig(program: Command): void {
 }
 
 function shown({ path, value }: Setting): unknown {
-  return value !== undefined && isSecret(path) ? '********' : value;
+  const isSet = value !== undefined && !(Array.isArray(value) && value.length === 0);
+  return isSet && isSecret(path) ? '********' : value;
 }
 
 function toShown(row: Setting) {

@@ -113,9 +113,9 @@ const SECRET_REASONS: Record<string, string | undefined> = {
 };
 
 /**
- * The settings that are secrets. Addresses of channels, of the heartbeat, of Redis and of nodes of a
- * chain contain keys and passwords, and so do headers for proxies. The name of a file is no secret. The Helm chart has
- * the same expression.
+ * The settings that are secrets. Addresses of channels, of the heartbeat, of Redis and of nodes of
+ * a chain contain keys and passwords, and so do headers for proxies. The name of a file is no
+ * secret. The Helm chart has the same expression.
  */
 export const SECRET_SETTING =
   /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$|\.chain\.urls$|^upstreams\.[^.]+\.headers\./;

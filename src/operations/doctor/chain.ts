@@ -19,7 +19,7 @@ type ChainCheck = {
 };
 
 /** Checks each node of the chain: its subscription, its newest block, and blocks of the ledger. */
-export async function checkChain(check: ChainCheck): Promise<Finding[]> {
+export async function checkNodes(check: ChainCheck): Promise<Finding[]> {
   const findings = await Promise.all(check.settings.urls.map((url) => checkNode(check, url)));
   return findings.flat();
 }

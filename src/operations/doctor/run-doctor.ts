@@ -2,7 +2,7 @@ import { realPath } from '../../ledger/open.ts';
 import { redactorOf } from '../../lib/text.ts';
 import { type LoadedConfig, secretsOf } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
-import { checkChain } from './chain.ts';
+import { checkNodes } from './chain.ts';
 import { type Finding, problem } from './finding.ts';
 import {
   checkDisk,
@@ -74,7 +74,7 @@ function checksOf(options: DoctorOptions, path: string, seen: LedgerInspection):
     if (upstream.chain.urls.length > 0) {
       const finals = finalsOf(name, seen);
       const runChain = () =>
-        checkChain({ name, settings: upstream.chain, finals, now: options.now, limitMs });
+        checkNodes({ name, settings: upstream.chain, finals, now: options.now, limitMs });
       checks.push({ name: `chain.${name}`, run: runChain });
     }
   }

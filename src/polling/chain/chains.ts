@@ -14,6 +14,7 @@ type ChainsDeps = {
 export type Chains = {
   /** By upstream. Without addresses in the settings, a chain does nothing. */
   byUpstream: ReadonlyMap<string, Chain>;
+  /** Calls `listener` with the newest finalized block, and with the next ones. */
   onHead(listener: (upstream: string, head: ChainHead) => void): void;
   /** Returns the state of the chain of an upstream; null if none is configured. */
   statusOf(upstream: string): ChainStatus | null;
@@ -35,7 +36,11 @@ export function openChains({ upstreams, clock, random, log }: ChainsDeps): Chain
   return {
     byUpstream,
     onHead(listener) {
-      for (const [upstream, chain] of byUpstream) chain.onHead((head) => listener(upstream, head));
+      for (const [upstream, chain] of byUpstream) {
+        chain.onHead((head) => listener(upstream, head));
+        const head = chain.status()?.head;
+        if (head) listener(upstream, head);
+      }
     },
     statusOf: (upstream) => byUpstream.get(upstream)?.status() ?? null,
     useSettings(changed) {

@@ -13,7 +13,7 @@ const BLOCKS_PER_STALL = 3;
 
 /** Which blocks a node announced as final, and when. */
 export class FinalizedBlocks {
-  /** In ascending order of numbers. `isExact`: dawatch was connected when the block became final. */
+  /** In ascending order of numbers. `isExact`: dawatch was connected when it became final. */
   readonly #kept: (ChainHead & { isExact: boolean })[] = [];
   #newest: ChainHead | null = null;
   /** The highest number of the current connection; null before the first. */

@@ -10,11 +10,11 @@ import { escapeText, redactorOf } from '../../lib/text.ts';
 import { ChainError } from './port.ts';
 
 /** Time for a connection with TLS and the handshake of WebSocket, and for each response. */
-export const RESPONSE_MS = 10_000;
+const RESPONSE_MS = 10_000;
 /** A block of Avail has several MiB, and hexadecimal digits double it. */
-export const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
 /** Only responses to calls may be larger. */
-export const MAX_NOTIFICATION_BYTES = 16 * 1024 * 1024;
+const MAX_NOTIFICATION_BYTES = 16 * 1024 * 1024;
 export const MAX_PENDING_CALLS = 64;
 const MAX_REASON_CHARS = 200;
 const METHOD_NOT_FOUND = -32_601;

@@ -29,7 +29,7 @@ export function usualNode(method: string): { result: unknown } | { error: unknow
 }
 
 /** A header as Avail's nodes send it. */
-export function header(number: unknown) {
+function header(number: unknown) {
   return { parentHash: GENESIS, number, digest: { logs: [] }, extension: { V3: { rows: 1 } } };
 }
 

@@ -40,6 +40,37 @@ it('shows a paragraph per upstream', async () => {
   expect(second).toMatch(/^other\n/);
 });
 
+it('shows the node of the chain in a line', async () => {
+  const server = await open();
+  const pacing = JSON.parse((await call(server, '/v1/pacing')).text);
+  const chain = {
+    state: 'connected',
+    node: 'node.example',
+    name: 'Test Chain',
+    genesis_hash: null,
+    block_number: 7,
+    block_at: new Date(Date.parse(pacing.at) - 12_340).toISOString(),
+    problem: null,
+  };
+  const none = { state: 'unavailable', name: null, block_number: null, block_at: null };
+  const responses = [
+    [chain, /^ {2}chain +connected, Test Chain at node\.example, block 7 final since 12\.3 s$/m],
+    [
+      { ...chain, ...none, problem: 'node.example: TLS failed' },
+      /unavailable, unknown chain at node\.example, no finalized block yet; node\.example: TLS failed$/m,
+    ],
+  ] as const;
+  for (const [shown, expected] of responses) {
+    const { url } = await serve((_request, response) =>
+      response.end(
+        JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], chain: shown }] }),
+      ),
+    );
+    expect((await run(url)).stdout).toMatch(expected);
+  }
+  expect((await run(server)).stdout).not.toMatch(/^ {2}chain/m);
+});
+
 it('shows the next poll and its reason', async () => {
   const server = await open();
   const pacing = JSON.parse((await call(server, '/v1/pacing')).text);
