@@ -173,7 +173,13 @@ export async function startApp(deps: AppDeps): Promise<App> {
       ],
     });
     opened.push(() => watcher.stop(leftMs()));
-    const chains = openChains({ upstreams: upstreams.named, clock, random, log });
+    const chains = openChains({
+      upstreams: upstreams.named,
+      clock,
+      random,
+      log,
+      version: VERSION,
+    });
     opened.push(() => chains.close());
     warnOfOrphans(ledger, watcher, log);
     const tracker = trackerOf({ config, watcher, clock, refusalOf, isTraced: !!tracing });

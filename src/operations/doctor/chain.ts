@@ -1,6 +1,7 @@
 import { systemClock } from '../../lib/system-clock.ts';
 import { openChain } from '../../polling/chain/chain.ts';
 import type { Chain, ChainSettings } from '../../polling/chain/port.ts';
+import { VERSION } from '../version.ts';
 import { type Finding, ok, problem, settingName, warning } from './finding.ts';
 import type { FinalBlock } from './ledger.ts';
 
@@ -49,6 +50,7 @@ async function connect(
 ): Promise<{ chain: Chain; trouble: string | undefined }> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   const chain = openChain({
+    version: VERSION,
     settings,
     clock: systemClock,
     random: Math.random,

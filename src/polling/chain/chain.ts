@@ -29,6 +29,8 @@ type ChainDeps = {
   settings: ChainSettings;
   clock: Clock;
   random: () => number;
+  /** The version of dawatch, for `user-agent`. */
+  version: string;
   /** Called with each new problem, and when the chain works: initially, and after problems. */
   onChange?: (status: ChainStatus) => void;
 };
@@ -40,7 +42,7 @@ type Node = { connection: NodeConnection; connectedAt: number | null };
  * current one cannot be reached, is no node of such a chain, ends the connection, or announces no
  * block for the time of three blocks.
  */
-export function openChain({ settings, clock, random, onChange }: ChainDeps): Chain {
+export function openChain({ settings, clock, random, version, onChange }: ChainDeps): Chain {
   let { urls } = settings;
   let index = 0;
   /** Connections that failed since one has worked. */
@@ -92,6 +94,7 @@ export function openChain({ settings, clock, random, onChange }: ChainDeps): Cha
       connection: connectToNode({
         url,
         clock,
+        version,
         onNotification: (method, params) => {
           if (method === NOTIFICATION && node === current) receiveHead(params.result);
         },

@@ -9,6 +9,8 @@ type ChainsDeps = {
   clock: Clock;
   random: () => number;
   log: Log;
+  /** The version of dawatch, for `user-agent`. */
+  version: string;
 };
 
 export type Chains = {
@@ -23,14 +25,14 @@ export type Chains = {
 };
 
 /** Opens the chain of each upstream, and logs its changes. */
-export function openChains({ upstreams, clock, random, log }: ChainsDeps): Chains {
+export function openChains({ upstreams, clock, random, log, version }: ChainsDeps): Chains {
   const byUpstream = new Map(
     upstreams.map(([upstream, { chain: settings }]) => {
       const onChange = ({ host, name, problem }: ChainStatus) => {
         if (problem !== null) log.warn({ upstream, reason: problem }, 'chain.unavailable');
         else log.info({ upstream, node: host, chain: name ?? undefined }, 'chain.connected');
       };
-      return [upstream, openChain({ settings, clock, random, onChange })] as const;
+      return [upstream, openChain({ settings, clock, random, version, onChange })] as const;
     }),
   );
   return {

@@ -37,6 +37,8 @@ export type NodeConnection = {
 type ConnectionDeps = {
   url: string;
   clock: Clock;
+  /** The version of dawatch, for `user-agent`: firewalls refuse requests without one. */
+  version: string;
   onNotification: (method: string, params: Record<string, unknown>) => void;
   /** Called once when the connection could not be made, or has ended. Contains no secret. */
   onClose: (reason: string) => void;
@@ -46,6 +48,7 @@ type ConnectionDeps = {
 export function connectToNode({
   url: text,
   clock,
+  version,
   onNotification,
   onClose,
 }: ConnectionDeps): NodeConnection {
@@ -56,7 +59,7 @@ export function connectToNode({
   const opened = Promise.withResolvers<void>();
   let nextId = 1;
   let closedBecause: string | undefined;
-  const socket = openSocket(url);
+  const socket = openSocket(url, version);
   const cancelOpening = clock.after(RESPONSE_MS, () =>
     close(`it does not complete the WebSocket handshake within ${RESPONSE_MS / 1_000} s`),
   );
@@ -154,8 +157,8 @@ export function connectToNode({
 }
 
 /** Opens a WebSocket through the proxy of the environment, if it has one. */
-function openSocket(url: URL): WebSocket {
-  const headers = basicAuthorization(url);
+function openSocket(url: URL, version: string): WebSocket {
+  const headers = { 'user-agent': `dawatch/${version}`, ...basicAuthorization(url) };
   const address = new URL(url);
   address.username = '';
   address.password = '';

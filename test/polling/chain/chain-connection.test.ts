@@ -21,7 +21,13 @@ function open(...urls: string[]) {
   const changes: ChainStatus[] = [];
   const heads: ChainHead[] = [];
   const onChange = (status: ChainStatus) => changes.push(status);
-  const chain = openChain({ settings: settingsOf(urls), clock, random: () => 1, onChange });
+  const chain = openChain({
+    settings: settingsOf(urls),
+    clock,
+    random: () => 1,
+    version: '1.2.3',
+    onChange,
+  });
   onTestFinished(() => chain.close());
   chain.onHead((head) => heads.push(head));
   return {
@@ -380,7 +386,10 @@ describe('the credentials of an address', () => {
     const { changes, disconnected } = open(`${address}/rpc?apikey=a-secret-key-in-a-query`);
     await disconnected();
     const login = Buffer.from('ada:a-password-of-a-node').toString('base64');
-    expect(node.requests[0]?.authorization).toBe(`Basic ${login}`);
+    expect(node.requests[0]).toMatchObject({
+      authorization: `Basic ${login}`,
+      'user-agent': 'dawatch/1.2.3',
+    });
     expect(JSON.stringify(changes)).toContain('is unknown');
     expect(JSON.stringify(changes)).not.toMatch(/a-secret-key|a-password/);
   });
