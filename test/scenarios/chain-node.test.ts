@@ -3,7 +3,7 @@ import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { scrape } from '../support/app/metrics.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { configOf, openApp } from '../support/app/running-app.ts';
 import { announce, GENESIS, openNode } from '../support/servers/node-server.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -11,14 +11,21 @@ import { tempFolder } from '../support/temp-folder.ts';
 const ADMIN = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
 const UNTIL = { timeout: 15_000 };
 
-async function open(urls: string[]) {
+/** An app with a sandbox. `urls`: default: the node of the sandbox. */
+async function open(urls?: string[]) {
   const sandbox = await startSandbox({ options: { speed: 200 } });
   const lines: string[] = [];
-  const app = await openApp({
+  const setting = (addresses: string[]) => ({
     database: `${tempFolder()}/ledger.db`,
     upstreamUrl: sandbox.url,
     adminToken: ADMIN_TOKEN,
-    upstream: { chain: { urls, verify: 'report', verify_data: false } },
+    upstream: { chain: { urls: addresses, verify: 'report' as const, verify_data: false } },
+  });
+  const initial = setting(urls ?? [sandbox.url.replace('http', 'ws')]);
+  let config = configOf(initial);
+  const app = await openApp({
+    ...initial,
+    settings: { load: () => ({ config, settings: [], file: undefined }), onApplied: () => {} },
     onLog: (line) => lines.push(line),
   });
   onTestFinished(async () => {
@@ -30,17 +37,24 @@ async function open(urls: string[]) {
   return {
     url: app.url,
     get,
-    sandbox,
+    /** Reloads the settings with other addresses. */
+    async reload(addresses: string[]) {
+      const next = setting(addresses);
+      config = configOf({ ...next, database: initial.database });
+      return app.reload({ name: 'test', credentialId: null, address: null });
+    },
     /** Log lines about the chain of `default`. */
     log: () =>
       lines
         .map((line) => JSON.parse(line))
         .filter(({ event, upstream }) => event.startsWith('chain.') && upstream === 'default'),
-    async untilFinal(): Promise<void> {
+    /** Returns the block of a new submission. */
+    async untilFinal(): Promise<number> {
       const id = sandbox.model.submit('some data', Date.now());
       await post(app.url, { submission_id: id });
-      const { status } = await get(`/v1/submissions/${id}/wait?timeout_s=15`, {});
+      const { status, data } = await get(`/v1/submissions/${id}/wait?timeout_s=15`, {});
       expect(status).toBe('finalized');
+      return data.block_number;
     },
   };
 }
@@ -72,6 +86,25 @@ it('a node of the chain is shown in readyz, pacing, metrics and the log', async 
   expect(text).toMatch(/dawatch_chain_finalized_block_age_seconds\{upstream="default"\} [\d.]+\n/);
   expect(text).toContain('dawatch_chain_reconnects_total{upstream="default"} 0\n');
   expect(log()).toMatchObject([{ event: 'chain.connected', level: 'info', chain: 'Test Chain' }]);
+});
+
+it('a reload changes the node', async () => {
+  const second = await openNode({ onSubscribe: (socket) => announce(socket, 8) });
+  const { get, reload, untilFinal } = await open();
+  const chain = async () => (await get('/readyz')).upstreams.default.chain;
+  const block = await untilFinal();
+  expect(await chain()).toMatchObject({ state: 'connected', name: 'dawatch sandbox' });
+  expect((await chain()).block_number).toBeGreaterThanOrEqual(block);
+  expect(await reload([second.url])).toEqual({
+    kind: 'reloaded',
+    changes: ['upstreams.default.chain.urls', 'upstreams.other.chain.urls'],
+  });
+  await vi.waitFor(
+    async () => expect(await chain()).toMatchObject({ name: 'Test Chain', block_number: 8 }),
+    UNTIL,
+  );
+  await reload([]);
+  expect(await chain()).toBeUndefined();
 });
 
 it('without a node that works, the server is ready, and polls as without a chain', async () => {

@@ -337,6 +337,18 @@ describe('a call', () => {
     expect(await chain.call('chain_getBlockHash', [0])).toBe(GENESIS);
   });
 
+  it('may have a response larger than a notification, up to a limit that closes the connection', async () => {
+    const respond = (method: string, [size]: unknown[]) =>
+      method === 'chain_getBlock' ? { result: 'x'.repeat(Number(size)) } : usualNode(method);
+    const node = await openNode({ respond });
+    const { chain, connected, problems } = open(node.url);
+    await connected();
+    expect(await chain.call<string>('chain_getBlock', [20e6])).toHaveLength(20e6);
+    const tooLarge = chain.call('chain_getBlock', [40e6]);
+    await expect(tooLarge).rejects.toMatchObject({ reason: 'too_large' });
+    expect(problems()).toEqual([null, expect.stringMatching(/message of more than 32 MiB$/)]);
+  });
+
   it.each([
     [{ code: -32_601, message: 'Method not found' }, 'method_not_found'],
     [{ code: -32_000, message: 'pruned\u202e' }, 'refused'],
