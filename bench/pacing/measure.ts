@@ -11,7 +11,7 @@ import { START_MS, simulate } from './simulate.ts';
 import { type Summary, summarize } from './summary.ts';
 
 /** The policy that a node of the chain tells which blocks are final. */
-const WITH_CHAIN = 'dawatch+chain';
+export const WITH_CHAIN = 'dawatch+chain';
 const POLICIES: Record<string, PolicyFactory> = {
   dawatch: learnedPacing({ lagPrice: 1 }),
   [WITH_CHAIN]: chainPacing({ lagPrice: 1 }),

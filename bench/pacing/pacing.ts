@@ -3,7 +3,7 @@
 // default 1,2,3. BENCH_ONLY=dawatch: one policy. Exits with code 1 when a bar is missed.
 
 import { lowerBound } from './lower-bound.ts';
-import { POLICY_NAMES } from './measure.ts';
+import { POLICY_NAMES, WITH_CHAIN } from './measure.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
 import type { Summary } from './summary.ts';
 import { startThreads } from './threads.ts';
@@ -57,7 +57,7 @@ try {
     );
     for (const { policy, summaries } of rows) {
       const worst = worstOf(await summaries);
-      console.log(line(policy, cells(worst, policy === 'dawatch' ? scenario.bars : {})));
+      console.log(line(policy, cells(worst, barsOf(scenario, policy))));
     }
     if (scenario.hasLowerBound) console.log(line('lower bound', boundCells(scenario)));
   }
@@ -67,6 +67,11 @@ try {
 const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
 console.log(`\n${missed === 0 ? 'all bars are met' : `${missed} bars are missed`} · ${seconds} s`);
 if (missed > 0) process.exitCode = 1;
+
+function barsOf({ bars, chainBars = {} }: Scenario, policy: string): Partial<Worst> {
+  if (policy === WITH_CHAIN) return chainBars;
+  return policy === 'dawatch' ? bars : {};
+}
 
 function worstOf(summaries: readonly Summary[]): Worst {
   const maxOf = (of: (summary: Summary) => number) => Math.max(...summaries.map(of));
@@ -97,5 +102,5 @@ function boundCells({ upstream }: Scenario): string[] {
 }
 
 function line(name: string, shown: readonly string[]): string {
-  return `  ${name.padEnd(12)}${shown.map((cell) => cell.padStart(CELL)).join('')}`.trimEnd();
+  return `  ${name.padEnd(14)}${shown.map((cell) => cell.padStart(CELL)).join('')}`.trimEnd();
 }

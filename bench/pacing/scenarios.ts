@@ -23,6 +23,8 @@ export type Scenario = {
   arrivals: Arrivals;
   budget: BudgetSettings;
   bars: Bars;
+  /** Upper limits with the finalized blocks of a node. */
+  chainBars?: Bars;
   /**
    * Whether the lower bound applies: the chain has random delays, and there are no queues, limits
    * or errors.
@@ -91,7 +93,19 @@ function senders(
   }));
 }
 
-export const SCENARIOS: readonly Scenario[] = [
+const CHAIN_BARS: Record<string, Bars> = {
+  'parallel usual, 2/s': bars(1.12, 0.5, 2),
+  'parallel usual, 0.2/s': bars(1.15, 0.55, 2),
+  'parallel usual, 0.02/s': bars(1.2, 0.6, 2),
+  'parallel rough, 2/s': bars(1.35, 1.1, 5),
+  'parallel rough, 0.2/s': bars(1.4, 1.1, 5),
+  'parallel rough, 0.02/s': bars(1.45, 1.2, 5),
+  '8 senders usual, 0.06/s': bars(1.6, 1, 4),
+  '8 senders usual, bursts': bars(2.2, 1, 4),
+  'first five minutes, parallel usual, 2/s': { requests: 1.2 },
+};
+
+const WITHOUT_CHAIN: readonly Scenario[] = [
   ...parallel(
     'calm',
     { '2': bars(1.35, 0.7, 5), '0.2': bars(1.6, 0.7, 5), '0.02': bars(1.9, 0.8, 6) },
@@ -148,3 +162,8 @@ export const SCENARIOS: readonly Scenario[] = [
     hasLowerBound: false,
   },
 ];
+
+export const SCENARIOS: readonly Scenario[] = WITHOUT_CHAIN.map((scenario) => {
+  const chainBars = CHAIN_BARS[scenario.name];
+  return { ...scenario, ...(chainBars && { chainBars }) };
+});

@@ -12,6 +12,8 @@ export const BLOCK_COUNTS = BINS * COLUMNS;
 const KEEP = 0.99;
 /** Reach (bins) of evidence against the order of phases. */
 const REACH = 1;
+/** Evidence from phases that are further on the other side, in bins, has this weight. */
+const ACROSS = { reach: 12, weight: 0.1 };
 /** Weight of the prior. */
 const WEIGHT = 1;
 /** From this bin on, the head is late. */
@@ -76,6 +78,12 @@ export class BlocksToWait {
     this.#cdfs.clear();
   }
 
+  /** Forgets nearly everything. */
+  forget(): void {
+    this.#counts.fade(0.05);
+    this.#cdfs.clear();
+  }
+
   #cdf(bin: number): Float64Array {
     let cdf = this.#cdfs.get(bin);
     if (!cdf) {
@@ -99,8 +107,9 @@ export class BlocksToWait {
       for (let k = 0; k < COLUMNS; k++) {
         const count = weights[near * COLUMNS + k] as number;
         if (count === 0) continue;
-        if (near <= bin + REACH) later[k] = (later[k] as number) + count;
-        if (near >= bin - REACH) earlier[k] = (earlier[k] as number) + count;
+        const across = Math.abs(near - bin) <= ACROSS.reach ? ACROSS.weight * count : 0;
+        later[k] = (later[k] as number) + (near <= bin + REACH ? count : across);
+        earlier[k] = (earlier[k] as number) + (near >= bin - REACH ? count : across);
       }
     const cdf = new Float64Array(COLUMNS).fill(1);
     let [by, above] = [0, later.reduce((sum, count) => sum + count, 0)];

@@ -133,6 +133,11 @@ export class HeadClock {
     return { number: first.number - Math.ceil((first.at - time) / this.#slotMs), phase: null };
   }
 
+  /** Whether the newest head at this time is known. */
+  isKnownAt(time: number): boolean {
+    return this.#heads.length > 0 && time >= (this.#heads[0] as TimedHead).at;
+  }
+
   /** Returns when this block was announced as final; null if it is not known. */
   finalAt(block: number): number | null {
     const [first] = this.#heads;

@@ -31,6 +31,8 @@ const UNCERTAIN = { least: 0.03, most: 0.85 };
 const CERTAIN = { final: 0.97, open: 0.005 };
 /** A poll that leaves a lower probability of being final shows that later ones are open, too. */
 const PROBABLY_OPEN = 0.1;
+/** Slots between two submissions that are probably in the same block. */
+const SAME_PHASE = 0.03;
 /** Share of the rows of a block that are final when an open one shows that its block is another. */
 const MOST_ROWS = 0.8;
 /** Time for which a response is awaited while the delay of rows is unknown. */
@@ -97,6 +99,8 @@ export class HeadPacing {
   #queue = new SenderQueue();
   /** Orders up to which submissions are final, and from which they are open, with this head. */
   #boundary = { finalUpTo: 0, openFrom: Number.POSITIVE_INFINITY };
+  /** When the last scout began to wait that the newest head left open. */
+  #openScout: HeadPosition | null = null;
   #uncertain: { first: number; last: number; scout: Followed } | null = null;
   /** Number of submissions found final in the newest block. */
   #group = { block: 0, members: 0 };
@@ -210,6 +214,7 @@ export class HeadPacing {
         entry.start = this.#clock.positionOf(entry.beganAt);
     }
     this.#boundary.openFrom = Number.POSITIVE_INFINITY;
+    this.#openScout = null;
     this.#assign(now);
   }
 
@@ -312,11 +317,12 @@ export class HeadPacing {
   }
 
   #final(entry: Followed, block: number | null, { at, durationMs }: PollResult, now: number): void {
-    const { order, start } = entry;
+    const { order, trackedAt } = entry;
     const newest = this.#clock.newest?.number ?? 0;
     if (block === null) this.#trust.contradict();
     else {
-      if (start && start.phase !== null && block <= start.number) this.#trust.contradict();
+      if (this.#clock.isKnownAt(trackedAt) && block <= this.#clock.positionOf(trackedAt).number)
+        this.#trust.observeOld();
       else if (block > newest) this.#trust.observeEarlier(block, at, newest);
       else this.#trust.confirm();
       if (block > newest && now >= this.#clock.silentAt) this.#isRefuted = true;
@@ -345,6 +351,8 @@ export class HeadPacing {
       2 / (1 + this.#group.members),
     );
     if (!hasChanged) return;
+    // The positions were those of another number of senders.
+    this.#waits.forget();
     this.#queue.line.restart();
     for (const followed of this.#followed.values()) followed.start = null;
   }
@@ -357,8 +365,11 @@ export class HeadPacing {
       const rows = this.#delay.by(sentAt - newest.at);
       const left = (p * (1 - rows)) / Math.max(1e-9, 1 - p * rows);
       if (rows >= MOST_ROWS) {
-        if (left < PROBABLY_OPEN && entry.order > this.#boundary.finalUpTo)
+        if (left < PROBABLY_OPEN && entry.order > this.#boundary.finalUpTo) {
           this.#boundary.openFrom = Math.min(this.#boundary.openFrom, entry.order);
+          // Until the number of senders is known, only some of a burst may have been sent.
+          if (this.senders !== null) this.#openScout = entry.start;
+        }
         entry.aboveNext = newest.number;
         if (p >= UNCERTAIN.most && kind !== 'error') this.#trust.surprise();
       }
@@ -430,7 +441,9 @@ export class HeadPacing {
     const p = this.#waits.finalBy(entry.start, newest.number, entry.above);
     if (entry.openAt >= newest.at) return p;
     if (entry.order <= this.#boundary.finalUpTo) return Math.max(p, CERTAIN.final);
-    return entry.order >= this.#boundary.openFrom ? Math.min(p, CERTAIN.open) : p;
+    const isOpen =
+      entry.order >= this.#boundary.openFrom || areTogether(entry.start, this.#openScout);
+    return isOpen ? Math.min(p, CERTAIN.open) : p;
   }
 
   /** Returns the poll time after the newest head; null: wait for the next one. */
@@ -451,4 +464,10 @@ export class HeadPacing {
   #safetyLimitAt({ trackedAt }: Candidate, openAt: number, now: number): number {
     return Math.max(trackedAt, openAt) + ceilingMs(NET, now - trackedAt);
   }
+}
+
+/** Whether submissions that began to wait at these positions are probably in the same block. */
+function areTogether(a: HeadPosition, b: HeadPosition | null): boolean {
+  if (b === null || a.number !== b.number || a.phase === null || b.phase === null) return false;
+  return Math.abs(a.phase - b.phase) < SAME_PHASE;
 }

@@ -1,5 +1,5 @@
 /** Change of the score with each verdict, by its kind. */
-const RATE = { good: 0.15, surprise: 0.35, contradiction: 0.5 };
+const RATE = { good: 0.15, surprise: 0.35, old: 0.25, contradiction: 0.5 };
 /** Heads are not trusted from the first score on, and trusted again from the second on. */
 const LIMIT = { lost: 0.6, regained: 0.15 };
 /**
@@ -46,6 +46,14 @@ export class HeadTrust {
   nextHead(): void {
     if (this.#isSurprising && !this.#isConfirmed) this.#change(RATE.surprise * (1 - this.#score));
     this.#isSurprising = this.#isConfirmed = false;
+  }
+
+  /**
+   * A poll found a block that was final before the submission was tracked: of one that was tracked
+   * late, unless the numbers of the heads are too high.
+   */
+  observeOld(): void {
+    this.#change(RATE.old * (1 - this.#score));
   }
 
   /** The heads cannot be right about the chain of the upstream. */
