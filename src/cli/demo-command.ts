@@ -32,10 +32,10 @@ export function createDemoReport(demo: {
   const lagsMs: number[] = [];
   const polls: number[] = [];
   const finalityMs: number[] = [];
-  /** Requests of each submission tracked before and after the node began to announce blocks. */
+  /** Requests of each submission tracked before and after the settings named a node. */
   const pollsWithout: number[] = [];
   const pollsWith: number[] = [];
-  let announcedFrom = Number.POSITIVE_INFINITY;
+  let nodeFrom = Number.POSITIVE_INFINITY;
 
   return {
     started(url: string, apiKey: string): void {
@@ -47,14 +47,14 @@ export function createDemoReport(demo: {
         '          final about 0.3 s after the next block); 5 % of its sending attempts fail at first',
       );
       print(
-        `          a node of its chain announces final blocks, but only ${SILENT_MS / 1_000} s after the start of the demo`,
+        `          after ${WITHOUT_NODE_MS / 1_000} s, the settings name a node of its chain, which announces final blocks`,
       );
       print(`dawatch:  ${url}, with the dashboard; sign in with the key ${apiKey}\n`);
     },
     /** Submissions tracked from now on (epoch ms) are polled with the node. */
-    nodeAnnounces(nowMs: number): void {
-      announcedFrom = nowMs;
-      progress.line('the node of the chain announces final blocks from now on');
+    nodeAdded(nowMs: number): void {
+      nodeFrom = nowMs;
+      progress.line('upstreams.default.chain.urls names a node of the chain from now on');
     },
     recorded({ result, submission, observation }: RecordedObservation): void {
       const { change } = result;
@@ -69,7 +69,7 @@ export function createDemoReport(demo: {
         sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
       lagsMs.push(Math.max(0, observation.at - finalAt));
       polls.push(submission.polls);
-      const group = submission.trackedAt < announcedFrom ? pollsWithout : pollsWith;
+      const group = submission.trackedAt < nodeFrom ? pollsWithout : pollsWith;
       group.push(submission.polls);
       finalityMs.push(tookMs);
       const block = dataOf(change.envelope)?.block_number;
@@ -93,8 +93,10 @@ export function createDemoReport(demo: {
         `requests per submission ${mean(polls)}  (polling every 5 s of upstream time: ${mean(fixedPolls)})`,
       );
       if (pollsWithout.length > 0 && pollsWith.length > 0) {
-        print(`  without the node      ${mean(pollsWithout)}, while dawatch learns the times`);
-        print(`  with the node         ${mean(pollsWith)}, set by upstreams.default.chain.urls`);
+        print(
+          `  without the node      ${mean(pollsWithout)}, while dawatch learns when submissions become final`,
+        );
+        print(`  with the node         ${mean(pollsWith)}, which says when`);
       }
       print(`\n${paint('bold', 'Use your own upstream:')}`);
       print('  DAWATCH_UPSTREAM_URL=https://… DAWATCH_UPSTREAM_API_KEY=… npx dawatch serve');
@@ -133,8 +135,8 @@ function seconds(ms: number): string {
 /** Speed of the upstream's clock: a slot lasts 2 s instead of 20 s. */
 const SPEED = 10;
 const STREAM_MS = 45_000;
-/** Time without announced blocks, which shows what a node of the chain is worth. */
-const SILENT_MS = 20_000;
+/** Time before the settings name a node of the chain, which shows what it is worth. */
+const WITHOUT_NODE_MS = 20_000;
 
 export function addDemo(program: Command): void {
   program
@@ -167,14 +169,7 @@ async function runDemo({ submissions: total, seed, keep = false }: Options): Pro
   process.once('SIGTERM', interrupt);
   const { startSandbox } = await import('../sandbox/server.ts');
   const sandbox = await startSandbox({
-    options: {
-      seed,
-      speed: SPEED,
-      errorRate: 0.05,
-      latencyMs: 200,
-      latencyJitterMs: 300,
-      nodeFault: 'silent',
-    },
+    options: { seed, speed: SPEED, errorRate: 0.05, latencyMs: 200, latencyJitterMs: 300 },
   });
   try {
     return await watchStream({ sandbox, folder, total, keep, stop: interrupted.signal });
@@ -211,7 +206,6 @@ async function watchStream(demo: {
     env: {
       DAWATCH_UPSTREAM_URL: sandbox.url,
       DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
-      DAWATCH_CHAIN_URL: sandbox.url.replace('http:', 'ws:'),
       DAWATCH_DATABASE: join(demo.folder, 'dawatch.db'),
       DAWATCH_PORT: '0',
       DAWATCH_API_KEY: apiKey,
@@ -231,15 +225,20 @@ async function watchStream(demo: {
     clock: systemClock,
     random: Math.random,
     onNewKey: () => undefined,
+    settings: {
+      load: () => ({ config: structuredClone(config), settings: [], file: undefined }),
+      onApplied() {},
+    },
     listener: { recorded },
   });
   const stopped = new Promise<void>((resolve) =>
     stop.addEventListener('abort', () => resolve(), { once: true }),
   );
-  const announcing = setTimeout(() => {
-    sandbox.setNodeFault({ kind: 'none', seconds: 1 });
-    report.nodeAnnounces(systemClock.now());
-  }, SILENT_MS);
+  const addingNode = setTimeout(() => {
+    config.upstreams.default.chain.urls = [sandbox.url.replace('http:', 'ws:')];
+    void app.reload({ name: 'SIGHUP', credentialId: null, address: null });
+    report.nodeAdded(systemClock.now());
+  }, WITHOUT_NODE_MS);
   try {
     report.started(app.url, apiKey);
     const client = new DawatchClient({ url: app.url, apiKey });
@@ -252,7 +251,7 @@ async function watchStream(demo: {
     if (keep) await stopped;
     return true;
   } finally {
-    clearTimeout(announcing);
+    clearTimeout(addingNode);
     await app.close();
   }
 }
