@@ -18,8 +18,11 @@ const ACROSS = { reach: 12, weight: 0.1 };
 const WEIGHT = 1;
 /** From this bin on, the head is late. */
 const LATE_BIN = 1.15 * PHASES;
-/** Bin with the evidence for late heads, and the probability that the slot was empty. */
-const LATE = { like: 12, empty: 0.8 };
+/**
+ * Bin with the evidence for late heads, the probability that the slot was empty, and the reach of
+ * evidence (bins): how many blocks there are until a later phase depends on the empty slots.
+ */
+const LATE = { like: 12, empty: 0.8, reach: 5 };
 /** See SURPRISE of slots-to-wait.ts. */
 const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
 
@@ -100,16 +103,19 @@ export class BlocksToWait {
    */
   #estimate(bin: number, prior: Float64Array): Float64Array {
     const { weights } = this.#counts;
-    const [first, end] = bin < LATE_BIN ? [0, LATE_BIN] : [LATE_BIN, BINS];
+    const isLate = bin >= LATE_BIN;
+    const [first, end] = !isLate ? [0, LATE_BIN] : [LATE_BIN, BINS];
     const earlier = new Float64Array(COLUMNS);
     const later = new Float64Array(COLUMNS);
     for (let near = first; near < end; near++)
       for (let k = 0; k < COLUMNS; k++) {
         const count = weights[near * COLUMNS + k] as number;
         if (count === 0) continue;
-        const across = Math.abs(near - bin) <= ACROSS.reach ? ACROSS.weight * count : 0;
-        later[k] = (later[k] as number) + (near <= bin + REACH ? count : across);
-        earlier[k] = (earlier[k] as number) + (near >= bin - REACH ? count : across);
+        const distance = Math.abs(near - bin);
+        const isNear = distance <= (isLate ? LATE.reach : REACH);
+        const across = !isLate && distance <= ACROSS.reach ? ACROSS.weight * count : 0;
+        later[k] = (later[k] as number) + (isNear || (!isLate && near < bin) ? count : across);
+        earlier[k] = (earlier[k] as number) + (isNear || (!isLate && near > bin) ? count : across);
       }
     const cdf = new Float64Array(COLUMNS).fill(1);
     let [by, above] = [0, later.reduce((sum, count) => sum + count, 0)];

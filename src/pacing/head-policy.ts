@@ -31,6 +31,8 @@ const UNCERTAIN = { least: 0.03, most: 0.85 };
 const CERTAIN = { final: 0.97, open: 0.005 };
 /** A poll that leaves a lower probability of being final shows that later ones are open, too. */
 const PROBABLY_OPEN = 0.1;
+/** From this probability on, the boundary may be between submissions of one phase. */
+const EDGE = 0.15;
 /** Slots between two submissions that are probably in the same block. */
 const SAME_PHASE = 0.03;
 /** Share of the rows of a block that are final when an open one shows that its block is another. */
@@ -45,6 +47,8 @@ const MOST_JUMP = { up: 1_000, down: 100 };
 const END_LAG_S = 1;
 /** A curve ends at this probability. */
 const COMPLETE = 0.995;
+/** A scout is polled on behalf of at most this number of submissions. */
+const MAX_DEPENDENTS = 3;
 /** See silentPollMs. */
 const SILENT_POLL_SLOTS = 0.4;
 const NET = { maxIntervalMs: 60_000 };
@@ -101,7 +105,7 @@ export class HeadPacing {
   #boundary = { finalUpTo: 0, openFrom: Number.POSITIVE_INFINITY };
   /** When the last scout began to wait that the newest head left open. */
   #openScout: HeadPosition | null = null;
-  #uncertain: { first: number; last: number; scout: Followed } | null = null;
+  #uncertain: { first: number; last: number; size: number; scout: Followed } | null = null;
   /** Number of submissions found final in the newest block. */
   #group = { block: 0, members: 0 };
   /** Polls without a response, while the delay of rows is unknown. */
@@ -368,7 +372,7 @@ export class HeadPacing {
         if (left < PROBABLY_OPEN && entry.order > this.#boundary.finalUpTo) {
           this.#boundary.openFrom = Math.min(this.#boundary.openFrom, entry.order);
           // Until the number of senders is known, only some of a burst may have been sent.
-          if (this.senders !== null) this.#openScout = entry.start;
+          if (this.senders !== null && p < EDGE) this.#openScout = entry.start;
         }
         entry.aboveNext = newest.number;
         if (p >= UNCERTAIN.most && kind !== 'error') this.#trust.surprise();
@@ -415,6 +419,7 @@ export class HeadPacing {
       ? {
           first: (uncertain[0] as Followed).order,
           last: (uncertain.at(-1) as Followed).order,
+          size: uncertain.length,
           scout,
         }
       : null;
@@ -451,10 +456,10 @@ export class HeadPacing {
     const { newest, slotMs } = this.#clock;
     if (!newest) return null;
     const p = this.#probability(entry);
-    const isHeld = this.#uncertain !== null && this.#uncertain.scout !== entry;
-    if (isHeld && this.#isUncertain(entry, p)) return null;
+    const isScout = this.#uncertain?.scout === entry;
+    if (this.#uncertain && !isScout && this.#isUncertain(entry, p)) return null;
     const delayMs = this.#delay.nextPollMs(p, entry.openAt - newest.at, now - newest.at, {
-      price: this.#price,
+      price: this.#price * (isScout ? Math.min(MAX_DEPENDENTS, this.#uncertain?.size ?? 1) : 1),
       slotMs: slotMs ?? USUAL_SLOT_MS,
       endLagS: END_LAG_S,
     });

@@ -86,7 +86,7 @@ export class RowDelay {
     if (p === 0) return null;
     const end = cellOf(slotMs) + 1;
     if (from >= end) return null;
-    const key = `${p} ${open} ${from} ${end}`;
+    const key = `${p} ${open} ${from} ${end} ${price}`;
     let point = this.#plans.get(key);
     if (point === undefined) {
       const before = openMs < 0 ? 0 : p * this.by(openMs);
