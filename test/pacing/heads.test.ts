@@ -4,7 +4,7 @@ import { type HeadSource, headsOf } from '../../bench/pacing/heads.ts';
 import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
 import { type Run, simulate } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
-import { chainPacing, type FinalizedHead, learnedPacing } from '../../src/pacing/index.ts';
+import { chainPacing, type FinalizedHead, learnedPacing, NEVER } from '../../src/pacing/index.ts';
 import {
   costOf,
   excessOverSafetyNet,
@@ -96,6 +96,25 @@ describe('with heads', () => {
 
   it('cost is lower than without', () => {
     expect(CHAIN_COST).toBeLessThan(0.85 * LEARNED_COST);
+  });
+
+  it('operators see the heads, the slot time, and why a submission is polled', () => {
+    const policy = CHAIN({ reschedule: () => {}, random: () => 0.5 });
+    const now = 10 * 20_000;
+    for (let number = 1; number <= 10; number++)
+      policy.observeHead({ number, at: number * 20_000 }, number * 20_000);
+    const item = { trackedAt: now + 5_000, dueAt: now + 5_000, order: 0, openAt: NEVER };
+    policy.register(item, { polledAt: null }, now + 5_000);
+    expect(policy.reasonOf(item, now + 5_000)).toBe('head');
+    const { mode, slot, curve } = policy.describe(now + 5_000);
+    expect({ mode, slot }).toEqual({
+      mode: 'heads',
+      slot: { periodMs: 20_000, nextEventAt: now + 20_000, emptyShare: 0 },
+    });
+    expect(curve.length).toBeGreaterThan(50);
+    const probabilities = curve.map(({ probability }) => probability);
+    expect(probabilities).toEqual([...probabilities].sort((a, b) => a - b));
+    expect(policy.describe(now + 3 * 20_000 + 1).mode).toBe('age');
   });
 
   it('restarts do not lose what was learned', () => {
