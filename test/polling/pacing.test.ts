@@ -28,6 +28,7 @@ it('shows the learned distribution, polls and cost of each upstream', async () =
   const [first] = upstreams;
   expect(first).toEqual({
     upstream: 'default',
+    chain: null,
     state: 'up',
     reason: null,
     tracked: 0,
