@@ -1,5 +1,4 @@
 import type { Clock } from '../lib/clock.ts';
-import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { canonicalId, Status, type Submission } from '../submissions/submission.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -33,12 +32,6 @@ export const NOT_POLLING: OnDemandRefusal = {
  * `cancelled`: by its signal.
  */
 export type ReservationResult = { kind: 'reserved' } | { kind: 'cancelled' } | OnDemandRefusal;
-
-/**
- * Of a reserved request. `pause`: the time of the next request as requested by its response.
- * `isGood`: the response shows that the upstream works, so that a probe is due during an outage.
- */
-export type ReservedResult = { pause?: PauseRequest | undefined; isGood?: boolean };
 
 type OnDemandPoll = {
   result: Promise<OnDemandResult | ReservationResult>;

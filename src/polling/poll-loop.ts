@@ -13,7 +13,6 @@ import {
   OnDemandPolls,
   type OnDemandResult,
   type ReservationResult,
-  type ReservedResult,
 } from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
 import type { Paced } from './poll-queues.ts';
@@ -21,6 +20,7 @@ import { PollingRecord } from './polling-record.ts';
 import { Registration } from './registration.ts';
 import type { Scheduler } from './scheduler.ts';
 import { TimeLimits } from './time-limits.ts';
+import type { ReservedResult } from './upstream-limits.ts';
 
 type PollLoopDeps = {
   upstream: string;
@@ -237,11 +237,9 @@ export class PollLoop {
     return result;
   }
 
-  release({ pause, isGood }: ReservedResult): void {
-    const { limits } = this.scheduler;
-    limits.complete(pause, this.now());
-    if (isGood) limits.breaker.probeNow(this.now());
-    if (pause) this.journal.noteReason('the response to submitted data requested a pause');
+  release(result: ReservedResult): void {
+    this.scheduler.limits.complete(result, this.now());
+    if (result.pause) this.journal.noteReason('the response to submitted data requested a pause');
     this.#writeJournal();
     this.wake();
   }

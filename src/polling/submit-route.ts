@@ -209,10 +209,7 @@ async function forward(
     );
   if (reserved.kind === 'cancelled')
     return refused(reply, 408, 'the client disconnected: nothing was submitted');
-  let result: SubmitResult & { pause?: PauseRequest | undefined } = {
-    kind: 'not_sent',
-    detail: '',
-  };
+  let result: (SubmitResult & { pause?: PauseRequest | undefined }) | undefined;
   try {
     // Its credential may have ended while the data waited for the request budget.
     if (!mayContinue(request, authenticator)) return sendEnded(reply);
@@ -225,7 +222,7 @@ async function forward(
     };
     result = await target.submitter.submit(forwarded);
   } finally {
-    watcher.release(upstream, { pause: result.pause, isGood: result.kind === 'accepted' });
+    watcher.release(upstream, { pause: result?.pause, isGood: isGood(result) });
   }
   if (result.kind !== 'accepted') return sendNotAccepted(request, reply, upstream, result);
 
@@ -248,6 +245,12 @@ async function forward(
   tracked.submissionId = submissionId;
   logOf(request).debug({ submission_id: submissionId, upstream }, 'submit.accepted');
   return sendUnchanged(reply, response);
+}
+
+/** Whether the upstream works, by the response to a submit; undefined: it shows neither. */
+function isGood(result: SubmitResult | undefined): boolean | undefined {
+  // A refusal is about the data or the rate of requests.
+  return !result || result.kind === 'refused' ? undefined : result.kind === 'accepted';
 }
 
 const LEDGER_RETRY_MS = 5_000;

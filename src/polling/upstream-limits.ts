@@ -165,8 +165,18 @@ export type BreakerSettings = {
   maxProbeMs: number;
 };
 
-/** A response. `isControl`: it decides whether the upstream or only some submissions fail. */
-type Evidence = { submissionId: string; health: Health; isControl: boolean };
+/**
+ * Of a reserved request. `pause`: the time of the next request as requested by its response.
+ * `isGood`: whether the response shows that the upstream works, or that it does not; undefined: it
+ * shows neither.
+ */
+export type ReservedResult = { pause?: PauseRequest | undefined; isGood?: boolean | undefined };
+
+/**
+ * A response. `submissionId`: null for a request other than a poll. `isControl`: it decides whether
+ * the upstream or only some submissions fail.
+ */
+type Evidence = { submissionId: string | null; health: Health; isControl: boolean };
 
 /**
  * The circuit breaker of an upstream. Closed (`up`): all polls are sent. Open: one probe at a time
@@ -280,7 +290,7 @@ export class CircuitBreaker {
       case 'unauthorized': {
         this.#failures++;
         this.#failingSince ??= now;
-        if (!this.isOpen && !isControl) this.#failed.add(submissionId);
+        if (!this.isOpen && !isControl && submissionId !== null) this.#failed.add(submissionId);
         if (!isControl || this.#failures < this.#settings.failures) return null;
         // Another failure while open changes the state, but not the start of the outage.
         if (this.#state === health) return null;
@@ -424,12 +434,15 @@ export class UpstreamLimits {
   }
 
   /**
-   * Ends a request other than a poll, for which the budget was charged. `pause`: the time of the
-   * next request as requested by its response.
+   * Ends a request other than a poll, for which the budget was charged. A good one makes a probe
+   * due during an outage; several that failed require a control.
    */
-  complete(pause: PauseRequest | undefined, now: number): void {
+  complete({ pause, isGood }: ReservedResult, now: number): void {
     this.budget.complete(now);
     if (pause) this.pause.observe(pause, now);
+    if (isGood) this.breaker.probeNow(now);
+    if (isGood === false)
+      this.breaker.observe({ submissionId: null, health: 'down', isControl: false }, now);
   }
 
   /**

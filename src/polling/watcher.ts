@@ -16,10 +16,10 @@ import { extendedDeadline } from '../submissions/transition.ts';
 import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
 import { LAST_POLL_MS } from './deadlines.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
-import type { OnDemandResult, ReservationResult, ReservedResult } from './on-demand-polls.ts';
+import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
 import { type Outlook, Scheduler, type SchedulerSettings } from './scheduler.ts';
-import type { BudgetSettings } from './upstream-limits.ts';
+import type { BudgetSettings, ReservedResult } from './upstream-limits.ts';
 
 export type WatcherSettings = {
   /** By upstream. */

@@ -23,11 +23,12 @@ const ANY_ID = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
 
 /** An upstream that fails for ids that begin with `bad` while `isUp`, and otherwise for all. */
 async function serveUpstream(status: number, body: string) {
-  const state = { isUp: true, submits: 0 };
+  const state = { isUp: true, failSubmits: false, submits: 0 };
   const served = await serve((request, reply) => {
     request.resume();
     const id = new URL(request.url ?? '', 'http://here').searchParams.get('submission_id') ?? '';
-    if (!state.isUp || id.startsWith('bad')) return reply.writeHead(status).end(body);
+    const isFailing = !state.isUp || (state.failSubmits && request.method === 'POST');
+    if (isFailing || id.startsWith('bad')) return reply.writeHead(status).end(body);
     if (request.method === 'POST') {
       state.submits++;
       return reply.writeHead(200, JSON_TYPE).end(`{"submission_id":"submitted-${state.submits}"}`);
@@ -98,6 +99,32 @@ it('an outage ends although nothing is tracked any more', async () => {
   upstream.state.isUp = true;
   await vi.waitFor(async () => expect(await app.state()).toBe('up'), 10_000);
   expect((await app.submit()).status).toBe(200);
+});
+
+it('submits that fail make dawatch notice an outage although nothing is tracked', async () => {
+  const upstream = await serveUpstream(500, '{"error":"Database error"}');
+  const app = await open(upstream.url);
+  upstream.state.isUp = false;
+  const statuses: number[] = [];
+  await vi.waitFor(async () => {
+    statuses.push((await app.submit()).status);
+    expect(await app.state()).not.toBe('up');
+  }, 10_000);
+  expect(statuses).not.toContain(200);
+  expect(app.outages()).toEqual([expect.stringContaining('HTTP 500 Database error')]);
+  upstream.state.isUp = true;
+  await vi.waitFor(async () => expect((await app.submit()).status).toBe(200), 10_000);
+});
+
+it('submits that fail alone are no outage', async () => {
+  const upstream = await serveUpstream(500, '{"error":"Database error"}');
+  const app = await open(upstream.url);
+  upstream.state.failSubmits = true;
+  for (let count = 0; count < 12; count++) expect((await app.submit()).status).toBe(502);
+  await vi.waitFor(() => expect(upstream.pollsOf(MADE_UP_ID)).toBeGreaterThan(0));
+  upstream.state.failSubmits = false;
+  expect((await app.submit()).status).toBe(200);
+  expect([await app.state(), app.outages()]).toEqual(['up', []]);
 });
 
 describe('an outage is noticed with a single submission', () => {
