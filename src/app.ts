@@ -22,6 +22,7 @@ import { VERSION } from './operations/version.ts';
 import type { PolicyFactory } from './pacing/index.ts';
 import { chainPacing } from './pacing/index.ts';
 import { openChains } from './polling/chain/chains.ts';
+import { verifyingEngine } from './polling/chain/verifying-engine.ts';
 import type { WatcherListener } from './polling/listeners.ts';
 import { CachedLookup, ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
 import {
@@ -153,7 +154,13 @@ export async function startApp(deps: AppDeps): Promise<App> {
       pollOnDemand: (upstream, id) => watcher.pollOnDemand(upstream, id),
       now,
     });
-    const watcher = new Watcher({
+    const chains = openChains({
+      ...{ upstreams: upstreams.named, clock, random, log, version: VERSION },
+      onAvailable: (upstream, id) => void watcher.pollOnDemand(upstream, id),
+    });
+    opened.push(() => chains.close());
+    const engine = features.find(({ engine }) => engine)?.engine ?? local;
+    const watcher: Watcher = new Watcher({
       settings: watcherSettings(
         config,
         upstreams.named,
@@ -161,7 +168,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
         tuning.breaker,
       ),
       ledger,
-      engine: features.find(({ engine }) => engine)?.engine ?? local,
+      engine: verifyingEngine(engine, chains.verifierOf),
       clock,
       random,
       listeners: [
@@ -173,14 +180,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       ],
     });
     opened.push(() => watcher.stop(leftMs()));
-    const chains = openChains({
-      upstreams: upstreams.named,
-      clock,
-      random,
-      log,
-      version: VERSION,
-    });
-    opened.push(() => chains.close());
     warnOfOrphans(ledger, watcher, log);
     const tracker = trackerOf({ config, watcher, clock, refusalOf, isTraced: !!tracing });
 

@@ -9,6 +9,7 @@ import {
 } from '../notifications/alert.ts';
 import { parseDestination } from '../notifications/delivery.ts';
 import { alertPath, durationText, linkTo, truncate } from '../notifications/message.ts';
+import { ANOTHER_CHAIN } from '../submissions/chain-verdict.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
 import { fastestBurn, type ObjectiveStatus } from '../submissions/objective.ts';
 import { BreakerState } from '../submissions/upstream.ts';
@@ -73,6 +74,8 @@ function ofUpstream(
     reason,
     watched,
     stuck,
+    contradicted,
+    contradiction,
     failing,
     failed,
   }: AlertFacts['upstreams'][number],
@@ -98,6 +101,11 @@ function ofUpstream(
       rule: AlertRule.stuck,
       count: stuck,
       summary: `${submissions(stuck)} of the upstream ${name} ${stuck === 1 ? 'has' : 'have'} been open for too long`,
+    }),
+    ...condition(contradicted > 0, {
+      rule: AlertRule.contradicted,
+      count: contradicted,
+      summary: `The chain contradicts the blocks of ${submissions(contradicted)} of the upstream ${name}${contradiction?.endsWith(ANOTHER_CHAIN) ? `: ${ANOTHER_CHAIN}` : ''}`,
     }),
     ...condition(reached(failing + failed, failures, AlertRule.failures, name), {
       rule: AlertRule.failures,

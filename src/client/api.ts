@@ -77,6 +77,7 @@ export type AlertPage = {
 export type AlertRule =
   | 'stuck'
   | 'failures'
+  | 'contradicted'
   | 'upstream_down'
   | 'credentials_refused'
   | 'backlog'
@@ -176,6 +177,11 @@ export type ChainStatus = {
   /** Newest problem of a node; null if there is none */
   problem: string | null;
 };
+
+/**
+ * What a node of the chain says about the block in `data`. confirmed: it is final on the chain; contradicted: it is another one; unavailable: the node could not tell; null: it was not verified
+ */
+export type ChainVerdict = 'confirmed' | 'contradicted' | 'unavailable' | null;
 
 /** Seconds before and after a change */
 export type ChangedSeconds = {
@@ -463,6 +469,9 @@ export type EventSubmission = {
     [key: string]: unknown;
   } | null;
   error: string | null;
+  chain: ChainVerdict;
+  /** Why the chain does not confirm the block */
+  chain_reason: string | null;
   /** ISO 8601, UTC */
   tracked_at: string;
   /** When dawatch first observed it as final */
@@ -498,6 +507,9 @@ export type HistoryEntry = {
     [key: string]: unknown;
   } | null;
   error: string | null;
+  chain: ChainVerdict;
+  /** Why the chain does not confirm the block */
+  chain_reason: string | null;
   changes?: OptionChanges;
 };
 
@@ -1045,6 +1057,9 @@ export type Submission = {
     [key: string]: unknown;
   } | null;
   error: string | null;
+  chain: ChainVerdict;
+  /** Why the chain does not confirm the block */
+  chain_reason: string | null;
   /** ISO 8601, UTC */
   tracked_at: string;
   /** When dawatch first observed it as final */
@@ -1115,7 +1130,8 @@ export type SubmissionEventType =
   | 'submission.cancelled'
   | 'submission.retracked'
   | 'submission.stuck'
-  | 'submission.corrected';
+  | 'submission.corrected'
+  | 'submission.contradicted';
 
 /** A page of submissions */
 export type SubmissionPage = {
@@ -1169,6 +1185,9 @@ export type SubmissionWithHistory = {
     [key: string]: unknown;
   } | null;
   error: string | null;
+  chain: ChainVerdict;
+  /** Why the chain does not confirm the block */
+  chain_reason: string | null;
   /** ISO 8601, UTC */
   tracked_at: string;
   /** When dawatch first observed it as final */

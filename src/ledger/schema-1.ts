@@ -41,7 +41,8 @@ const SUBMISSIONS = `
   -- One narrow row per submission, written at every poll. The response of the upstream is in the newest row of history.
   -- ended_at: time of the final status, which retention depends on. not_found_ms: how long "not found" has been confirmed.
   -- deadline_outage_ms_before: reading of the outage clock when the deadline was last changed. credential: who tracked it over
-  -- HTTP: the id of a credential, 0 for DAWATCH_API_KEY, -1 for DAWATCH_ADMIN_TOKEN; NULL: by another way.
+  -- HTTP: the id of a credential, 0 for DAWATCH_API_KEY, -1 for DAWATCH_ADMIN_TOKEN; NULL: by another way. is_contradicted: whether
+  -- the newest row of history has the verdict 'contradicted'.
   CREATE TABLE submissions (
     id INTEGER PRIMARY KEY,
     submission_id TEXT NOT NULL UNIQUE,
@@ -65,12 +66,14 @@ const SUBMISSIONS = `
     deadline_outage_ms_before INTEGER,
     metadata TEXT CHECK (json_valid(metadata)),
     callback_url TEXT,
-    credential INTEGER
+    credential INTEGER,
+    is_contradicted INTEGER NOT NULL DEFAULT 0 CHECK (is_contradicted IN (0, 1))
   ) STRICT;
   CREATE INDEX submissions_watched ON submissions (upstream, id) WHERE watched = 1;
   CREATE INDEX submissions_deadline ON submissions (upstream, deadline_at - coalesce(deadline_outage_ms_before, outage_ms_before))
     WHERE ended_at IS NULL;
   CREATE INDEX submissions_stuck ON submissions (upstream) WHERE stuck = 1 AND watched = 1;
+  CREATE INDEX submissions_contradicted ON submissions (upstream) WHERE is_contradicted = 1 AND watched = 1;
   CREATE INDEX submissions_by_status ON submissions (status, id);
   CREATE INDEX submissions_tracked ON submissions (tracked_at);
   CREATE INDEX submissions_ended ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 0;
@@ -104,7 +107,8 @@ const SUBMISSIONS = `
     END;
 
   -- One row per change, never altered. version counts the changes of one submission from 1; seq is global. changes: the options
-  -- that a client changed, with values before and after. polls: those of the submission until this change.
+  -- that a client changed, with values before and after. polls: those of the submission until this change. chain: what the chain
+  -- says about the block in the response; NULL: it was not verified.
   CREATE TABLE history (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     submission INTEGER NOT NULL REFERENCES submissions (id),
@@ -117,6 +121,8 @@ const SUBMISSIONS = `
     response TEXT CHECK (json_valid(response)),
     changes TEXT CHECK (json_valid(changes)),
     polls INTEGER NOT NULL,
+    chain TEXT CHECK (chain IN ('confirmed', 'contradicted', 'unavailable')),
+    chain_reason TEXT,
     UNIQUE (submission, version)
   ) STRICT;
   CREATE TRIGGER history_is_append_only BEFORE UPDATE ON history

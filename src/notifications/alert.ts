@@ -11,6 +11,8 @@ export const AlertRule = {
    * upstream.
    */
   failures: 'failures',
+  /** The chain has other blocks than those that an upstream names for watched submissions. */
+  contradicted: 'contradicted',
   /** An upstream does not respond. */
   upstreamDown: 'upstream_down',
   /** An upstream rejects the API key. */
@@ -69,6 +71,8 @@ const RESOLVED: Record<AlertRule, (subject: string) => string> = {
   [AlertRule.stuck]: (subject) => `No submission of the upstream ${subject} is stuck any longer`,
   [AlertRule.failures]: (subject) =>
     `Fewer submissions of the upstream ${subject} are failing: below half the threshold`,
+  [AlertRule.contradicted]: (subject) =>
+    `The chain no longer contradicts the upstream ${subject}, or the submissions are no longer polled`,
   [AlertRule.backlog]: () => 'The delivery backlog is below half the threshold',
   [AlertRule.deadLetters]: (subject) =>
     `The dead letters of ${subject} were replayed or are older than a day, or the destination was disabled or deleted`,
@@ -174,6 +178,10 @@ export type AlertFacts = LiveFacts & {
     reason: string | null;
     watched: number;
     stuck: number;
+    /** Watched submissions whose blocks the chain contradicts. */
+    contradicted: number;
+    /** Why the newest of them is contradicted; null: none is. */
+    contradiction: string | null;
     /** With an Error since `failuresSince`, and failing or failed now. */
     failing: number;
     failed: number;

@@ -23,7 +23,7 @@ type Head = {
 };
 
 type Times = 'trackedAt' | 'finalizedAt' | 'deadlineAt';
-type Reported = 'status' | 'upstreamState' | 'error' | 'envelope';
+type Reported = 'status' | 'upstreamState' | 'error' | 'envelope' | 'chain' | 'chainReason';
 type SubmissionEventRow = Head & {
   type: SubmissionEventType;
   previousStatus: Status | null;
@@ -67,6 +67,7 @@ export const EVENT_COLUMNS = `
   s.submission_id AS submissionId, s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt,
   s.deadline_at AS deadlineAt, s.metadata, s.callback_url AS callbackUrl,
   h.status, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
+  h.chain, h.chain_reason AS chainReason,
   p.status AS previousStatus, p.upstream_state AS previousState, p.error AS previousError,
   p.response AS previousEnvelope,
   iif(s.version > h.version,
@@ -147,6 +148,7 @@ function ofSubmission(row: SubmissionEventRow) {
   // STRICT tables and their foreign keys guarantee both, unless the file is damaged.
   if (submissionId === null || status === null) throw new DamagedRowError(name, 'submission');
   const now = { status, upstreamState, error, envelope };
+  const { chain, chainReason } = row;
   const before = {
     status: row.previousStatus ?? status,
     upstreamState: row.previousState,
@@ -160,6 +162,8 @@ function ofSubmission(row: SubmissionEventRow) {
     previous: type === SubmissionEventType.stuck ? now : before,
     submission: {
       ...now,
+      chain,
+      chainReason,
       submissionId,
       upstream,
       trackedAt: storedTime(options.trackedAt, name, 'tracked_at'),

@@ -285,6 +285,11 @@ const SUBMISSION_TEXTS: Record<
     many: 'were corrected',
     severity: 'warning',
   },
+  [SubmissionEventType.contradicted]: {
+    one: 'is contradicted by the chain',
+    many: 'are contradicted by the chain',
+    severity: 'critical',
+  },
   [SubmissionEventType.failed]: { one: 'failed', many: 'failed', severity: 'critical' },
   [SubmissionEventType.rejected]: {
     one: 'was rejected',

@@ -147,6 +147,11 @@ function createSubmitters(
   );
 }
 
+/**
+ * Without rechecks, finalized submissions are polled after this time that the chain contradicts.
+ */
+const CONTRADICTED_RECHECK_MS = 600_000;
+
 /** Returns the settings of the watcher. `policy`: when to poll. */
 export function watcherSettings(
   { submissions, upstreams: configured }: Config,
@@ -158,7 +163,7 @@ export function watcherSettings(
     budget: budgetOf(upstream),
     breaker,
     leaseMs: leaseMsOf(upstream),
-    recheckMs: submissions.recheck_after_s * 1_000,
+    recheckMs: submissions.recheck_after_s * 1_000 || CONTRADICTED_RECHECK_MS,
   });
   return {
     schedulers: new Map(upstreams.map(([name, upstream]) => [name, schedulerSettingsOf(upstream)])),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isObject, isTextTooDeep, MAX_NESTING, parseJson } from '../lib/json.ts';
 import { retryAfterMs } from '../lib/retry-after.ts';
+import type { ChainResult } from './chain-verdict.ts';
 
 /** The unclassified result of one request to the upstream. */
 export type UpstreamResponse =
@@ -24,6 +25,8 @@ export type Classification =
       error: string | null;
       envelope: string;
       blockNumber: number | null;
+      /** Absent: it was not verified. */
+      chain?: ChainResult;
     }
   | { kind: 'error'; state: string; error: string; envelope: string }
   /** `ambiguous`: the upstream sends the same response when its database fails. */

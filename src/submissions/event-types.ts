@@ -10,6 +10,7 @@ export const SubmissionEventType = {
   retracked: 'submission.retracked',
   stuck: 'submission.stuck',
   corrected: 'submission.corrected',
+  contradicted: 'submission.contradicted',
 } as const;
 export type SubmissionEventType = (typeof SubmissionEventType)[keyof typeof SubmissionEventType];
 

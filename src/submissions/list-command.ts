@@ -243,6 +243,7 @@ function paragraph(submission: SubmissionWithHistory): string {
     ['error', error],
     ['block', data?.block_number],
     ['block hash', data?.block_hash],
+    ['chain', chainText(submission)],
     ['tracked', submission.tracked_at],
     ['finalized', submission.finalized_at],
     ['deadline', submission.deadline_at],
@@ -258,7 +259,8 @@ function paragraph(submission: SubmissionWithHistory): string {
   const shown = facts.filter(([, value]) => value !== null && value !== undefined);
   const history = submission.history.map((entry) => {
     const state = entry.upstream_state === null ? '' : `  (upstream: ${entry.upstream_state})`;
-    const why = `${state}${entry.error === null ? '' : `  ${entry.error}`}`;
+    const chain = entry.chain === null ? '' : `  chain: ${chainText(entry)}`;
+    const why = `${state}${entry.error === null ? '' : `  ${entry.error}`}${chain}`;
     return `    ${escapeText(entry.at)}  ${coloured(entry.status)}${escapeText(why, MAX_CHARS)}${changesText(entry.changes)}`;
   });
   const delays = submission.delays.map(({ cause, reason, began_at, ended_at }) => {
@@ -273,6 +275,11 @@ function paragraph(submission: SubmissionWithHistory): string {
   return [escapeText(submission.submission_id), ...head, '  history', ...history, ...late].join(
     '\n',
   );
+}
+
+/** Returns what the chain says about the block; null if it was not verified. */
+function chainText({ chain, chain_reason }: Pick<Submission, 'chain' | 'chain_reason'>) {
+  return chain && [chain, chain_reason].filter(Boolean).join(': ');
 }
 
 /** Returns the options before and after a change; empty if none has changed. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { nextCursorSchema, timeSchema } from '../http/query.ts';
 import { nearestTime, storedData } from '../lib/json.ts';
 import { iso } from '../lib/timestamps.ts';
+import { CHAIN_VERDICTS } from './chain-verdict.ts';
 import { delaySchema } from './delay.ts';
 import { durationsOf } from './option-changes.ts';
 import { type HistoryEntry, type OptionChanges, STATUSES, type Submission } from './submission.ts';
@@ -16,6 +17,17 @@ export const upstreamDataSchema = z
   .nullable()
   .describe("The upstream's unchanged `data`; integers too large for a JSON number are strings");
 
+const chainFields = {
+  chain: z
+    .enum(CHAIN_VERDICTS)
+    .nullable()
+    .describe(
+      'What a node of the chain says about the block in `data`. confirmed: it is final on the chain; contradicted: it is another one; unavailable: the node could not tell; null: it was not verified',
+    )
+    .meta({ id: 'ChainVerdict' }),
+  chain_reason: z.string().nullable().describe('Why the chain does not confirm the block'),
+};
+
 /** The fields of a submission in every response and event. */
 export const submissionFields = {
   submission_id: z.string(),
@@ -24,6 +36,7 @@ export const submissionFields = {
   upstream_state: z.string().nullable().describe("The upstream's unchanged `state`"),
   data: upstreamDataSchema,
   error: z.string().nullable(),
+  ...chainFields,
   tracked_at: timeSchema,
   finalized_at: timeSchema.nullable().describe('When dawatch first observed it as final'),
   metadata: z.record(z.string(), z.unknown()).nullable(),
@@ -39,6 +52,8 @@ export type ShownSubmission = Pick<
   | 'upstreamState'
   | 'envelope'
   | 'error'
+  | 'chain'
+  | 'chainReason'
   | 'trackedAt'
   | 'finalizedAt'
   | 'metadata'
@@ -52,6 +67,8 @@ export function toSubmissionFields(submission: ShownSubmission): z.output<typeof
     upstream_state: submission.upstreamState,
     data: storedData(submission.envelope, `the history of ${submission.submissionId}`),
     error: submission.error,
+    chain: submission.chain,
+    chain_reason: submission.chainReason,
     tracked_at: iso(submission.trackedAt),
     finalized_at: submission.finalizedAt === null ? null : iso(submission.finalizedAt),
     metadata: submission.metadata,
@@ -65,6 +82,8 @@ export const SUBMISSION_EXAMPLE = {
   upstream_state: 'Finalized',
   data: { amount_data: '4.00 B', block_number: 1_462_784, fees: '124361091113205017', tx_index: 1 },
   error: null,
+  chain: 'confirmed',
+  chain_reason: null,
   tracked_at: '2026-01-02T03:04:05.123Z',
   finalized_at: '2026-01-02T03:05:11.456Z',
   deadline_at: '2026-01-03T03:04:05.123Z',
@@ -85,6 +104,7 @@ const HISTORY_EXAMPLE = [
     previous_status: null,
     upstream_state: null,
     data: null,
+    chain: null,
   },
   {
     seq: 2,
@@ -93,8 +113,9 @@ const HISTORY_EXAMPLE = [
     previous_status: 'tracking',
     upstream_state: 'Finalized',
     data: SUBMISSION_EXAMPLE.data,
+    chain: SUBMISSION_EXAMPLE.chain,
   },
-].map((entry) => ({ ...entry, error: null }));
+].map((entry) => ({ ...entry, error: null, chain_reason: null }));
 
 const DELAYS_EXAMPLE = [
   {
@@ -174,6 +195,7 @@ const historyEntrySchema = z
     upstream_state: z.string().nullable(),
     data: upstreamDataSchema,
     error: z.string().nullable(),
+    ...chainFields,
     changes: changesSchema.optional(),
   })
   .describe('A change of a submission')
@@ -276,6 +298,8 @@ export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntry
     upstream_state: entry.upstreamState,
     data: storedData(entry.envelope, `the history entry ${entry.seq}`),
     error: entry.error,
+    chain: entry.chain,
+    chain_reason: entry.chainReason,
     ...(entry.changes && { changes: toChangesBody(entry.changes) }),
   };
 }

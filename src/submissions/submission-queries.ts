@@ -28,7 +28,8 @@ const SUBMISSION_COLUMNS = `
   s.not_found_since AS notFoundSince, s.deadline_outage_ms_before AS deadlineOutageMsBefore,
   s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
   s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.outage_ms_before AS outageMsBefore, s.metadata,
-  s.callback_url AS callbackUrl, h.upstream_state AS upstreamState, h.error, h.response AS envelope`;
+  s.callback_url AS callbackUrl, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
+  h.chain, h.chain_reason AS chainReason`;
 
 export const SELECT_SUBMISSION = `
   SELECT ${SUBMISSION_COLUMNS} FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
@@ -53,7 +54,7 @@ export function toSubmission({ id: _id, endedAt: _endedAt, ...row }: SubmissionR
 /** The history of a submission, by its row, oldest change first. `+?`: see FIND. */
 const HISTORY = `
   SELECT seq, version, at, status, previous_status AS previousStatus, upstream_state AS upstreamState, error,
-         response AS envelope, changes
+         response AS envelope, changes, chain, chain_reason AS chainReason
   FROM history WHERE submission = +? ORDER BY version`;
 
 /** A row of the history as stored. */

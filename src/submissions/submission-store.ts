@@ -40,6 +40,8 @@ import {
 } from './submission-queries.ts';
 import {
   contextWithoutLimits,
+  staleResult,
+  stateAfter,
   type TransitionContext,
   type TransitionResult,
   transition,
@@ -219,6 +221,8 @@ export class SubmissionStore {
       upstreamState: null,
       error: null,
       envelope: null,
+      chain: null,
+      chainReason: null,
     };
     this.#counts.moved(null, submission.status);
     this.#addHistory(id, submission, null, { at: now });
@@ -261,7 +265,7 @@ export class SubmissionStore {
       beganAt !== null && at - observation.durationMs < beganAt && beganAt <= context.now;
     const isStale = isOvertaken || isOutdated;
     const before = toSubmission(row);
-    const result = isStale ? unchanged(before) : transition(before, observation, context);
+    const result = isStale ? staleResult(before) : transition(before, observation, context);
     const submission = this.#writeObservation({ row, before }, result, {
       at,
       polledAt: isStale ? row.polledAt : at,
@@ -302,7 +306,7 @@ export class SubmissionStore {
       const effect = isFinal(before.status) ? 'already_final' : 'already_tracked';
       return { submission: before, effect };
     }
-    const { event, ...state } = change;
+    const { event, ...state } = stateAfter(change);
     const { named = [], traceparent } = request;
     const after: Submission = {
       ...before,
@@ -368,7 +372,7 @@ export class SubmissionStore {
     const previousStatus = before.status;
     const result = transition(before, input, contextWithoutLimits(now));
     if (!result.change) return { submission: before, previousStatus, at: now, isChanged: false };
-    const { event, ...state } = result.change;
+    const { event, ...state } = stateAfter(result.change);
     const { watched, noResponseSince } = result;
     const after = { ...before, ...state, watched, noResponseSince, version: before.version + 1 };
     this.#write({ row, before }, after, { at: now, event });
@@ -397,18 +401,18 @@ export class SubmissionStore {
       notFoundSince: result.notFoundSince,
     };
     if (change) {
-      after.status = change.status;
+      const { event, ...state } = stateAfter(change);
+      Object.assign(after, state);
       after.version += 1;
-      after.upstreamState = change.upstreamState;
-      after.error = change.error;
-      after.envelope = change.envelope;
       if (change.status === Status.finalized) after.finalizedAt ??= at;
-      this.#write({ row, before }, after, { at, event: change.event });
+      this.#write({ row, before }, after, { at, event });
     } else if (after.watched !== before.watched || after.stuck !== before.stuck)
       this.#writeState(row, after, at);
     else this.#writePoll(row.id, after);
     if (result.becameStuck)
       this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version: after.version }, at);
+    if (result.becameContradicted)
+      this.#outbox.addSubmissionEvent(Event.contradicted, { ...row, version: after.version }, at);
     return after;
   }
 
@@ -453,7 +457,8 @@ export class SubmissionStore {
       SET status = ${status}, watched = ${after.watched ? 1 : 0}, stuck = ${after.stuck ? 1 : 0},
           version = ${version}, polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince},
           not_found_ms = ${notFoundMs}, not_found_since = ${notFoundSince}, finalized_at = ${after.finalizedAt},
-          ended_at = ${isFinal(status) ? (row.endedAt ?? at) : null}
+          ended_at = ${isFinal(status) ? (row.endedAt ?? at) : null},
+          is_contradicted = ${after.chain === 'contradicted' ? 1 : 0}
       WHERE id = ${row.id}`;
   }
 
@@ -477,21 +482,17 @@ export class SubmissionStore {
 
   /** Adds one row to the append-only history: the submission after a change. */
   #addHistory(id: number, after: Submission, previousStatus: Status | null, change: Change): void {
-    const { submissionId, version, status, upstreamState, error, envelope, polls } = after;
+    const { submissionId, version, status, upstreamState, error, envelope, polls, ...rest } = after;
     const { at, changes = null } = change;
     this.#unsynced.add(submissionId);
     this.#db.run`
-      INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, response, changes, polls)
+      INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, response, changes, polls,
+                           chain, chain_reason)
       VALUES (${id}, ${version}, ${at}, ${status}, ${previousStatus}, ${upstreamState}, ${error}, ${envelope},
-              ${changes && JSON.stringify(changes)}, ${polls})`;
+              ${changes && JSON.stringify(changes)}, ${polls}, ${rest.chain}, ${rest.chainReason})`;
   }
 
   #reportFinals(finals: readonly FinalChange[]): void {
     for (const count of finals.length > 0 ? this.#onFinal : []) count(finals);
   }
-}
-
-function unchanged(submission: Submission): TransitionResult {
-  const { watched, noResponseSince, notFoundMs, notFoundSince } = submission;
-  return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs, notFoundSince };
 }

@@ -1,3 +1,5 @@
+import type { ChainVerdict } from './chain-verdict.ts';
+
 /**
  * The status of a submission in dawatch. The upstream's own `state` is stored unchanged beside it.
  */
@@ -168,6 +170,10 @@ export type Submission = Omit<
   error: string | null;
   /** The upstream's newest envelope: the unchanged JSON text. */
   envelope: string | null;
+  /** What the chain says about the block in the newest envelope; null: it was not verified. */
+  chain: ChainVerdict | null;
+  /** Why the chain does not confirm it. */
+  chainReason: string | null;
 };
 
 type Pair<T> = [before: T, after: T];
@@ -193,6 +199,8 @@ export type HistoryEntry = {
   upstreamState: string | null;
   error: string | null;
   envelope: string | null;
+  chain: ChainVerdict | null;
+  chainReason: string | null;
   /** The options that a client changed; null for any other change. */
   changes: OptionChanges | null;
 };

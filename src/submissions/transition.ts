@@ -1,3 +1,4 @@
+import type { ChainResult } from './chain-verdict.ts';
 import { type Observation, sameData } from './classify.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './event-types.ts';
 import { canRetrack, isFinal, Status, type Submission } from './submission.ts';
@@ -9,6 +10,8 @@ type Change = {
   upstreamState: string | null;
   error: string | null;
   envelope: string | null;
+  /** What the chain says about the block in the envelope; null: it was not verified. */
+  chain: ChainResult | null;
   /** The event to send; null: only the history records the change. */
   event: SubmissionEventType | null;
 };
@@ -19,6 +22,8 @@ export type TransitionResult = {
   watched: boolean;
   /** It has just exceeded `stuckAt`. This changes neither status nor history. */
   becameStuck: boolean;
+  /** The change is the first one in which the chain contradicts this block. */
+  becameContradicted: boolean;
   /**
    * Since when, after the deadline, no response about it could be trusted; null: the newest one
    * could.
@@ -143,19 +148,22 @@ export function transition(
   if (input.kind === 'retrack') return retrack(submission);
   const notFoundSince = notFoundSinceAfter(submission, input);
   const result = isFinal(submission.status)
-    ? { ...correct(submission, input, context), notFoundSince }
+    ? { ...correct(submission, input, context), notFoundSince, becameContradicted: false }
     : {
         noResponseSince: null,
         notFoundMs: submission.notFoundMs,
         notFoundSince,
         ...proceed(submission, input, context),
         becameStuck: isNewlyStuck(submission, input, context),
+        becameContradicted: false,
       };
   const { change } = result;
   if (change && !NEXT[submission.status].includes(change.status))
     throw new IllegalTransitionError(submission.status, change.status);
-  if (change && isFinal(change.status)) return { ...result, becameStuck: false };
-  return result;
+  if (!change) return result;
+  const becameContradicted = isNewlyContradicted(submission, change);
+  const becameStuck = result.becameStuck && !isFinal(change.status);
+  return { ...result, becameStuck, becameContradicted };
 }
 
 /** Tracks an ended submission again. An open or finalized submission is unchanged. */
@@ -171,6 +179,7 @@ function retrack({
       change: null,
       watched,
       becameStuck: false,
+      becameContradicted: false,
       noResponseSince,
       notFoundMs,
       notFoundSince,
@@ -180,12 +189,14 @@ function retrack({
     upstreamState: null,
     error: null,
     envelope: null,
+    chain: null,
     event: Event.retracked,
   };
   return {
     change,
     watched: true,
     becameStuck: false,
+    becameContradicted: false,
     noResponseSince: null,
     notFoundMs: null,
     notFoundSince: null,
@@ -204,18 +215,31 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
     case 'deadline':
       return ended(submission, statusAtDeadline(submission));
     case 'finalized':
-      return { change: seen(input, Status.finalized, Event.finalized), watched: context.recheck };
+      return {
+        change: seen(submission, input, Status.finalized, Event.finalized),
+        watched: context.recheck || input.chain?.verdict === 'contradicted',
+      };
     case 'pending': {
       if (isOverdue(submission, input, context))
-        return { change: seen(input, Status.expired, Event.expired), watched: false };
+        return { change: seen(submission, input, Status.expired, Event.expired), watched: false };
       const recovered = submission.status === Status.failing;
-      return moved(submission, seen(input, Status.pending, recovered ? Event.recovered : null));
+      return moved(
+        submission,
+        seen(submission, input, Status.pending, recovered ? Event.recovered : null),
+      );
     }
     case 'error': {
       if (isOverdue(submission, input, context))
-        return ended(submission, Status.failed, seen(input, Status.failed, Event.failed));
+        return ended(
+          submission,
+          Status.failed,
+          seen(submission, input, Status.failed, Event.failed),
+        );
       const news = submission.status !== Status.failing;
-      return moved(submission, seen(input, Status.failing, news ? Event.failing : null));
+      return moved(
+        submission,
+        seen(submission, input, Status.failing, news ? Event.failing : null),
+      );
     }
     case 'not_found':
       if (submission.status !== Status.tracking) return withoutResponse(submission, input, context);
@@ -238,13 +262,14 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
 /**
  * The transition of a final submission. The status never changes, but the upstream may change the
  * data of a finalized submission, which is reported as a correction. It is polled until the
- * upstream reports Finalized again or the deadline passes.
+ * upstream reports Finalized again, of a block that the chain does not contradict, or the deadline
+ * passes.
  */
 function correct(
   submission: Submission,
   input: ObservedInput,
   context: TransitionContext,
-): Omit<TransitionResult, 'notFoundSince'> {
+): Omit<TransitionResult, 'notFoundSince' | 'becameContradicted'> {
   const overdue = isOverdue(submission, input, context);
   const { notFoundMs } = submission;
   const watched = submission.watched && !overdue;
@@ -258,9 +283,15 @@ function correct(
     return { ...quiet, watched: false };
   if (input.kind !== 'finalized' && input.kind !== 'error' && input.kind !== 'pending')
     return quiet;
-  const change = seen(input, Status.finalized, Event.corrected);
-  const isUnsettled = input.kind !== 'finalized' && context.recheck && !overdue;
-  return { ...quiet, change: isNews(submission, change) ? change : null, watched: isUnsettled };
+  const found = seen(submission, input, Status.finalized, null);
+  const change = isCorrected(submission, found) ? { ...found, event: Event.corrected } : found;
+  const isUnsettled =
+    (input.kind !== 'finalized' && context.recheck) || found.chain?.verdict === 'contradicted';
+  return {
+    ...quiet,
+    change: isNews(submission, change) ? change : null,
+    watched: isUnsettled && !overdue,
+  };
 }
 
 /**
@@ -360,9 +391,15 @@ function notFoundSinceAfter({ notFoundSince }: Submission, input: ObservedInput)
 type NotFound = Extract<Observation, { kind: 'not_found' }>;
 type Seen = Extract<Observation, { envelope: string }>;
 
-function seen(input: Seen, status: Status, event: SubmissionEventType | null): Change {
+function seen(
+  submission: Submission,
+  input: Seen,
+  status: Status,
+  event: SubmissionEventType | null,
+): Change {
   return {
     status,
+    chain: chainAfter(submission, input),
     upstreamState: input.state,
     error: input.error,
     envelope: input.envelope,
@@ -370,9 +407,35 @@ function seen(input: Seen, status: Status, event: SubmissionEventType | null): C
   };
 }
 
+/** A verdict stays until the data change or the chain says something else about them. */
+function chainAfter(submission: Submission, input: Seen): ChainResult | null {
+  const chain = input.kind === 'error' ? undefined : input.chain;
+  const isSilent = chain === undefined || chain.verdict === 'unavailable';
+  const before = chainOf(submission);
+  return isSilent && before && sameData(input.envelope, submission.envelope)
+    ? before
+    : (chain ?? null);
+}
+
+function chainOf({ chain: verdict, chainReason: reason }: Submission): ChainResult | null {
+  return verdict && { verdict, reason };
+}
+
+function isNewlyContradicted(submission: Submission, { chain, envelope }: Change): boolean {
+  if (chain?.verdict !== 'contradicted') return false;
+  return submission.chain !== 'contradicted' || !sameData(envelope, submission.envelope);
+}
+
 function isNews(submission: Submission, change: Change): boolean {
   return (
     change.status !== submission.status ||
+    (change.chain?.verdict ?? null) !== submission.chain ||
+    isCorrected(submission, change)
+  );
+}
+
+function isCorrected(submission: Submission, change: Change): boolean {
+  return (
     change.upstreamState !== submission.upstreamState ||
     change.error !== submission.error ||
     !sameData(change.envelope, submission.envelope)
@@ -396,7 +459,23 @@ type Ended = 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled';
 function ended(submission: Submission, status: Ended, news: Partial<Change> = {}): Next {
   const { upstreamState, error, envelope } = submission;
   return {
-    change: { status, upstreamState, error, envelope, event: Event[status], ...news },
+    change: {
+      ...{ status, upstreamState, error, envelope, chain: chainOf(submission) },
+      event: Event[status],
+      ...news,
+    },
     watched: false,
   };
+}
+
+/** Returns the fields of a submission after a change, and the event about it. */
+export function stateAfter({ chain, ...change }: Change) {
+  return { ...change, chain: chain?.verdict ?? null, chainReason: chain?.reason ?? null };
+}
+
+/** Returns the result of an observation that is older than the submission: nothing changes. */
+export function staleResult(submission: Submission): TransitionResult {
+  const { watched, noResponseSince, notFoundMs, notFoundSince } = submission;
+  const kept = { watched, noResponseSince, notFoundMs, notFoundSince };
+  return { change: null, becameStuck: false, becameContradicted: false, ...kept };
 }

@@ -7,6 +7,7 @@ import {
   type AlertRule,
   resolvedSummary,
 } from '../../src/notifications/alert.ts';
+import { ANOTHER_CHAIN } from '../../src/submissions/chain-verdict.ts';
 import type { ObjectiveCounts, ObjectiveStatus } from '../../src/submissions/objective.ts';
 
 const QUIET: AlertFacts = {
@@ -32,6 +33,8 @@ const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<Ale
       reason: null,
       watched: 0,
       stuck: 0,
+      contradicted: 0,
+      contradiction: null,
       failing: 0,
       failed: 0,
       ...fields,
@@ -56,6 +59,19 @@ const TEXTS: Record<
   AlertRule,
   { holds: [facts: Partial<AlertFacts>, sentence: string][]; over: string }
 > = {
+  contradicted: {
+    holds: [
+      [
+        upstream({ contradicted: 1, contradiction: 'block 7 is 0x1 on the chain, not 0x2' }),
+        'The chain contradicts the blocks of 1 submission of the upstream default',
+      ],
+      [
+        upstream({ contradicted: 9, contradiction: `block 7 differs: ${ANOTHER_CHAIN}` }),
+        'The chain contradicts the blocks of 9 submissions of the upstream default: the node probably belongs to another chain',
+      ],
+    ],
+    over: 'The chain no longer contradicts the upstream default, or the submissions are no longer polled',
+  },
   upstream_down: {
     holds: [
       [

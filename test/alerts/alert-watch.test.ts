@@ -32,6 +32,8 @@ const upstream = {
   reason: null,
   watched: 9,
   stuck: 0,
+  contradicted: 0,
+  contradiction: null,
   failing: 0,
   failed: 0,
 };

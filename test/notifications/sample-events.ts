@@ -33,6 +33,8 @@ export function submissionEvent(
       status: Status.finalized,
       upstreamState: 'Finalized',
       envelope: JSON.stringify(finalEnvelope({ created_at: '2026-01-02T03:04:05' })),
+      chain: null,
+      chainReason: null,
       error: null,
       trackedAt: AT - 1_000_000,
       finalizedAt: AT,

@@ -35,6 +35,8 @@ describe('tracking', () => {
       upstreamState: null,
       error: null,
       envelope: null,
+      chain: null,
+      chainReason: null,
     };
     expect(result).toEqual({
       kind: 'tracked',
@@ -46,6 +48,8 @@ describe('tracking', () => {
       previousStatus: null,
       upstreamState: null,
       error: null,
+      chain: null,
+      chainReason: null,
       envelope: null,
       changes: null,
     };

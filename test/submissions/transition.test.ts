@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { ChainResult } from '../../src/submissions/chain-verdict.ts';
+import type { Observation } from '../../src/submissions/classify.ts';
 import {
   FINAL_STATUSES,
   STATUSES,
@@ -241,6 +243,7 @@ describe('a change takes over', () => {
       upstreamState: state,
       error,
       envelope,
+      chain: null,
       event: 'submission.failing',
     });
   });
@@ -340,6 +343,7 @@ describe('a retrack', () => {
       upstreamState: null,
       error: null,
       envelope: null,
+      chain: null,
       event: 'submission.retracked',
     };
     const begun = {
@@ -349,7 +353,11 @@ describe('a retrack', () => {
       watched: true,
       change,
     };
-    expect(result).toEqual({ becameStuck: false, ...(AGAIN.includes(status) ? begun : unchanged) });
+    expect(result).toEqual({
+      becameStuck: false,
+      becameContradicted: false,
+      ...(AGAIN.includes(status) ? begun : unchanged),
+    });
   });
 });
 
@@ -367,5 +375,49 @@ describe('notFoundSince', () => {
     expect(sinceAfter('pending', 30)).toBeNull();
     expect(sinceAfter('not_found', 40)).toBe(40);
     expect(sinceAfter('finalized', 50)).toBeNull();
+  });
+});
+
+describe('the verdict of the chain', () => {
+  const verdict = (chain: ChainResult) => observation({ ...VERDICTS.finalized, chain }, 10);
+  const CONFIRMED = { verdict: 'confirmed', reason: null } as const;
+  const CONTRADICTED = { verdict: 'contradicted', reason: 'another hash' } as const;
+  const UNAVAILABLE = { verdict: 'unavailable', reason: 'no node' } as const;
+  const finalized = (chain: ChainResult | null) => ({
+    ...of('finalized'),
+    ...{ chain: chain?.verdict ?? null, chainReason: chain?.reason ?? null },
+  });
+
+  it('is recorded without an event if the data did not change', () => {
+    const { change } = transition(finalized(UNAVAILABLE), verdict(CONFIRMED), context());
+    expect(change).toMatchObject({ chain: CONFIRMED, event: null });
+  });
+
+  it('stays while the node cannot tell, or is not asked', () => {
+    for (const before of [CONFIRMED, CONTRADICTED]) {
+      const later = [verdict(UNAVAILABLE), observation('finalized', 10)];
+      for (const input of later)
+        expect(transition(finalized(before), input, context()).change).toBeNull();
+    }
+  });
+
+  it('is a contradiction once, and the submission is polled until its deadline', () => {
+    const first = transition(of('pending'), verdict(CONTRADICTED), context());
+    expect(first).toMatchObject({ becameContradicted: true, watched: true });
+    const next = transition(finalized(CONTRADICTED), verdict(CONTRADICTED), context());
+    expect(next).toMatchObject({ change: null, becameContradicted: false, watched: true });
+    const over = context({ upstreamUp: true });
+    const late = { ...verdict(CONTRADICTED), at: Number.MAX_SAFE_INTEGER };
+    expect(transition(finalized(CONTRADICTED), late, over).watched).toBe(false);
+  });
+
+  it('is a contradiction again if the data have changed', () => {
+    const envelope = JSON.stringify(finalEnvelope({ block_hash: '0xother' }));
+    const other = { ...verdict(CONTRADICTED), envelope } as Observation;
+    const result = transition(finalized(CONTRADICTED), other, context());
+    expect(result).toMatchObject({
+      becameContradicted: true,
+      change: { event: 'submission.corrected' },
+    });
   });
 });

@@ -171,6 +171,11 @@ const SUBMISSION_EVENTS = {
     SUBMISSION,
     'consumers that used the earlier data must read it again',
   ),
+  'submission.contradicted': warn(
+    'the chain has another block than the one that the upstream names',
+    [...SUBMISSION, 'chain_reason'],
+    'find out whether the upstream or the node is wrong; `dawatch doctor` compares recent blocks',
+  ),
   'submission.failing': info('the upstream reports Error, which may be temporary', SUBMISSION),
   'submission.recovered': info('the upstream no longer reports Error', SUBMISSION),
   'submission.stuck': warn(

@@ -241,6 +241,10 @@ export function logMonitor(log: Log): WatcherListener {
       logObservation(log, recorded);
       const fields = () => fieldsOf({ ...recorded, at: recorded.observation.at });
       if (recorded.result.becameStuck) log.warn(fields(), 'submission.stuck');
+      if (recorded.result.becameContradicted) {
+        const reason = escapeText(recorded.submission.chainReason ?? '');
+        log.warn({ ...fields(), chain_reason: reason }, 'submission.contradicted');
+      }
       const event = recorded.result.change?.event;
       // Requests of clients are logged with the request id.
       if (event && event !== 'submission.cancelled' && event !== 'submission.retracked')

@@ -40,6 +40,11 @@ export function createCounters(registry: Registry) {
     ['upstream'],
     BUCKETS.upstream,
   );
+  const verifications = counter(
+    'chain_verifications_total',
+    'Verifications of the blocks of finalized submissions, by verdict: confirmed, contradicted or unavailable',
+    ['upstream', 'verdict'],
+  );
   const timeToFinality = histogram(
     'time_to_finality_seconds',
     'Time from tracking until found final',
@@ -126,6 +131,8 @@ export function createCounters(registry: Registry) {
     polled(upstream: string, observation: Observation) {
       polls.inc({ upstream, result: resultOf(observation) });
       pollSeconds.observe({ upstream }, observation.durationMs / 1_000);
+      if ('chain' in observation && observation.chain)
+        verifications.inc({ upstream, verdict: observation.chain.verdict });
     },
     finalized({ upstream, at, trackedAt, after, lagMs, polls: count }: Finality) {
       timeToFinality.observe({ upstream }, Math.max(0, at - trackedAt) / 1_000);

@@ -3,6 +3,7 @@ import type { Log } from '../../operations/logging/event-catalog.ts';
 import type { UsableUpstream } from '../upstreams.ts';
 import { openChain } from './chain.ts';
 import type { Chain, ChainHead, ChainStatus } from './port.ts';
+import { ChainVerifier } from './verifier.ts';
 
 type ChainsDeps = {
   upstreams: readonly [string, UsableUpstream][];
@@ -11,11 +12,15 @@ type ChainsDeps = {
   log: Log;
   /** The version of dawatch, for `user-agent`. */
   version: string;
+  /** Called with each submission whose required verification was unavailable, and is possible. */
+  onAvailable: (upstream: string, submissionId: string) => void;
 };
 
 export type Chains = {
   /** By upstream. Without addresses in the settings, a chain does nothing. */
   byUpstream: ReadonlyMap<string, Chain>;
+  /** Verifies finalized submissions of the upstream. */
+  verifierOf(upstream: string): ChainVerifier | undefined;
   /** Calls `listener` with the newest finalized block, and with the next ones. */
   onHead(listener: (upstream: string, head: ChainHead) => void): void;
   /** Returns the state of the chain of an upstream; null if none is configured. */
@@ -25,7 +30,8 @@ export type Chains = {
 };
 
 /** Opens the chain of each upstream, and logs its changes. */
-export function openChains({ upstreams, clock, random, log, version }: ChainsDeps): Chains {
+export function openChains(deps: ChainsDeps): Chains {
+  const { upstreams, clock, random, log, version, onAvailable } = deps;
   const byUpstream = new Map(
     upstreams.map(([upstream, { chain: settings }]) => {
       const onChange = ({ host, name, problem }: ChainStatus) => {
@@ -35,8 +41,18 @@ export function openChains({ upstreams, clock, random, log, version }: ChainsDep
       return [upstream, openChain({ settings, clock, random, version, onChange })] as const;
     }),
   );
+  const verifiers = new Map(
+    upstreams.flatMap(([upstream, { chain: settings }]) => {
+      const chain = byUpstream.get(upstream);
+      if (!chain) return [];
+      const onAvailableOne = (submissionId: string) => onAvailable(upstream, submissionId);
+      const deps = { chain, settings, clock, onAvailable: onAvailableOne };
+      return [[upstream, new ChainVerifier(deps)] as const];
+    }),
+  );
   return {
     byUpstream,
+    verifierOf: (upstream) => verifiers.get(upstream),
     onHead(listener) {
       for (const [upstream, chain] of byUpstream) {
         chain.onHead((head) => listener(upstream, head));
@@ -46,7 +62,10 @@ export function openChains({ upstreams, clock, random, log, version }: ChainsDep
     },
     statusOf: (upstream) => byUpstream.get(upstream)?.status() ?? null,
     useSettings(changed) {
-      for (const [upstream, { chain }] of changed) byUpstream.get(upstream)?.useSettings(chain);
+      for (const [upstream, { chain }] of changed) {
+        byUpstream.get(upstream)?.useSettings(chain);
+        verifiers.get(upstream)?.useSettings(chain);
+      }
     },
     async close() {
       await Promise.all([...byUpstream.values()].map((chain) => chain.close()));

@@ -92,6 +92,8 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     upstreamState: null,
     error: null,
     envelope: null,
+    chain: null,
+    chainReason: null,
     ...fields,
   };
 }
@@ -158,7 +160,7 @@ export function applied(before: Submission, result: TransitionResult, at: number
   };
   const { change } = result;
   if (!change) return after;
-  const { status, upstreamState, error, envelope } = change;
+  const { status, upstreamState, error, envelope, chain } = change;
   const finalizedAt = status === 'finalized' ? (before.finalizedAt ?? at) : null;
   return {
     ...after,
@@ -166,6 +168,8 @@ export function applied(before: Submission, result: TransitionResult, at: number
     upstreamState,
     error,
     envelope,
+    chain: chain?.verdict ?? null,
+    chainReason: chain?.reason ?? null,
     finalizedAt,
     version: before.version + 1,
   };

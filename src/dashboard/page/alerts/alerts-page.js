@@ -200,6 +200,7 @@ const HOUR_MS = 3_600_000;
 export const RULES = [
   'stuck',
   'failures',
+  'contradicted',
   'upstream_down',
   'credentials_refused',
   'backlog',

@@ -19,6 +19,7 @@ export const EVENT_TYPES = {
     'retracked',
     'stuck',
     'corrected',
+    'contradicted',
   ],
   upstream: ['down', 'up', 'unauthorized'],
   alert: ['raised', 'reminder', 'resolved'],

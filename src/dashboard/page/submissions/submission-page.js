@@ -70,6 +70,7 @@ function Details({ one }) {
     ['Upstream', one.upstream],
     ['Upstream state', one.upstream_state],
     ['Error', one.error],
+    ['Chain', one.chain && [one.chain, one.chain_reason].filter(Boolean).join(': ')],
     ['Tracked', html`<${Time} at=${one.tracked_at} />`],
     ['Final', html`<${Time} at=${final} />`],
     ['Time to finality', final === null ? null : between(one.tracked_at, final)],
@@ -201,6 +202,7 @@ function Entry({ entry, before, begin }) {
     <p class="muted"><${Time} at=${entry.at} />${before && ` · ${between(begin, entry.at)} after it was tracked`}</p>
     ${entry.upstream_state && entry.upstream_state !== before?.upstream_state && html`<p>The upstream reports ${entry.upstream_state}</p>`}
     ${entry.error && html`<p class="wrong">${entry.error}</p>`}
+    ${entry.chain_reason && entry.chain_reason !== before?.chain_reason && html`<p class="wrong">${entry.chain} by the chain: ${entry.chain_reason}</p>`}
     ${entry.changes && html`<${OptionChanges} changes=${entry.changes} />`}
     ${
       changes.length > 0 &&

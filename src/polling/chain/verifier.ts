@@ -1,0 +1,234 @@
+import type { Clock } from '../../lib/clock.ts';
+import { escapeText } from '../../lib/text.ts';
+import { ANOTHER_CHAIN, type ChainResult } from '../../submissions/chain-verdict.ts';
+import { dataOf, type Observation } from '../../submissions/classify.ts';
+import { type Chain, ChainError, type ChainHead, type ChainSettings } from './port.ts';
+
+/** Longest time for which the report of a poll waits for the node. */
+const MAX_WAIT_MS = 5_000;
+/** The same after the node did not respond in time, until it responds again. */
+const SHORT_WAIT_MS = 100;
+/** Blocks whose hashes are kept. */
+const MAX_BLOCKS = 256;
+/** Submissions that are polled again when the node knows their blocks. */
+const MAX_WAITING = 10_000;
+/** The node belongs to another chain if so many of the newest verified blocks contradict. */
+const OTHER_CHAIN = { blocks: 10, contradicted: 5 };
+const MAX_SHOWN_CHARS = 70;
+
+/** The node cannot tell now. */
+class UnavailableError extends Error {
+  override readonly name = 'UnavailableError';
+}
+
+type Claim = { submissionId: string; number: number; hash: string };
+
+type VerifierDeps = {
+  chain: Chain;
+  settings: ChainSettings;
+  clock: Clock;
+  /** Called with each submission whose required verification was unavailable, and is possible. */
+  onAvailable: (submissionId: string) => void;
+};
+
+/** Verifies on the chain of one upstream what the upstream says about finalized submissions. */
+export class ChainVerifier {
+  readonly #chain: Chain;
+  readonly #clock: Clock;
+  readonly #onAvailable: (submissionId: string) => void;
+  #settings: ChainSettings;
+  /** The hash of each block on the chain, by its number, the newest request last. */
+  readonly #hashes = new Map<number, Promise<string>>();
+  /** Whether each of the newest verified blocks contradicts, by its number. */
+  readonly #contradicted = new Map<number, boolean>();
+  /** The submissions that wait for the node, by the numbers of their blocks. */
+  readonly #waiting = new Map<number, Set<string>>();
+  #waitingCount = 0;
+  #isResponsive = true;
+
+  constructor({ chain, settings, clock, onAvailable }: VerifierDeps) {
+    this.#chain = chain;
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#onAvailable = onAvailable;
+    chain.onHead((head) => this.#pollWaiting(head));
+  }
+
+  useSettings(settings: ChainSettings): void {
+    this.#settings = settings;
+    this.#hashes.clear();
+    this.#contradicted.clear();
+  }
+
+  /** Whether finalized submissions are verified. */
+  get isOn(): boolean {
+    return this.#settings.urls.length > 0 && this.#settings.verify !== 'off';
+  }
+
+  /** Whether most of the newest verified blocks contradict. */
+  get isOtherChain(): boolean {
+    const contradicted = [...this.#contradicted.values()].filter(Boolean).length;
+    return contradicted >= OTHER_CHAIN.contradicted;
+  }
+
+  /**
+   * Returns the observation with the verdict of the chain. If a confirmation is required and there
+   * is none, the submission is pending. Takes MAX_WAIT_MS at most, and never rejects.
+   */
+  async observe(observation: Finalized): Promise<Observation> {
+    const chain = await this.#verify(observation);
+    if (this.#settings.verify !== 'require' || chain.verdict === 'confirmed')
+      return { ...observation, chain };
+    // Its block says nothing about when rows change.
+    return { ...observation, kind: 'pending', blockNumber: null, chain };
+  }
+
+  async #verify({ submissionId, blockNumber, envelope }: Finalized): Promise<ChainResult> {
+    const blockHash = dataOf(envelope)?.block_hash;
+    if (blockNumber === null || !Number.isSafeInteger(blockNumber) || blockNumber < 0)
+      return unavailable('the upstream names no block number');
+    const claim = { submissionId, number: blockNumber, hash: normalized(blockHash) };
+    const found = this.#compare(claim);
+    let cancel = () => {};
+    const late = new Promise<ChainResult>((resolve) => {
+      const waitMs = this.#isResponsive ? MAX_WAIT_MS : SHORT_WAIT_MS;
+      cancel = this.#clock.after(waitMs, () => {
+        this.#isResponsive = false;
+        resolve(unavailable(this.#lateReason(claim)));
+      });
+    });
+    const result = await Promise.race([found, late]);
+    cancel();
+    if (result.verdict === 'unavailable') this.#wait(claim);
+    return result;
+  }
+
+  async #compare({ number, hash }: Claim): Promise<ChainResult> {
+    let onChain: string;
+    try {
+      onChain = await this.#hashOf(number);
+    } catch (error) {
+      return unavailable(reasonOf(error));
+    }
+    const isEqual = onChain === hash;
+    this.#note(number, !isEqual);
+    if (isEqual) return { verdict: 'confirmed', reason: null };
+    // The next verification asks again: another node may have another hash.
+    this.#hashes.delete(number);
+    const other = this.isOtherChain
+      ? `; most blocks that were verified differ: ${ANOTHER_CHAIN}`
+      : '';
+    const named = escapeText(hash, MAX_SHOWN_CHARS);
+    const reason = `block ${number} is ${onChain} on the chain, not ${named}${other}`;
+    return { verdict: 'contradicted', reason };
+  }
+
+  /** Returns the hash of a final block; concurrent callers share one request. */
+  #hashOf(number: number): Promise<string> {
+    const known = this.#hashes.get(number);
+    if (known) return known;
+    const hash = this.#ask(number);
+    this.#hashes.set(number, hash);
+    const [oldest] = this.#hashes.keys();
+    if (this.#hashes.size > MAX_BLOCKS && oldest !== undefined) this.#hashes.delete(oldest);
+    hash.catch(() => {
+      if (this.#hashes.get(number) === hash) this.#hashes.delete(number);
+    });
+    return hash;
+  }
+
+  /** Throws UnavailableError or ChainError. */
+  async #ask(number: number): Promise<string> {
+    await this.#untilFinal(number);
+    const hash = await this.#chain.call<unknown>('chain_getBlockHash', [number]);
+    if (typeof hash !== 'string' || !/^0x[0-9a-f]{64}$/i.test(hash))
+      throw new UnavailableError(`the node does not have block ${number}`);
+    this.#isResponsive = true;
+    return normalized(hash);
+  }
+
+  /** Resolves when the node has announced the block, or a later one, as final. */
+  #untilFinal(number: number): Promise<void> {
+    const status = this.#chain.status();
+    if (this.#isFinal(number) || (status && !status.isConnected && status.problem !== null))
+      return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const stop = this.#chain.onHead((head) => {
+        if (head.number < number) return;
+        cancel();
+        stop();
+        resolve();
+      });
+      const cancel = this.#clock.after(MAX_WAIT_MS, () => {
+        stop();
+        reject(new UnavailableError(this.#notFinalReason(number)));
+      });
+    });
+  }
+
+  #isFinal(number: number): boolean {
+    return (this.#chain.status()?.head?.number ?? -1) >= number;
+  }
+
+  #lateReason({ number }: Claim): string {
+    return this.#isFinal(number)
+      ? `the node did not respond within ${MAX_WAIT_MS / 1_000} s`
+      : this.#notFinalReason(number);
+  }
+
+  #notFinalReason(number: number): string {
+    const { head = null } = this.#chain.status() ?? {};
+    return head === null
+      ? `the node has not announced block ${number} as final`
+      : `block ${number} is not final on the chain: the node has announced blocks up to ${head.number}`;
+  }
+
+  #note(number: number, isContradicted: boolean): void {
+    this.#contradicted.delete(number);
+    this.#contradicted.set(number, isContradicted);
+    const [oldest] = this.#contradicted.keys();
+    if (this.#contradicted.size > OTHER_CHAIN.blocks && oldest !== undefined)
+      this.#contradicted.delete(oldest);
+  }
+
+  /** A reported result is verified again by the recheck of the submission. */
+  #wait({ submissionId, number }: Claim): void {
+    if (this.#settings.verify !== 'require' || this.#waitingCount >= MAX_WAITING) return;
+    const waiting = this.#waiting.get(number) ?? new Set();
+    this.#waiting.set(number, waiting);
+    if (waiting.has(submissionId)) return;
+    waiting.add(submissionId);
+    this.#waitingCount += 1;
+  }
+
+  /** Polls the submissions of the blocks that the node knows now. */
+  #pollWaiting(head: ChainHead): void {
+    for (const [number, submissions] of this.#waiting) {
+      if (number > head.number) continue;
+      const poll = () => {
+        if (this.#waiting.get(number) !== submissions) return;
+        this.#waiting.delete(number);
+        this.#waitingCount -= submissions.size;
+        for (const id of submissions) this.#onAvailable(id);
+      };
+      this.#hashOf(number).then(poll, () => undefined);
+    }
+  }
+}
+
+type Finalized = Extract<Observation, { kind: 'pending' | 'finalized' }>;
+
+function unavailable(reason: string): ChainResult {
+  return { verdict: 'unavailable', reason };
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof UnavailableError || error instanceof ChainError) return error.message;
+  throw error;
+}
+
+/** Returns a hash with 0x in lower case. */
+function normalized(hash: unknown): string {
+  const text = String(hash).trim().toLowerCase();
+  return text.startsWith('0x') ? text : `0x${text}`;
+}

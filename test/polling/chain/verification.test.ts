@@ -1,0 +1,204 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import type { UpstreamConfig } from '../../../src/operations/config/schema.ts';
+import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
+import { readEvents } from '../../support/app/event-reader.ts';
+import { API_KEY, openApp } from '../../support/app/running-app.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+
+const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
+const WAIT = { timeout: 20_000, interval: 50 };
+const headers = { 'x-api-key': API_KEY, 'content-type': 'application/json' };
+
+type Verified = { status: string; chain: string | null; chain_reason: string | null };
+type Event = { type: string; data: { alert?: { rule: string; summary: string } } };
+
+async function openSandbox(): Promise<Sandbox> {
+  const sandbox = await startSandbox({ options: { speed: 200 } });
+  onTestFinished(() => sandbox.close());
+  return sandbox;
+}
+
+function setFault(sandbox: Sandbox, fault: string, seconds = 60): Promise<Response> {
+  return fetch(`${sandbox.url}/_sandbox/node`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ fault, seconds }),
+  });
+}
+
+/** An app whose upstream is `sandbox`, and the node of `node`. */
+async function open({
+  sandbox,
+  node = sandbox,
+  database = `${tempFolder()}/ledger.db`,
+  ...chain
+}: { sandbox: Sandbox; node?: { url: string }; database?: string } & Partial<
+  UpstreamConfig['chain']
+>) {
+  const logged: Record<string, unknown>[] = [];
+  const app = await openApp({
+    database,
+    upstreamUrl: sandbox.url,
+    adminToken: ADMIN_TOKEN,
+    upstream: {
+      chain: {
+        urls: [node.url.replace('http', 'ws')],
+        verify: 'report',
+        verify_data: false,
+        ...chain,
+      },
+    },
+    onLog: (line) => logged.push(JSON.parse(line)),
+  });
+  onTestFinished(() => app.close());
+  const reader = await readEvents(app.url, '?after=0', { 'x-api-key': ADMIN_TOKEN });
+  const get = async <T>(path: string) =>
+    (await (await fetch(`${app.url}${path}`, { headers })).json()) as T;
+  const read = (id: string) => get<Verified & { history: Verified[] }>(`/v1/submissions/${id}`);
+  return {
+    app,
+    database,
+    logged,
+    read,
+    get,
+    async connected(): Promise<void> {
+      await vi.waitFor(() =>
+        expect(logged.some(({ event }) => event === 'chain.connected')).toBe(true),
+      );
+    },
+    async track(): Promise<string> {
+      const id = sandbox.model.submit('some data', Date.now());
+      const body = JSON.stringify({ submission_ids: [id] });
+      await fetch(`${app.url}/v1/submissions`, { method: 'POST', headers, body });
+      return id;
+    },
+    /** Waits until the submission has these fields. */
+    until: (id: string, fields: Partial<Verified>) =>
+      vi.waitFor(async () => expect(await read(id)).toMatchObject(fields), WAIT),
+    async events(): Promise<Event[]> {
+      const { received } = reader;
+      return received.map(({ body }) => body as Event);
+    },
+    metrics: async () => (await fetch(`${app.url}/metrics`, { headers })).text(),
+  };
+}
+
+it('confirms that the block of a finalized submission is final on the chain', async () => {
+  const sandbox = await openSandbox();
+  const { connected, track, until, read, metrics } = await open({ sandbox });
+  await connected();
+  const id = await track();
+  await until(id, { status: 'finalized', chain: 'confirmed', chain_reason: null });
+  expect((await read(id)).history.at(-1)).toMatchObject({ chain: 'confirmed' });
+  expect(await metrics()).toMatch(
+    /dawatch_chain_verifications_total\{upstream="default",verdict="confirmed"\} [1-9]/,
+  );
+});
+
+it('reports a contradiction once, with an event and an alert', async () => {
+  const sandbox = await openSandbox();
+  await setFault(sandbox, 'lying');
+  const { connected, track, until, events, logged } = await open({ sandbox });
+  await connected();
+  const id = await track();
+  await until(id, {
+    status: 'finalized',
+    chain: 'contradicted',
+    chain_reason: expect.stringMatching(
+      /^block \d+ is 0x[0-9a-f]{64} on the chain, not 0x/,
+    ) as never,
+  });
+  await vi.waitFor(async () => {
+    const alerts = (await events()).flatMap(({ data }) => data.alert ?? []);
+    expect(alerts).toMatchObject([{ rule: 'contradicted' }]);
+  }, WAIT);
+  const types = (await events()).map(({ type }) => type);
+  expect(types.filter((type) => type === 'submission.contradicted')).toHaveLength(1);
+  expect(types).toContain('submission.finalized');
+  expect(logged.filter(({ event }) => event === 'submission.contradicted')).toMatchObject([
+    { submission_id: id, chain_reason: expect.stringContaining('on the chain, not') },
+  ]);
+});
+
+it('names another chain as the likely cause when most blocks contradict', async () => {
+  const sandbox = await openSandbox();
+  await setFault(sandbox, 'other_chain');
+  const { connected, track, until } = await open({ sandbox });
+  await connected();
+  let id = '';
+  for (let block = 0; block < 5; block += 1) {
+    id = await track();
+    await until(id, { chain: 'contradicted' });
+  }
+  await until(id, { chain_reason: expect.stringContaining('belongs to another chain') as never });
+});
+
+it('keeps a submission pending until the chain confirms it, if that is required', async () => {
+  const sandbox = await openSandbox();
+  await setFault(sandbox, 'lying');
+  const { connected, track, until, read, events } = await open({ sandbox, verify: 'require' });
+  await connected();
+  const id = await track();
+  await until(id, { status: 'pending', chain: 'contradicted' });
+  await setFault(sandbox, 'none');
+  await until(id, { status: 'finalized', chain: 'confirmed', chain_reason: null });
+  const { history } = await read(id);
+  expect(history.filter(({ chain }) => chain === 'contradicted')).toHaveLength(1);
+  const types = (await events()).map(({ type }) => type);
+  expect(types.filter((type) => type === 'submission.contradicted')).toHaveLength(1);
+  expect(types.filter((type) => type === 'submission.finalized')).toHaveLength(1);
+});
+
+it('verifies a pending submission when the node is back', async () => {
+  const sandbox = await openSandbox();
+  await setFault(sandbox, 'silent');
+  const { connected, track, until } = await open({ sandbox, verify: 'require' });
+  await connected();
+  const id = await track();
+  await until(id, {
+    status: 'pending',
+    chain: 'unavailable',
+    chain_reason: expect.stringContaining('has not announced block') as never,
+  });
+  await setFault(sandbox, 'none');
+  await until(id, { status: 'finalized', chain: 'confirmed' });
+});
+
+it('finalizes without a node, and says that the chain is unavailable', async () => {
+  const sandbox = await openSandbox();
+  const { logged, track, until } = await open({ sandbox, node: { url: 'http://127.0.0.1:1' } });
+  await vi.waitFor(() =>
+    expect(logged.some(({ event }) => event === 'chain.unavailable')).toBe(true),
+  );
+  const id = await track();
+  await until(id, {
+    status: 'finalized',
+    chain: 'unavailable',
+    chain_reason: expect.any(String) as never,
+  });
+});
+
+it('verifies nothing if it is off', async () => {
+  const sandbox = await openSandbox();
+  const { connected, track, until, metrics } = await open({ sandbox, verify: 'off' });
+  await connected();
+  await until(await track(), { status: 'finalized', chain: null, chain_reason: null });
+  expect(await metrics()).not.toMatch(/verifications_total\{/);
+});
+
+it('keeps verdicts, and requires confirmations, after a restart', async () => {
+  const sandbox = await openSandbox();
+  const first = await open({ sandbox, verify: 'require' });
+  await first.connected();
+  const confirmed = await first.track();
+  await first.until(confirmed, { status: 'finalized', chain: 'confirmed' });
+  await setFault(sandbox, 'lying');
+  const contradicted = await first.track();
+  await first.until(contradicted, { status: 'pending', chain: 'contradicted' });
+  await first.app.close();
+  const second = await open({ sandbox, verify: 'require', database: first.database });
+  expect(await second.read(confirmed)).toMatchObject({ status: 'finalized', chain: 'confirmed' });
+  expect(await second.read(contradicted)).toMatchObject({ chain: 'contradicted' });
+  await setFault(sandbox, 'none');
+  await second.until(contradicted, { status: 'finalized', chain: 'confirmed' });
+});
