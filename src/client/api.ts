@@ -179,7 +179,7 @@ export type ChainStatus = {
 };
 
 /**
- * What a node of the chain says about the block in `data`. confirmed: it is final on the chain; contradicted: it is another one; unavailable: the node could not tell; null: it was not verified
+ * What a node of the chain says about the block in `data`. confirmed: it is final on the chain, and with `verify_data` contains the transaction; contradicted: the chain has another block or transaction; unavailable: the node could not tell; null: it was not verified
  */
 export type ChainVerdict = 'confirmed' | 'contradicted' | 'unavailable' | null;
 

@@ -172,7 +172,7 @@ const SUBMISSION_EVENTS = {
     'consumers that used the earlier data must read it again',
   ),
   'submission.contradicted': warn(
-    'the chain has another block than the one that the upstream names',
+    'the chain has another block, or another transaction in it, than the upstream names',
     [...SUBMISSION, 'chain_reason'],
     'find out whether the upstream or the node is wrong; `dawatch doctor` compares recent blocks',
   ),

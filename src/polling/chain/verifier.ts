@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { escapeText } from '../../lib/text.ts';
 import { ANOTHER_CHAIN, type ChainResult } from '../../submissions/chain-verdict.ts';
 import { dataOf, type Observation } from '../../submissions/classify.ts';
+import { BlockTransactions } from './block-transactions.ts';
 import { type Chain, ChainError, type ChainHead, type ChainSettings } from './port.ts';
 
 /** Longest time for which the report of a poll waits for the node. */
@@ -14,6 +15,8 @@ const MAX_BLOCKS = 256;
 const MAX_WAITING = 10_000;
 /** The node belongs to another chain if so many of the newest verified blocks contradict. */
 const OTHER_CHAIN = { blocks: 10, contradicted: 5 };
+/** Blocks that are asked for at each head, for the submissions that wait for them. */
+const ASKED_PER_HEAD = 8;
 const MAX_SHOWN_CHARS = 70;
 
 /** The node cannot tell now. */
@@ -21,7 +24,14 @@ class UnavailableError extends Error {
   override readonly name = 'UnavailableError';
 }
 
-type Claim = { submissionId: string; number: number; hash: string };
+/** What the upstream says about a submission. `txIndex`, `txHash`: null if it does not say it. */
+type Claim = {
+  submissionId: string;
+  number: number;
+  hash: string;
+  txIndex: number | null;
+  txHash: string | null;
+};
 
 type VerifierDeps = {
   chain: Chain;
@@ -43,6 +53,7 @@ export class ChainVerifier {
   readonly #contradicted = new Map<number, boolean>();
   /** The submissions that wait for the node, by the numbers of their blocks. */
   readonly #waiting = new Map<number, Set<string>>();
+  readonly #transactions: BlockTransactions;
   #waitingCount = 0;
   #isResponsive = true;
 
@@ -51,6 +62,7 @@ export class ChainVerifier {
     this.#settings = settings;
     this.#clock = clock;
     this.#onAvailable = onAvailable;
+    this.#transactions = new BlockTransactions(chain);
     chain.onHead((head) => this.#pollWaiting(head));
   }
 
@@ -84,10 +96,16 @@ export class ChainVerifier {
   }
 
   async #verify({ submissionId, blockNumber, envelope }: Finalized): Promise<ChainResult> {
-    const blockHash = dataOf(envelope)?.block_hash;
+    const { block_hash, tx_index, tx_hash } = dataOf(envelope) ?? {};
     if (blockNumber === null || !Number.isSafeInteger(blockNumber) || blockNumber < 0)
       return unavailable('the upstream names no block number');
-    const claim = { submissionId, number: blockNumber, hash: normalized(blockHash) };
+    const claim = {
+      submissionId,
+      number: blockNumber,
+      hash: normalized(block_hash),
+      txIndex: typeof tx_index === 'number' ? tx_index : null,
+      txHash: typeof tx_hash === 'string' ? normalized(tx_hash) : null,
+    };
     const found = this.#compare(claim);
     let cancel = () => {};
     const late = new Promise<ChainResult>((resolve) => {
@@ -103,7 +121,8 @@ export class ChainVerifier {
     return result;
   }
 
-  async #compare({ number, hash }: Claim): Promise<ChainResult> {
+  async #compare(claim: Claim): Promise<ChainResult> {
+    const { number, hash } = claim;
     let onChain: string;
     try {
       onChain = await this.#hashOf(number);
@@ -112,7 +131,7 @@ export class ChainVerifier {
     }
     const isEqual = onChain === hash;
     this.#note(number, !isEqual);
-    if (isEqual) return { verdict: 'confirmed', reason: null };
+    if (isEqual) return this.#settings.verify_data ? this.#findTransaction(claim) : CONFIRMED;
     // The next verification asks again: another node may have another hash.
     this.#hashes.delete(number);
     const other = this.isOtherChain
@@ -121,6 +140,32 @@ export class ChainVerifier {
     const named = escapeText(hash, MAX_SHOWN_CHARS);
     const reason = `block ${number} is ${onChain} on the chain, not ${named}${other}`;
     return { verdict: 'contradicted', reason };
+  }
+
+  /** Verifies that the block contains the transaction. */
+  async #findTransaction({ number, hash, txIndex, txHash }: Claim): Promise<ChainResult> {
+    if (txIndex === null || txHash === null)
+      return unavailable('the upstream names no transaction: tx_index or tx_hash is missing');
+    let hashes: readonly string[];
+    try {
+      hashes = await this.#transactionsOf(number, hash);
+    } catch (error) {
+      return unavailable(reasonOf(error));
+    }
+    const onChain = hashes[txIndex];
+    if (onChain === txHash) return CONFIRMED;
+    const found = onChain === undefined ? `block ${number} has none` : `it is ${onChain}`;
+    const named = escapeText(txHash, MAX_SHOWN_CHARS);
+    const reason = `transaction ${txIndex} of block ${number} is not ${named}: ${found}`;
+    return { verdict: 'contradicted', reason };
+  }
+
+  /** Throws UnavailableError or ChainError. */
+  async #transactionsOf(number: number, hash: string): Promise<readonly string[]> {
+    const hashes = await this.#transactions.of(hash);
+    if (hashes === null)
+      throw new UnavailableError(`the node does not have the content of block ${number}`);
+    return hashes;
   }
 
   /** Returns the hash of a final block; concurrent callers share one request. */
@@ -203,18 +248,28 @@ export class ChainVerifier {
 
   /** Polls the submissions of the blocks that the node knows now. */
   #pollWaiting(head: ChainHead): void {
-    for (const [number, submissions] of this.#waiting) {
-      if (number > head.number) continue;
+    const numbers = [...this.#waiting.keys()].filter((number) => number <= head.number);
+    for (const number of numbers.slice(0, ASKED_PER_HEAD)) {
+      const submissions = this.#waiting.get(number) ?? new Set();
+      // Those for which the node fails must not keep others from being asked for.
+      this.#waiting.delete(number);
+      this.#waiting.set(number, submissions);
       const poll = () => {
         if (this.#waiting.get(number) !== submissions) return;
         this.#waiting.delete(number);
         this.#waitingCount -= submissions.size;
         for (const id of submissions) this.#onAvailable(id);
       };
-      this.#hashOf(number).then(poll, () => undefined);
+      const hash = this.#hashOf(number);
+      const ready = this.#settings.verify_data
+        ? hash.then((text) => this.#transactionsOf(number, text))
+        : hash;
+      ready.then(poll, () => undefined);
     }
   }
 }
+
+const CONFIRMED: ChainResult = { verdict: 'confirmed', reason: null };
 
 type Finalized = Extract<Observation, { kind: 'pending' | 'finalized' }>;
 

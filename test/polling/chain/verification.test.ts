@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { UpstreamConfig } from '../../../src/operations/config/schema.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
 import { readEvents } from '../../support/app/event-reader.ts';
@@ -201,4 +201,25 @@ it('keeps verdicts, and requires confirmations, after a restart', async () => {
   expect(await second.read(contradicted)).toMatchObject({ chain: 'contradicted' });
   await setFault(sandbox, 'none');
   await second.until(contradicted, { status: 'finalized', chain: 'confirmed' });
+});
+
+describe('the proof of inclusion', () => {
+  it('confirms that the block contains the transaction', async () => {
+    const sandbox = await openSandbox();
+    const { connected, track, until } = await open({ sandbox, verify_data: true });
+    await connected();
+    await until(await track(), { status: 'finalized', chain: 'confirmed', chain_reason: null });
+  });
+
+  it('is unavailable if the node has pruned the block', async () => {
+    const sandbox = await openSandbox();
+    await setFault(sandbox, 'pruned', 0.001);
+    const { connected, track, until } = await open({ sandbox, verify_data: true });
+    await connected();
+    await until(await track(), {
+      status: 'finalized',
+      chain: 'unavailable',
+      chain_reason: expect.stringContaining('does not have the content of block') as never,
+    });
+  });
 });
