@@ -118,6 +118,7 @@ export class ChainVerifier {
     const result = await Promise.race([found, late]);
     cancel();
     if (result.verdict === 'unavailable') this.#wait(claim);
+    else this.#endWait(claim);
     return result;
   }
 
@@ -244,6 +245,13 @@ export class ChainVerifier {
     if (waiting.has(submissionId)) return;
     waiting.add(submissionId);
     this.#waitingCount += 1;
+  }
+
+  #endWait({ submissionId, number }: Claim): void {
+    const waiting = this.#waiting.get(number);
+    if (!waiting?.delete(submissionId)) return;
+    this.#waitingCount -= 1;
+    if (waiting.size === 0) this.#waiting.delete(number);
   }
 
   /** Polls the submissions of the blocks that the node knows now. */

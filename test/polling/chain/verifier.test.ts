@@ -1,6 +1,11 @@
 import { blake2b } from '@noble/hashes/blake2.js';
 import { expect, it, onTestFinished } from 'vitest';
-import type { Chain, ChainHead, ChainStatus } from '../../../src/polling/chain/port.ts';
+import {
+  type Chain,
+  ChainError,
+  type ChainHead,
+  type ChainStatus,
+} from '../../../src/polling/chain/port.ts';
 import { ChainVerifier } from '../../../src/polling/chain/verifier.ts';
 import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
 
@@ -12,7 +17,12 @@ const [FIRST, SECOND] = EXTRINSICS.map((hex) => {
 });
 
 /** A verifier whose node has finalized block 7, which has two extrinsics. */
-function open(verify_data: boolean, respond?: (method: string) => Promise<unknown>) {
+function open(
+  verify_data: boolean,
+  respond?: (method: string) => Promise<unknown>,
+  verify: 'report' | 'require' = 'report',
+) {
+  const available: string[] = [];
   const clock = createVirtualClock(1_760_000_000_000);
   const calls: string[] = [];
   const heads = new Set<(head: ChainHead) => void>();
@@ -37,9 +47,14 @@ function open(verify_data: boolean, respond?: (method: string) => Promise<unknow
     close: async () => undefined,
   };
   onTestFinished(() => heads.clear());
-  const settings = { urls: ['ws://node'], verify: 'report' as const, verify_data };
-  const verifier = new ChainVerifier({ chain, settings, clock, onAvailable: () => undefined });
-  const verify = async (data: object, blockNumber = 7) => {
+  const settings = { urls: ['ws://node'], verify, verify_data };
+  const verifier = new ChainVerifier({
+    chain,
+    settings,
+    clock,
+    onAvailable: (id) => available.push(id),
+  });
+  const observe = async (data: object, blockNumber = 7) => {
     const envelope = JSON.stringify({ data: { block_hash: HASH, ...data } });
     const observed = await verifier.observe({
       ...{ kind: 'finalized', submissionId: 's', at: 0, durationMs: 1, state: 'Finalized' },
@@ -47,7 +62,13 @@ function open(verify_data: boolean, respond?: (method: string) => Promise<unknow
     });
     return 'chain' in observed ? observed.chain : undefined;
   };
-  return { clock, calls, verify };
+  /** The node announces a final block. */
+  const announce = async (number: number) => {
+    status.head = { number, at: clock.now() };
+    for (const listener of [...heads]) listener(status.head);
+    await clock.advance(0);
+  };
+  return { clock, calls, verify: observe, announce, available };
 }
 
 it('compares hashes whatever their case and prefix', async () => {
@@ -100,4 +121,29 @@ it('does not confirm a block above the newest final one', async () => {
   await clock.advance(5_000);
   const reason = 'block 8 is not final on the chain: the node has announced blocks up to 7';
   expect(await result).toEqual({ verdict: 'unavailable', reason });
+});
+
+it('polls a submission again once, when the node knows its block', async () => {
+  const { verify, clock, announce, available } = open(false, undefined, 'require');
+  const result = verify({}, 8);
+  await clock.advance(5_000);
+  expect(await result).toMatchObject({ verdict: 'unavailable' });
+  await announce(8);
+  await announce(9);
+  expect(available).toEqual(['s']);
+});
+
+it('polls a submission no more that was confirmed meanwhile', async () => {
+  let isDown = true;
+  const respond = async () => {
+    if (isDown) throw new ChainError('closed', 'it closed the connection');
+    return HASH;
+  };
+  const { verify, announce, available } = open(false, respond, 'require');
+  const reason = 'it closed the connection';
+  expect(await verify({})).toEqual({ verdict: 'unavailable', reason });
+  isDown = false;
+  expect(await verify({})).toMatchObject({ verdict: 'confirmed' });
+  await announce(8);
+  expect(available).toEqual([]);
 });
