@@ -20,11 +20,12 @@ import {
 import {
   type DueQuery,
   type EarlyQuery,
-  idsNotDue,
   nextDueAt,
   readDue,
   readEarly,
+  readNotDue,
 } from './due-deliveries.ts';
+import type { Waiting } from './early-attempts.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-log.ts';
 import type { EventRoutes, Outbox } from './outbox.ts';
@@ -105,8 +106,8 @@ export class Deliveries {
     return readDue(this.#db, destination, query);
   }
 
-  notDue(destination: string, now: number): number[] {
-    return idsNotDue(this.#db, destination, now);
+  notDue(destination: string, now: number): Waiting[] {
+    return readNotDue(this.#db, destination, now);
   }
 
   early(destination: string, query: EarlyQuery): DueDelivery[] {

@@ -12,7 +12,7 @@ import {
 import type { Channel } from './channels/channel.ts';
 import type { DeliveryResult, DueDelivery } from './delivery.ts';
 import type { DueQuery, EarlyQuery } from './due-deliveries.ts';
-import { EarlyAttempts } from './early-attempts.ts';
+import { EarlyAttempts, type Waiting } from './early-attempts.ts';
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
@@ -111,7 +111,7 @@ class DestinationQueue implements Due {
 export type DeliveryStore = {
   destinations(): string[];
   due(destination: string, query: DueQuery): DueDelivery[];
-  notDue(destination: string, now: number): number[];
+  notDue(destination: string, now: number): Waiting[];
   early(destination: string, query: EarlyQuery): DueDelivery[];
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null;
   recordResults(results: readonly DeliveryResult[]): void;
@@ -335,8 +335,9 @@ export class Dispatcher {
     const available = Math.min(queue.available, early.available(now));
     for (;;) {
       const limit = available * maxBatch;
-      const ids = limit > 0 ? early.take(limit, () => store.notDue(destination, now)) : [];
-      if (ids.length === 0) return false;
+      const taken = limit > 0 ? early.take(limit, now, () => store.notDue(destination, now)) : [];
+      if (taken.length === 0) return false;
+      const ids = taken.map(({ id }) => id);
       const failedBefore = early.permittedAt;
       const query = { ids, now, limit, failedBefore, except: queue.inFlight };
       const deliveries = store.early(destination, query);
@@ -348,7 +349,7 @@ export class Dispatcher {
         for (const { id } of message) read.delete(id);
       }
       if (messages.length === 0) continue;
-      early.putBack(ids.filter((id, index) => read.has(id) || index > end));
+      early.putBack(taken.filter(({ id }, index) => read.has(id) || index > end));
       return true;
     }
   }
@@ -402,17 +403,20 @@ export class Dispatcher {
     const isAborted = this.#abort.signal.aborted;
     const parts = isAborted ? sent.filter(({ result }) => result.kind === 'delivered') : sent;
     let hasFailed = false;
-    for (const { result } of parts)
+    for (const { deliveries, result } of parts) {
       if (!queue.isAt(channel.address)) break;
-      else if (result.kind === 'delivered') {
+      const last = deliveries.at(-1) as DueDelivery;
+      const { type } = last.event;
+      if (result.kind === 'delivered') {
         queue.succeeded(now);
-        if (isEarly) queue.early.succeeded();
+        if (isEarly) queue.early.succeeded(type);
       } else if (!result.undeliverable) {
-        if (isEarly) queue.early.failed(now);
+        if (isEarly) queue.early.failed({ id: last.id, type }, now);
         if (result.refused) continue;
         hasFailed = true;
         queue.failed(now, result.slowDown);
       }
+    }
     const random = this.#deps.random();
     const { destination } = queue;
     for (const part of parts)

@@ -1,5 +1,6 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { DueDelivery } from './delivery.ts';
+import type { Waiting } from './early-attempts.ts';
 import {
   EVENT_COLUMNS,
   EVENT_JOINS,
@@ -61,14 +62,16 @@ export function readEarly(
   });
 }
 
-/** Returns the ids of waiting deliveries that are not due, the oldest first. */
-export function idsNotDue(db: LedgerDatabase, destination: string, now: number): number[] {
-  return db.values<number>`
-    SELECT id FROM (
-      SELECT id FROM deliveries
-      WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at > ${now}
-      ORDER BY next_at LIMIT ${MAX_EXAMINED} + 0)
-    ORDER BY id LIMIT ${MAX_EARLY} + 0`;
+/** Returns waiting deliveries that are not due, the oldest first. */
+export function readNotDue(db: LedgerDatabase, destination: string, now: number): Waiting[] {
+  return db.rows<Waiting>`
+    SELECT w.id, coalesce(o.type, '') AS type FROM (
+      SELECT id, event FROM (
+        SELECT id, event FROM deliveries
+        WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at > ${now}
+        ORDER BY next_at LIMIT ${MAX_EXAMINED} + 0)
+      ORDER BY id LIMIT ${MAX_EARLY} + 0) w
+    LEFT JOIN outbox o ON o.seq = w.event ORDER BY w.id`;
 }
 
 /**

@@ -133,10 +133,17 @@ export function openDispatcher(world: World) {
       return ledger.webhooks.create(webhook, { secret: 'whsec_x', publicKey: null }, clock.now())
         .id;
     },
-    /** Finalizes one submission, which adds one event. */
+    /** Finalizes one submission, or observes an error of it, which adds one event. */
     finalize(
       submissionId: string,
-      fields: { metadata?: Record<string, unknown>; callbackUrl?: string } = {},
+      {
+        kind = 'finalized',
+        ...fields
+      }: {
+        metadata?: Record<string, unknown>;
+        callbackUrl?: string;
+        kind?: 'finalized' | 'error';
+      } = {},
     ): void {
       const far = clock.now() + 1_000 * DAY_MS;
       ledger.track(
@@ -150,10 +157,7 @@ export function openDispatcher(world: World) {
         ],
         clock.now(),
       );
-      ledger.record(
-        [observation('finalized', clock.now(), submissionId)],
-        context({ now: clock.now() }),
-      );
+      ledger.record([observation(kind, clock.now(), submissionId)], context({ now: clock.now() }));
     },
     deliveries: (query: Partial<Parameters<Ledger['deliveries']['list']>[0]> = {}) =>
       ledger.deliveries.list({ limit: 1_000, ...query }).deliveries.toReversed(),
