@@ -163,6 +163,18 @@ describe('the next address', () => {
     expect(chain.status()).toMatchObject({ host: new URL(node.url).host, reconnects: 1 });
   });
 
+  it('is not used because blocks that became final together arrive at once', async () => {
+    const node = await openNode({});
+    const { clock, connected, head, problems } = open(node.url);
+    await connected();
+    for (let number = 1; number <= 10; number += 1) node.announce(number);
+    await head(10);
+    await clock.advance(58_000);
+    expect(problems()).toEqual([null]);
+    await clock.advance(3_000);
+    expect(problems()).toEqual([null, expect.stringMatching(/announces no finalized blocks/)]);
+  });
+
   it('is used after 60 s without any block', async () => {
     const node = await openNode({});
     const { clock, connected, problems } = open(node.url);
