@@ -19,6 +19,8 @@ export type WatcherListener = {
   upstream?: (change: UpstreamChange) => void;
   /** An access to the ledger failed; it is retried. */
   writeFailed?: (error: unknown) => void;
+  /** The ledger can be used again. */
+  ledgerRecovered?: () => void;
   /** A listener threw, which is a defect of that listener. */
   listenerFailed?: (error: unknown) => void;
 };
@@ -50,6 +52,7 @@ export function combineListeners(listeners: readonly WatcherListener[]): Require
     finalized: (finality) => each((listener) => listener.finalized?.(finality)),
     upstream: (change) => each((listener) => listener.upstream?.(change)),
     writeFailed: (error) => each((listener) => listener.writeFailed?.(error)),
+    ledgerRecovered: () => each((listener) => listener.ledgerRecovered?.()),
     listenerFailed,
   };
 }

@@ -315,6 +315,7 @@ export class PollLoop {
     this.#isLedgerFailing = false;
     this.#begin(this.now());
     this.journal.delays.end(DelayCause.ledgerUnavailable, this.now());
+    this.#deps.listener.ledgerRecovered();
   }
 
   readonly #onDurable = (hungSince: number | null): void => {

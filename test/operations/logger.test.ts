@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream';
 import type { Logger } from 'pino';
 import { describe, expect, it } from 'vitest';
+import { LedgerError } from '../../src/ledger/errors.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { secretsOf } from '../../src/operations/config/load.ts';
 import type { Config } from '../../src/operations/config/schema.ts';
@@ -325,4 +326,23 @@ describe('text of the upstream', () => {
       expect(text()).toContain('\\\\u001b');
     },
   );
+});
+
+it('a ledger that cannot be used is logged once, again with another cause, and again after it worked', () => {
+  const { log, text } = openLog();
+  const monitor = logMonitor(log);
+  const locked = () => monitor.writeFailed?.(new LedgerError('locked', 'the ledger is locked'));
+  const logged = () => text().split('"ledger.write_failed"').length - 1;
+  locked();
+  locked();
+  expect(logged()).toBe(1);
+  monitor.writeFailed?.(new LedgerError('full', 'the disk is full'));
+  expect(logged()).toBe(2);
+  monitor.ledgerRecovered?.();
+  monitor.writeFailed?.(new LedgerError('full', 'the disk is full'));
+  expect(logged()).toBe(3);
+  // Damaged rows do not make the ledger unusable.
+  monitor.writeFailed?.(new Error('a damaged row'));
+  monitor.writeFailed?.(new Error('a damaged row'));
+  expect(logged()).toBe(5);
 });

@@ -226,9 +226,10 @@ test('cancelling stops the polls, including one in flight', async () => {
 
 test('a full ledger loses observations but no submissions, and accepts writes again once there is space', async () => {
   let failures = 0;
+  let recoveries = 0;
   const world = openWatcher({
     respond: () => finalized,
-    listener: { writeFailed: () => failures++ },
+    listener: { writeFailed: () => failures++, ledgerRecovered: () => recoveries++ },
   });
   world.track(['a']);
   const { ledger } = world;
@@ -241,6 +242,7 @@ test('a full ledger loses observations but no submissions, and accepts writes ag
   expect(world.monitor.health().ledgerWritable).toBe(false);
   ledger.record = record;
   await world.clock.advance(5_000);
+  expect(recoveries).toBeGreaterThan(0);
   expect(world.monitor.health().ledgerWritable).toBe(true);
   expect(world.get('a').status).toBe('finalized');
 });

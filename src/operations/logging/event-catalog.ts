@@ -248,7 +248,7 @@ const CHECK_DISK = 'free disk space, or find the process that locks the file';
 /** The ledger and its maintenance. */
 const LEDGER_EVENTS = {
   'ledger.write_failed': error(
-    'observations could not be written, or open submissions could not be read at startup. The operation is retried',
+    'observations could not be written, or open submissions could not be read at startup. The operation is retried; while the ledger cannot be used, each cause is logged once',
     ['err'],
     CHECK_DISK,
   ),

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { format } from 'node:util';
 import { pino } from 'pino';
 import type { PinoPretty, PrettyOptions } from 'pino-pretty';
+import { LedgerUnavailableError } from '../../ledger/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { systemClock } from '../../lib/system-clock.ts';
 import { escapeJson, escapeLines, escapeText, redactorOf } from '../../lib/text.ts';
@@ -236,6 +237,8 @@ function isLogEvent(name: unknown): name is LogEventName {
  * upstream.
  */
 export function logMonitor(log: Log): WatcherListener {
+  /** Why the ledger cannot be used, as logged: its retries are not logged again. */
+  let ledgerProblem: string | undefined;
   return {
     recorded: (recorded) => {
       logObservation(log, recorded);
@@ -260,7 +263,15 @@ export function logMonitor(log: Log): WatcherListener {
       const outage = event === 'upstream.up' ? { outage_ms: lastedMs } : {};
       logAt(log, { upstream, reason: escapeText(reason), ...outage }, event);
     },
-    writeFailed: (error) => log.error({ err: error }, 'ledger.write_failed'),
+    writeFailed: (error) => {
+      const problem = error instanceof LedgerUnavailableError ? error.message : undefined;
+      if (problem !== undefined && problem === ledgerProblem) return;
+      ledgerProblem = problem ?? ledgerProblem;
+      log.error({ err: error }, 'ledger.write_failed');
+    },
+    ledgerRecovered: () => {
+      ledgerProblem = undefined;
+    },
     listenerFailed: (error) => log.error({ err: error }, 'listener.failed'),
   };
 }
