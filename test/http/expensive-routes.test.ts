@@ -30,6 +30,10 @@ async function open(maxReadMs?: number) {
       if (url.endsWith('reply')) return reply.send(stream());
       return url.endsWith('stream') ? stream() : 'done';
     });
+  app.get('/feed', (_request, reply) => {
+    reply.hijack();
+    reply.raw.writeHead(200).write('begins, and never ends');
+  });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
   const get = (path: string) => fetch(`${url}${path}`).then((response) => response.text());
   /** Sends requests over one connection whose responses are not read. */
@@ -159,4 +163,20 @@ it('pipelined requests are not served when their client has disconnected', async
   finish();
   expect(await other).toBe('done');
   expect(begun).toEqual(['/list?text', '/other-list']);
+});
+
+it('requests behind a response that never ends do not delay those of others', async () => {
+  const { get, send, reached, finish } = await open(1);
+  await send('/feed', '/list?behind', '/report?behind', '/list?last');
+  await reached('/list?behind');
+  finish();
+  let isServed = false;
+  const others = Promise.all([get('/list'), get('/report')]).finally(() => {
+    isServed = true;
+  });
+  await vi.waitFor(() => {
+    finish();
+    expect(isServed).toBe(true);
+  }, UNTIL);
+  expect(await others).toEqual(['done', 'done']);
 });
