@@ -24,6 +24,14 @@ export function secretsOfQuery({ search, searchParams }: URL): string[] {
   return [...new Set([...raw, ...searchParams.values()])].filter((value) => value !== '');
 }
 
+/** Returns the parts of a URL's path that may be keys: of 16 characters or more. */
+export function secretsOfPath({ pathname }: URL): string[] {
+  return pathname
+    .split('/')
+    .filter((part) => part.length >= 16)
+    .flatMap((part) => [part, decoded(part)]);
+}
+
 /** Returns the text unchanged if it is not valid percent-encoding. */
 function decoded(text: string): string {
   try {

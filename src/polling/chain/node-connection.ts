@@ -1,7 +1,12 @@
 import { isIP, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { WebSocket } from 'ws';
-import { basicAuthorization, secretsOfLogin, secretsOfQuery } from '../../lib/basic-auth.ts';
+import {
+  basicAuthorization,
+  secretsOfLogin,
+  secretsOfPath,
+  secretsOfQuery,
+} from '../../lib/basic-auth.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { causeOf, codeOf } from '../../lib/connection-error.ts';
 import { isObject } from '../../lib/json.ts';
@@ -53,7 +58,11 @@ export function connectToNode({
   onClose,
 }: ConnectionDeps): NodeConnection {
   const url = new URL(text);
-  const redact = redactorOf([...secretsOfLogin(url), ...secretsOfQuery(url)]);
+  const redact = redactorOf([
+    ...secretsOfLogin(url),
+    ...secretsOfQuery(url),
+    ...secretsOfPath(url),
+  ]);
   const printable = (message: string) => escapeText(redact(message), MAX_REASON_CHARS);
   const calls = new Map<number, Pending>();
   const opened = Promise.withResolvers<void>();

@@ -404,10 +404,13 @@ describe('a call', () => {
 
 describe('the credentials of an address', () => {
   it('are sent as Basic authorization, and never shown, even if the node quotes them', async () => {
-    const message = 'the key a-secret-key-in-a-query of a-password-of-a-node is unknown';
+    const message =
+      'the key a-secret-key-in-a-query of a-password-of-a-node at a-secret-key-in-a-path is unknown';
     const node = await openNode({ respond: () => ({ error: { code: 1, message } }) });
     const address = node.url.replace('ws://', 'ws://ada:a-password-of-a-node@');
-    const { changes, disconnected } = open(`${address}/rpc?apikey=a-secret-key-in-a-query`);
+    const { changes, disconnected } = open(
+      `${address}/a-secret-key-in-a-path?apikey=a-secret-key-in-a-query`,
+    );
     await disconnected();
     const login = Buffer.from('ada:a-password-of-a-node').toString('base64');
     expect(node.requests[0]).toMatchObject({
