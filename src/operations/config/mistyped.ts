@@ -19,7 +19,8 @@ export function mistypedReason(
   return isPath ? mistypedPathReason(text, meant) : undefined;
 }
 
-const END_QUOTES = /^["'`“”‘’]+|["'`“”‘’]+$/g;
+/** The lookbehind keeps the time linear: the second part matches from one position only. */
+const END_QUOTES = /^["'`“”‘’]+|(?<!["'`“”‘’])["'`“”‘’]+$/g;
 
 function mistypedPathReason(text: string, meant: (value: string) => string): string | undefined {
   if (/^~(?:\/|$)/.test(text))
