@@ -76,7 +76,9 @@ it('shows finalized submissions with time to finality, lag and cost', async () =
   expect(counts.fixed_5s_polls_per_submission).toBe(1);
   expect(took.p99).toBeGreaterThanOrEqual(took.p50);
   expect(lag.mean).toBeGreaterThan(0);
-  expect(lag.mean).toBeLessThanOrEqual(took.mean);
+  // No lag exceeds the time to finality of its submission. The means are not comparable: the lag of
+  // the first submission is unknown, so that they are over different submissions.
+  expect(lag.p99).toBeLessThanOrEqual(took.p99);
   const sum = (name: string) =>
     per_minute.reduce(
       (total: number, minute: Record<string, number | null>) => total + (minute[name] ?? 0),
