@@ -181,7 +181,7 @@ describe('heads that are useless', () => {
   };
   it.each(Object.keys(sources))('%s cost hardly more than none', (name) => {
     const { submissions } = run(CHAIN, sources[name]);
-    expect(costOf(submissions)).toBeLessThan(1.4 * LEARNED_COST);
+    expect(costOf(submissions)).toBeLessThan(1.3 * LEARNED_COST);
     expect(costOf(submissions.filter(isSettled))).toBeLessThan(1.15 * SETTLED_COST);
     expect(excessOverSafetyNet(submissions)).toBeLessThan(SLACK_MS);
   });
