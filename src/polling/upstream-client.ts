@@ -53,6 +53,8 @@ const DECOMPRESS: Readonly<Record<string, Decompress>> = {
   zstd: zstdDecompress,
 };
 
+const MAX_ENCODING_CHARS = 40;
+
 /** A timer that is late by more than this shows that this process was blocked, not the upstream. */
 const STALL_MS = 500;
 
@@ -118,10 +120,12 @@ function upstreamCall({
     };
   }
 
-  function respond(bytes: Buffer): void {
+  /** `encoding`: a content-encoding that is not supported. */
+  function respond(bytes: Buffer, encoding?: string): void {
     const date = first(headers.date) ?? new Date(now()).toUTCString();
     const retryAfter = first(headers['retry-after']);
-    end({ kind: 'response', httpStatus, retryAfter, date, body: textOf(bytes) }, bytes);
+    const response = { httpStatus, retryAfter, date, body: textOf(bytes) };
+    end({ kind: 'response', ...response, ...(encoding && { encoding }) }, bytes);
   }
 
   function end(response: UpstreamResponse, bytes?: Buffer): void {
@@ -148,8 +152,10 @@ function upstreamCall({
     },
     onResponseEnd() {
       const received = Buffer.concat(chunks);
-      const decompress = DECOMPRESS[first(headers['content-encoding'])?.toLowerCase() ?? ''];
-      if (!decompress || received.length === 0) return respond(received);
+      const encoding = first(headers['content-encoding'])?.toLowerCase() ?? 'identity';
+      if (encoding === 'identity' || received.length === 0) return respond(received);
+      const decompress = DECOMPRESS[encoding];
+      if (!decompress) return respond(received, encoding.slice(0, MAX_ENCODING_CHARS));
       decompress(received, { maxOutputLength: maxBytes }, (error, bytes) => {
         if (!error) {
           headers = { ...headers, 'content-encoding': undefined };

@@ -14,8 +14,12 @@ export type UpstreamResponse =
        */
       date: string | null;
       body: string;
+      /** The content-encoding of a body that was not decoded; absent: it was, or has none. */
+      encoding?: string;
     }
   | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
+
+type HttpResponse = Extract<UpstreamResponse, { kind: 'response' }>;
 
 /** The classification of one response about one submission. */
 export type Classification =
@@ -68,6 +72,7 @@ const MAX_ENVELOPE_CHARS = 64 * 1024;
 export function classify(submissionId: string, response: UpstreamResponse): Classification {
   if (response.kind === 'failure') return unavailable(response.reason, response.detail);
   const body = parseJson(response.body);
+  const text = body === undefined ? readableText(response) : response.body;
   const error = isObject(body) && 'error' in body ? errorText(body.error) : null;
   const waitMs = retryAfterMs(response);
   switch (response.httpStatus) {
@@ -77,10 +82,10 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
       return classifyEnvelope(submissionId, response, body);
     case 401:
     case 403: {
-      const text = failureText(response.httpStatus, error ?? response.body);
+      const failure = failureText(response.httpStatus, error ?? text);
       return isKeyRefusal(response.httpStatus, response.body)
-        ? { kind: 'unauthorized', error: text }
-        : unavailable('http_status', `a proxy or firewall refused the request: ${text}`, waitMs);
+        ? { kind: 'unauthorized', error: failure }
+        : unavailable('http_status', `a proxy or firewall refused the request: ${failure}`, waitMs);
     }
     case 404:
       if (error !== null) return { kind: 'not_found', error, ambiguous: false };
@@ -91,7 +96,7 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
     case 429:
       return {
         kind: 'throttled',
-        error: failureText(response.httpStatus, error ?? response.body),
+        error: failureText(response.httpStatus, error ?? text),
         retryAfterMs: waitMs,
       };
     case 500:
@@ -103,19 +108,20 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
   const isRefused =
     response.httpStatus === 414 || (REFUSED.has(response.httpStatus) && !isPage(response.body));
   const reason = isRefused ? 'refused' : 'http_status';
-  return unavailable(reason, failureText(response.httpStatus, error ?? response.body), waitMs);
+  return unavailable(reason, failureText(response.httpStatus, error ?? text), waitMs);
 }
 
 function classifyEnvelope(
   submissionId: string,
-  { httpStatus, body: text }: Extract<UpstreamResponse, { kind: 'response' }>,
+  response: HttpResponse,
   body: unknown,
 ): Classification {
+  const { httpStatus, body: text } = response;
   if (body === undefined && isTextTooDeep(text))
     return unavailable('malformed', `a response nested more than ${MAX_NESTING} levels deep`);
   const envelope = readEnvelope(body);
   if (!envelope)
-    return unavailable('malformed', `HTTP ${httpStatus}, ${notSubmission(text, body)}`);
+    return unavailable('malformed', `HTTP ${httpStatus}, ${notSubmission(response, body)}`);
   if (envelope.state === 'ERROR' && envelope.data === undefined)
     return unavailable(
       'malformed',
@@ -155,10 +161,17 @@ function isPage(text: string): boolean {
 /** The first bytes of gzip, read as UTF-8. */
 const GZIP = '\u001f\ufffd';
 
-function notSubmission(text: string, body: unknown): string {
+function notSubmission(response: HttpResponse, body: unknown): string {
+  const { body: text, encoding } = response;
   if (text === '') return 'an empty body';
+  if (body === undefined && encoding !== undefined) return readableText(response);
   if (text.startsWith(GZIP)) return 'gzip, not JSON';
   return `${body === undefined ? 'not JSON' : 'not a submission'}: ${text.slice(0, 200)}`;
+}
+
+/** Returns the body; if its encoding is not supported, a statement that says so. */
+function readableText({ body, encoding }: HttpResponse): string {
+  return body === '' || encoding === undefined ? body : `${encoding}, not supported`;
 }
 
 function failureText(httpStatus: number, text: string): string {

@@ -45,6 +45,11 @@ const FAULTS: Fault[] = [
     /^HTTP 200, gzip, not JSON$/,
   ],
   [
+    'an encoding that is not supported',
+    httpFault((_, response) => response.writeHead(200, { 'content-encoding': 'xz' }).end('zzzz')),
+    /^HTTP 200, xz, not supported$/,
+  ],
+  [
     'a page with 502',
     httpFault((_, response) => response.writeHead(502).end('<title>502 Bad Gateway</title>')),
     /^HTTP 502 .*502 Bad Gateway/,
