@@ -113,9 +113,9 @@ export class Deadlines {
 
   /** One that cannot be ended does not affect the others; its next response decides. */
   #expire(ids: readonly string[], now: number): EndedSubmission[] {
-    const { ledger, onFailed } = this.#deps;
+    const { ledger, journal, onFailed } = this.#deps;
     try {
-      return ledger.expire(ids, now);
+      return ledger.expire(ids, now, (id) => journal.lastFailureOf(id));
     } catch (error) {
       if (error instanceof LedgerUnavailableError) throw error;
       if (ids.length > 1) return ids.flatMap((id) => this.#expire([id], now));

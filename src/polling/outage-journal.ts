@@ -1,5 +1,6 @@
 import { LedgerError, type LedgerUnavailableError } from '../ledger/errors.ts';
 import { MAX_RETRY_AFTER_MS } from '../lib/retry-after.ts';
+import { iso } from '../lib/timestamps.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { type Delay, DelayCause, reasonOf } from '../submissions/delay.ts';
 import { UpstreamEventType } from '../submissions/event-types.ts';
@@ -112,6 +113,11 @@ function concerns({ isShared, submissionId }: Failing, other: string): boolean {
   return isShared || submissionId === other;
 }
 
+/** The newest polls of a submission, which have all failed. `reason`: the last response. */
+type OwnFailures = { since: number; count: number; reason: string };
+/** Submissions whose failures are remembered. */
+const MAX_FAILING = 1_000;
+
 type OutageJournalDeps = {
   upstream: string;
   scheduler: Scheduler;
@@ -138,6 +144,8 @@ export class OutageJournal {
   /** The newest response that failed or requested a pause. */
   #reason = '';
   #failing: Failing | null = null;
+  /** By submission id. */
+  readonly #ownFailures = new Map<string, OwnFailures>();
   /** When the earlier process certainly ran, epoch ms; null: there was none. */
   #aliveAt: number | null = null;
 
@@ -197,16 +205,51 @@ export class OutageJournal {
 
   /**
    * Returns the newest delays of a submission that overlap the time, oldest first; the last one are
-   * the failures that may open the circuit breaker, unless they are those of another submission.
+   * the failures that may open the circuit breaker, unless they are those of another submission, or
+   * those of this one alone.
    */
   delaysBetween(submissionId: string, from: number, until: number): Delay[] {
     const delays = this.delays.overlapping(from, until);
+    if (this.#deps.scheduler.limits.breaker.isOpen) return delays;
     const failing = this.#failing;
-    if (!failing || this.#deps.scheduler.limits.breaker.isOpen) return delays;
-    if (failing.since >= until || !concerns(failing, submissionId)) return delays;
-    const beganAt = Math.round(failing.since);
+    const own = this.#ownFailures.get(submissionId);
+    let shown =
+      failing && concerns(failing, submissionId)
+        ? { since: failing.since, reason: this.#reason }
+        : undefined;
+    // Other submissions have got responses since its first failure.
+    if (own && own.count > 1 && own.since + FAILING_MS < (shown?.since ?? until))
+      shown = { since: own.since, reason: `${own.reason}, ${own.count} times` };
+    if (!shown || shown.since >= until) return delays;
+    const { since, reason } = shown;
     const cause = DelayCause.upstreamDown;
-    return [...delays, { cause, reason: this.#reason, beganAt, endedAt: null }];
+    return [...delays, { cause, reason, beganAt: Math.round(since), endedAt: null }];
+  }
+
+  /** Returns the last response about a submission and how often it failed; null: it did not. */
+  lastFailureOf(submissionId: string): string | null {
+    const own = this.#ownFailures.get(submissionId);
+    if (!own) return null;
+    const { reason, count, since } = own;
+    return count === 1 ? reason : `${reason}, ${count} times since ${iso(Math.round(since))}`;
+  }
+
+  /** Forgets the failures of a submission that has ended. */
+  ended(submissionId: string): void {
+    this.#ownFailures.delete(submissionId);
+  }
+
+  #noteOwnFailure(observation: Observation): void {
+    const { kind, submissionId, at } = observation;
+    const isFailure = kind === 'unavailable' || kind === 'unauthorized';
+    const before = this.#ownFailures.get(submissionId);
+    this.#ownFailures.delete(submissionId);
+    if (!isFailure) return;
+    const count = (before?.count ?? 0) + 1;
+    const since = before?.since ?? at;
+    this.#ownFailures.set(submissionId, { since, count, reason: reasonOf(observation) });
+    const [oldest] = this.#ownFailures.keys();
+    if (this.#ownFailures.size > MAX_FAILING && oldest) this.#ownFailures.delete(oldest);
   }
 
   /** The newest response of an outage, also of an earlier process; null: there is no outage. */
@@ -228,6 +271,7 @@ export class OutageJournal {
   observed(observation: Observation, state: BreakerState | null, now: number): void {
     const { breaker, pause } = this.#deps.scheduler.limits;
     const { submissionId } = observation;
+    this.#noteOwnFailure(observation);
     const { failingSince } = breaker;
     const ended = this.#failing;
     this.#failing =

@@ -278,6 +278,7 @@ export class PollLoop {
     try {
       for (const ended of this.#deadlines.pass(now)) {
         scheduler.remove(ended.submission.submissionId, now);
+        this.journal.ended(ended.submission.submissionId);
         listener.expired(ended);
       }
     } catch (error) {

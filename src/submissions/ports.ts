@@ -62,6 +62,9 @@ export type UpdateResult =
   /** The new deadline has passed. */
   | { kind: 'late' };
 
+/** Returns the newest responses about a submission if they have failed; null: they have not. */
+export type LastFailureOf = (submissionId: string) => string | null;
+
 /** A submission whose deadline has passed. `at`: when it ended, epoch milliseconds. */
 export type EndedSubmission = { submission: Submission; previousStatus: Status; at: number };
 
@@ -161,7 +164,11 @@ export type WatcherLedger = {
     page: { after: Omit<NetDeadline, 'submissionId'>; until: number; limit: number },
   ): NetDeadline[];
   /** Ends open submissions because their deadlines have passed. */
-  expire(submissionIds: readonly string[], now: number): EndedSubmission[];
+  expire(
+    submissionIds: readonly string[],
+    now: number,
+    lastFailureOf: LastFailureOf,
+  ): EndedSubmission[];
   upstream(name: string): UpstreamRecord;
   recordUpstream(change: UpstreamChange): void;
   recordPause(upstream: string, pause: PauseRecord): void;

@@ -43,10 +43,13 @@ import {
   staleResult,
   stateAfter,
   type TransitionContext,
+  type TransitionInput,
   type TransitionResult,
   transition,
 } from './transition.ts';
 import { isSeen, UpstreamStore } from './upstream.ts';
+
+type EndInput = Extract<TransitionInput, { kind: 'cancel' | 'deadline' }>;
 
 /**
  * Adds the metadata of a new submission to the index by value: the values within SEARCHABLE as
@@ -348,23 +351,15 @@ export class SubmissionStore {
   }
 
   /** Ends open submissions. Undefined in the result: the id was never tracked. */
-  end(
-    submissionIds: readonly string[],
-    kind: 'cancel' | 'deadline',
-    now: number,
-  ): (EndResult | undefined)[] {
+  end(ids: readonly string[], inputOf: (id: string) => EndInput): (EndResult | undefined)[] {
     const finals: FinalChange[] = [];
-    const results = submissionIds.map((id) => this.#endOne(id, { kind, at: now }, finals));
+    const results = ids.map((id) => this.#endOne(id, inputOf(id), finals));
     this.#reportFinals(finals);
     return results;
   }
 
   /** `finals`: gets the end if it changes the submission. */
-  #endOne(
-    submissionId: string,
-    input: { kind: 'cancel' | 'deadline'; at: number },
-    finals: FinalChange[],
-  ): EndResult | undefined {
+  #endOne(submissionId: string, input: EndInput, finals: FinalChange[]): EndResult | undefined {
     const row = this.#queries.findRow(submissionId);
     if (!row) return undefined;
     const before = toSubmission(row);

@@ -143,8 +143,11 @@ export function registerSubmissions(
     // An import was tracked by another system before its first entry.
     const from = Math.max(submission.trackedAt, history[0]?.at ?? 0);
     const end = history.findLast(({ status, previousStatus }) => status !== previousStatus);
-    const until = isFinal(submission.status) && end ? end.at : clock.now();
-    return watcher.delaysBetween(submission, from, until);
+    if (!isFinal(submission.status) || !end)
+      return watcher.delaysBetween(submission, from, clock.now());
+    return watcher
+      .delaysBetween(submission, from, end.at)
+      .map((delay) => ({ ...delay, endedAt: Math.min(delay.endedAt ?? end.at, end.at) }));
   };
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());

@@ -131,11 +131,11 @@ const LONGEST_INTERVAL_MS = 5 * 60_000;
 
 /**
  * The cause of a transition: an observation, the deadline, or a client that cancels the submission
- * or tracks it again.
+ * or tracks it again. `lastFailure`: the newest responses, if they say nothing about the submission.
  */
 export type TransitionInput =
   | Observation
-  | { kind: 'deadline'; at: number }
+  | { kind: 'deadline'; at: number; lastFailure?: string | null }
   | { kind: 'cancel'; at: number }
   | { kind: 'retrack'; at: number };
 
@@ -213,7 +213,7 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
     case 'cancel':
       return ended(submission, Status.cancelled);
     case 'deadline':
-      return ended(submission, statusAtDeadline(submission));
+      return endedAtDeadline(submission, input.lastFailure);
     case 'finalized':
       return {
         change: seen(submission, input, Status.finalized, Event.finalized),
@@ -343,11 +343,13 @@ function withoutResponse(
   const noResponseSince = submission.noResponseSince ?? input.at;
   if (input.at - Math.max(noResponseSince, context.pollableSince) < LAST_RESPONSE_MS)
     return { ...unchanged(submission), noResponseSince };
-  return ended(submission, statusAtDeadline(submission));
+  return endedAtDeadline(submission, 'error' in input ? input.error : null);
 }
 
-function statusAtDeadline({ status }: Submission): 'failed' | 'expired' {
-  return status === Status.failing ? Status.failed : Status.expired;
+/** An error that the upstream reported of the submission stays. */
+function endedAtDeadline(submission: Submission, lastFailure: string | null = null): Next {
+  const status = submission.status === Status.failing ? Status.failed : Status.expired;
+  return ended(submission, status, { error: submission.error ?? lastFailure });
 }
 
 function isNewlyStuck(

@@ -26,6 +26,7 @@ import type { Delay } from '../submissions/delay.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
   EndedSubmission,
+  LastFailureOf,
   OnFinal,
   RecordedObservation,
   TrackRefusal,
@@ -195,14 +196,16 @@ export class Ledger implements WatcherLedger {
 
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {
     return this.database.transaction(() =>
-      this.#store.end(submissionIds, 'cancel', now).map((cancelled) => {
-        if (actor && cancelled?.isChanged)
-          this.audit.append(actor, now, {
-            action: 'submissions.cancel',
-            subject: cancelled.submission.submissionId,
-          });
-        return cancelled?.submission;
-      }),
+      this.#store
+        .end(submissionIds, () => ({ kind: 'cancel', at: now }))
+        .map((cancelled) => {
+          if (actor && cancelled?.isChanged)
+            this.audit.append(actor, now, {
+              action: 'submissions.cancel',
+              subject: cancelled.submission.submissionId,
+            });
+          return cancelled?.submission;
+        }),
     );
   }
 
@@ -226,11 +229,15 @@ export class Ledger implements WatcherLedger {
     });
   }
 
-  expire(submissionIds: readonly string[], now: number): EndedSubmission[] {
+  expire(
+    submissionIds: readonly string[],
+    now: number,
+    lastFailureOf: LastFailureOf,
+  ): EndedSubmission[] {
     if (submissionIds.length === 0) return [];
     return this.database.transaction(() =>
       this.#store
-        .end(submissionIds, 'deadline', now)
+        .end(submissionIds, (id) => ({ kind: 'deadline', at: now, lastFailure: lastFailureOf(id) }))
         .flatMap((ended) => (ended?.isChanged ? [ended] : [])),
     );
   }

@@ -123,6 +123,28 @@ describe('a submission that is late can tell why', () => {
     expect(delaysIn(world)).toEqual([]);
   });
 
+  it('failures of the submission alone, which are its error when it expires', async () => {
+    const world = openWatcher({ respond: (id) => (id === 'bad' ? databaseDown : pending) });
+    world.track(['a']);
+    world.track(['bad'], { deadlineAt: START_MS + 30 * MINUTE_MS });
+    await world.clock.advance(20 * MINUTE_MS);
+    expect(delaysIn(world, 'bad')).toEqual([
+      {
+        cause: 'upstream_down',
+        reason: expect.stringMatching(/^HTTP 500 Database connection error, \d+ times$/),
+        from: expect.any(Number),
+        to: null,
+      },
+    ]);
+    await world.clock.advance(20 * MINUTE_MS);
+    expect(world.get('bad')).toMatchObject({
+      status: 'expired',
+      error: expect.stringMatching(
+        /^HTTP 500 Database connection error, \d+ times since 20\d\d-.*Z$/,
+      ),
+    });
+  });
+
   it('a request budget that is exhausted for longer than the submission is open', async () => {
     const world = openWatcher({
       respond: () => pending,

@@ -142,4 +142,7 @@ it('a pause of 429 names its response, and since when nothing is polled', async 
   }, PATIENCE_MS);
   expect(await upstreamOf('/v1/pacing')).toMatchObject({ state: 'up', reason: null });
   expect((await upstreamOf('/v1/pacing')).next).toMatchObject({ held_by: 'pause' });
+  await call(app.url, pathOf(ID), { method: 'DELETE' });
+  const { delays, history } = await get(pathOf(ID));
+  expect(delays[0].ended_at, 'ends with the submission').toBe(history.at(-1).at);
 });
