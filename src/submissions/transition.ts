@@ -131,7 +131,8 @@ const LONGEST_INTERVAL_MS = 5 * 60_000;
 
 /**
  * The cause of a transition: an observation, the deadline, or a client that cancels the submission
- * or tracks it again. `lastFailure`: the newest responses, if they say nothing about the submission.
+ * or tracks it again. `lastFailure`: the newest responses, if they say nothing about the
+ * submission.
  */
 export type TransitionInput =
   | Observation
