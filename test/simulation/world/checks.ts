@@ -18,12 +18,13 @@ type HistoryRow = {
   deadlineAt: number;
   changes: string | null;
   content: string;
+  chain: string | null;
   events: string | null;
 };
 type EventRow = { seq: number; id: string; type: string; at: number; deliveries: number };
 type DeliveredRow = { id: number; destination: string; event: string };
 type UpstreamRow = { outageMs: number };
-type Known = Pick<HistoryRow, 'version' | 'status' | 'content'> & {
+type Known = Pick<HistoryRow, 'version' | 'status' | 'content' | 'chain'> & {
   /** When its status was found changed; outside of the machine. */
   at: number;
   /** When its time limits began. */
@@ -62,7 +63,7 @@ const HISTORY = `
   -- New changes, each with the events about it, except those about no change of the status.
   SELECT h.seq, s.submission_id AS submissionId, h.version, h.at, h.status, h.previous_status AS previous, h.changes,
          s.deadline_at AS deadlineAt,
-         json_array(h.status, h.upstream_state, h.error, h.response, h.changes) AS content,
+         json_array(h.status, h.upstream_state, h.error, h.response, h.changes) AS content, h.chain,
          (SELECT group_concat(o.type) FROM outbox o WHERE o.history_seq = h.seq AND o.type <> 'submission.stuck') AS events
   FROM history h JOIN submissions s ON s.id = h.submission WHERE h.seq > ? ORDER BY h.seq`;
 const EVENTS = `
@@ -136,7 +137,7 @@ export class Checks {
 
   #checkHistory(db: Database.Database): void {
     for (const row of prepared(db, HISTORY).all(this.#historySeq) as HistoryRow[]) {
-      const { submissionId: id, status, version, previous, changes, content } = row;
+      const { submissionId: id, status, version, previous, changes, content, chain } = row;
       if (row.seq !== this.#historySeq + 1)
         this.#defect(`change ${row.seq} follows ${this.#historySeq}`);
       this.#historySeq = row.seq;
@@ -145,11 +146,16 @@ export class Checks {
         this.#defect(`${id}: version ${version} follows ${before?.version}`);
       if (previous !== (before?.status ?? null))
         this.#defect(`${id}: ${status} follows ${before?.status}, recorded as ${previous}`);
-      if (content === before?.content)
+      const hasSameContent = content === before?.content;
+      if (hasSameContent && chain === before?.chain)
         this.#defect(`${id}: version ${version} repeats the one before`);
       if (before && changes === null && !isLegal(before.status, status))
         this.#defect(`${id}: ${status} after ${before.status}`);
-      const event = eventOf(previous, status, changes);
+      // A new verdict of the chain about the same content is recorded without an event.
+      const own = hasSameContent ? '' : eventOf(previous, status, changes);
+      const isContradicted =
+        chain === 'contradicted' && !(hasSameContent && before?.chain === 'contradicted');
+      const event = [own, isContradicted && 'submission.contradicted'].filter(Boolean).join();
       if ((row.events ?? '') !== event)
         this.#defect(
           `${id}: ${status} after ${previous} has the events "${row.events ?? ''}", not "${event}"`,
@@ -160,7 +166,7 @@ export class Checks {
       const begins = previous === null || status === 'tracking' || changes !== null;
       const beganAt = begins ? row.at : (before?.beganAt ?? row.at);
       const at = before?.status === status ? before.at : this.#deps.machine.now;
-      this.known.set(id, { version, status, content, at, beganAt });
+      this.known.set(id, { version, status, content, chain, at, beganAt });
     }
   }
 
