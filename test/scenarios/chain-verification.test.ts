@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { UpstreamConfig } from '../../../src/operations/config/schema.ts';
-import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
-import { readEvents } from '../../support/app/event-reader.ts';
-import { API_KEY, openApp } from '../../support/app/running-app.ts';
-import { tempFolder } from '../../support/temp-folder.ts';
+import type { UpstreamConfig } from '../../src/operations/config/schema.ts';
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { readEvents } from '../support/app/event-reader.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
 
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
 const WAIT = { timeout: 20_000, interval: 50 };
