@@ -122,9 +122,11 @@ export function createUpstream(deps: {
       checkLimits(sent);
       polledAt.set(id, machine.now);
       const row = model.read(id, machine.now);
-      const truth = row
-        ? json(200, submissionBody(row, { userId: 'user', dialect: options }))
-        : json(500, { error: 'Record not found' });
+      const body = row && submissionBody(row, { userId: 'user', dialect: options });
+      const truth =
+        body && !alwaysFails(id)
+          ? json(200, body)
+          : json(500, { error: body ? 'Database error' : 'Record not found' });
       if (this.fault === 'throttled') {
         const agoMs = machine.now - throttledAt;
         if (agoMs >= RETRY_AFTER_S * 1_000) {
@@ -136,8 +138,7 @@ export function createUpstream(deps: {
         this.pausedMs += Math.min(agoMs, RETRY_AFTER_S * 1_000);
         throttledAt = machine.now;
       }
-      if (this.fault !== undefined) return UPSTREAM_FAULTS[this.fault](truth);
-      return row && alwaysFails(id) ? json(500, { error: 'Database error' }) : truth;
+      return this.fault === undefined ? truth : UPSTREAM_FAULTS[this.fault](truth);
     },
   };
 }
