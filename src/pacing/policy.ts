@@ -243,7 +243,7 @@ class LearnedPacing implements PacingPolicy {
       case 'unauthorized':
       case 'throttled':
       case 'unavailable':
-        return now + 1_000 + 4_000 * this.#random();
+        return this.#retryAt(item, now);
       default:
         return result satisfies never;
     }
@@ -251,6 +251,16 @@ class LearnedPacing implements PacingPolicy {
 
   /** Learns without a chain. */
   observeHead(): void {}
+
+  /**
+   * Returns when to repeat a poll without evidence: after some seconds, or a tenth of the time
+   * without evidence, because the upstream may fail for this submission forever.
+   */
+  #retryAt({ trackedAt, openAt }: Candidate, now: number): number {
+    const silentMs = now - Math.max(trackedAt, openAt);
+    const delayMs = Math.max(1_000 + 4_000 * this.#random(), silentMs / 10);
+    return now + Math.min(delayMs, ceilingMs(NET, silentMs));
+  }
 
   unregister(item: Candidate, now: number): void {
     this.#current = item;
