@@ -1,5 +1,5 @@
-import { WebSocket } from 'undici';
 import { onTestFinished } from 'vitest';
+import { WebSocket } from 'ws';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
@@ -30,9 +30,10 @@ export async function connectToNode(url: string) {
   const heads: { subscription: string; number: number; header: Header }[] = [];
   socket.addEventListener('close', ({ code }) => closed.resolve(code));
   socket.addEventListener('message', ({ data }) => {
-    const message: Reply & { method?: string } = JSON.parse(data);
+    const text = String(data);
+    const message: Reply & { method?: string } = JSON.parse(text);
     if (message.method !== 'chain_finalizedHead') {
-      waiting.shift()?.(data);
+      waiting.shift()?.(text);
       return;
     }
     const { subscription, result } = message.params as { subscription: string; result: Header };
