@@ -226,22 +226,6 @@ describe('a problem is reported with its setting and source', () => {
       'upstreams: { a: { chain: { urls: [n.example] } } }',
       /^upstreams\.a\.chain\.urls\.0 must be a ws:\/\/ or wss:\/\/ address/,
     ],
-    [
-      'upstreams: { a: { chain: { explorer: "https://e.example/block/{hash}" } } }',
-      /^upstreams\.a\.chain\.explorer must use only the placeholders \{block_number\}, /,
-    ],
-    [
-      'upstreams: { a: { chain: { explorer: "https://e.example/block" } } }',
-      /^upstreams\.a\.chain\.explorer must contain a placeholder/,
-    ],
-    [
-      'upstreams: { a: { chain: { explorer: "javascript:{block_hash}" } } }',
-      /^upstreams\.a\.chain\.explorer must be an http/,
-    ],
-    [
-      'upstreams: { a: { chain: { explorer: "https://{block_hash}.example/" } } }',
-      /^upstreams\.a\.chain\.explorer must be an http/,
-    ],
     ['upstreams: { a: { users: { get_path: users } } }', /get_path must be a path that.*FILE/],
     ['upstreams: { a: { users: { list_path: "/a?b" } } }', /list_path .*without a query.*FILE/],
     [

@@ -15,9 +15,6 @@ const path = (fallback: string) =>
 /** Set by requests to upstreams; a caller's Authorization may be forwarded. */
 const OWN_HEADERS = ['accept', 'authorization', 'idempotency-key', 'x-api-key'];
 
-/** Placeholders in the link of a block explorer. */
-const LINK_PLACEHOLDERS = ['block_number', 'block_hash', 'tx_hash', 'tx_index'];
-
 const nodeUrl = z.string().superRefine((text, context) => {
   const url = URL.parse(text);
   const message =
@@ -50,28 +47,6 @@ const chainSection = section({
     .default(false)
     .describe(
       'Whether the block is fetched to prove that it contains the submission: the hash of its transaction must be `tx_hash`',
-    ),
-  explorer: z
-    .string()
-    .superRefine((template, context) => {
-      const names = [...template.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
-      const unknown = names.find((name) => !LINK_PLACEHOLDERS.includes(name));
-      const filled = template.replaceAll(/\{[^{}]*\}/g, '0');
-      const message =
-        unknown !== undefined
-          ? `must use only the placeholders ${LINK_PLACEHOLDERS.map((name) => `{${name}}`).join(', ')}`
-          : names.length === 0
-            ? 'must contain a placeholder such as {block_hash}'
-            : /^https?:\/\/[^/?#{}]+[/?#]/.test(template) &&
-                URL.canParse(filled) &&
-                !/\s/.test(template)
-              ? undefined
-              : 'must be an http:// or https:// address with placeholders after its host';
-      if (message !== undefined) context.addIssue({ code: 'custom', message });
-    })
-    .optional()
-    .describe(
-      'Link to a block explorer, with the placeholders {block_number}, {block_hash}, {tx_hash} and {tx_index}: `https://explorer.example.com/block/{block_hash}`',
     ),
 }).describe('Node of the chain; see docs/chain.md');
 
