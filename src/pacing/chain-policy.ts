@@ -1,6 +1,12 @@
 import { BLOCK_COUNTS } from './blocks-to-wait.ts';
 import { HeadPacing, type HeadPacingState, type HeadStatus } from './head-policy.ts';
-import { describeCurve, type LearnedPacingSettings, learnedPacing } from './policy.ts';
+import { isWeights } from './histogram.ts';
+import {
+  describeCurve,
+  type LearnedPacingSettings,
+  learnedPacing,
+  MAX_RESCHEDULED,
+} from './policy.ts';
 import type {
   Candidate,
   FinalizedHead,
@@ -14,8 +20,6 @@ import { DELAY_CELLS } from './row-delay.ts';
 
 /** Time by which a block may be final before the node announces it. */
 const ANNOUNCED_MS = 500;
-/** Maximum number of submissions rescheduled when another policy decides; see policy.ts. */
-const MAX_RESCHEDULED = 10_000;
 
 /**
  * Returns a policy that polls by the finalized heads of a chain while a node announces them, and by
@@ -197,8 +201,4 @@ function isValid({ slotMs, counts, delays, senders }: HeadPacingState): boolean 
     isWeights(delays, DELAY_CELLS) &&
     (senders === null || (Number.isSafeInteger(senders) && senders >= 1 && senders <= 1_000))
   );
-}
-
-function isWeights(values: number[], length: number): boolean {
-  return values.length === length && values.every((weight) => weight >= 0 && weight <= 1e9);
 }

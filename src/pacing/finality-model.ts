@@ -1,4 +1,5 @@
 import { AGE_CELLS, AgeDistribution } from './age-distribution.ts';
+import { isWeights } from './histogram.ts';
 import { type Candidate, NEVER } from './port.ts';
 import { SenderQueue } from './sender-queue.ts';
 import { CLOCK_EVENTS, type FinalityEvent, SlotClock } from './slot-clock.ts';
@@ -149,14 +150,6 @@ function isCount(value: number, least: number, most: number): boolean {
 /** Whether a Date can have this value, epoch ms. */
 function isTime(value: number): boolean {
   return isBetween(value, -8.64e15, 8.64e15);
-}
-
-function isWeights(values: number[], length: number): boolean {
-  return (
-    Array.isArray(values) &&
-    values.length === length &&
-    values.every((weight) => isBetween(weight, 0, 1e9))
-  );
 }
 
 function isDistribution(values: number[], length: number): boolean {

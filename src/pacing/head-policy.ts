@@ -1,6 +1,7 @@
 import { BlocksToWait, type HeadPosition } from './blocks-to-wait.ts';
 import { HeadClock } from './head-clock.ts';
 import { HeadTrust } from './head-trust.ts';
+import { MAX_RESCHEDULED, NET } from './policy.ts';
 import {
   type Candidate,
   ceilingMs,
@@ -21,8 +22,6 @@ const MAX_EARLY = 1_000;
 const MAX_AGE_MS = 600_000;
 /** A submission that has waited for more blocks is no longer followed. */
 const MAX_WAIT_BLOCKS = 24;
-/** Maximum number of submissions rescheduled in one call; see policy.ts. */
-const MAX_RESCHEDULED = 10_000;
 /** Slot time that is assumed until two heads have arrived. */
 const USUAL_SLOT_MS = 20_000;
 /** Probabilities between which a submission is uncertain. */
@@ -51,7 +50,6 @@ const COMPLETE = 0.995;
 const MAX_DEPENDENTS = 3;
 /** See silentPollMs. */
 const SILENT_POLL_SLOTS = 0.4;
-const NET = { maxIntervalMs: 60_000 };
 
 /**
  * A submission that waits for its block to become final. It is in a line of its own, with its own

@@ -152,10 +152,11 @@ const LEARNING = 100;
 /**
  * Maximum number of submissions rescheduled in one call: no budget allows more polls within a slot.
  */
-const MAX_RESCHEDULED = 10_000;
+export const MAX_RESCHEDULED = 10_000;
 /** Time for which the response to a poll is awaited before others are polled for the same event. */
 const RESPONSE_MS = 300;
-const NET = { maxIntervalMs: 60_000 };
+/** The safety net; see ceilingMs. */
+export const NET = { maxIntervalMs: 60_000 };
 /** Gain of each poll while no slot time is known. */
 const UNKNOWN_GAIN = 0.05;
 
