@@ -7,6 +7,7 @@ import { discover } from '../../src/access/provider.ts';
 import { UpstreamUsers } from '../../src/access/users.ts';
 import { Heartbeat } from '../../src/alerts/heartbeat.ts';
 import { configureFetch } from '../../src/lib/outgoing-proxy.ts';
+import type { Channel } from '../../src/notifications/channels/channel.ts';
 import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
 import { createWebhookChannel, makeSecret } from '../../src/notifications/channels/webhook.ts';
 import type { LookupAll } from '../../src/notifications/transport/address-guard.ts';
@@ -36,6 +37,15 @@ function openPost(lookup?: LookupAll) {
   const http = createHttpPost({ ...options, ...(lookup && { lookup }) });
   onTestFinished(() => http.close());
   return http;
+}
+
+/** Sends an event over the channel. */
+function deliveryBy(channel: Channel): Send {
+  const events = [outgoing(submissionEvent(SubmissionEventType.finalized))];
+  return async () => {
+    const result = await channel.send(events, signal);
+    return result.kind === 'failed' ? result.error : undefined;
+  };
 }
 
 const UPSTREAM: Record<string, Place> = {
@@ -81,28 +91,12 @@ const OTHERS: Record<string, Place> = {
       const { post } = openPost(lookup);
       const endpoint = { url, secrets: [makeSecret('v1')] };
       const common = { post, refusalOf: () => undefined, now: Date.now };
-      const channel = createWebhookChannel({ endpoint, ...common });
-      return async () => {
-        const result = await channel.send(
-          [outgoing(submissionEvent(SubmissionEventType.finalized))],
-          signal,
-        );
-        return result.kind === 'failed' ? result.error : undefined;
-      };
+      return deliveryBy(createWebhookChannel({ endpoint, ...common }));
     },
     body: () => ({}),
   },
   'a message of a channel': {
-    open(url, lookup) {
-      const channel = createSlackChannel({ url, post: openPost(lookup).post });
-      return async () => {
-        const result = await channel.send(
-          [outgoing(submissionEvent(SubmissionEventType.finalized))],
-          signal,
-        );
-        return result.kind === 'failed' ? result.error : undefined;
-      };
-    },
+    open: (url, lookup) => deliveryBy(createSlackChannel({ url, post: openPost(lookup).post })),
     body: () => ({}),
   },
   'a heartbeat': {

@@ -178,14 +178,23 @@ test('at most 10,000 polls wait, first in, first out', async () => {
   expect(world.polls.map(({ submissionId }) => submissionId)).toEqual(['id-0', 'id-1', 'id-2']);
 });
 
-test('during an outage one caller at a time probes, a second after the last probe, and the others are refused', async () => {
-  let response = databaseDown;
+/** A watcher whose upstream has failed for half an hour, until `recover` is called. */
+async function openDuringOutage() {
+  let response: UpstreamResponse = databaseDown;
   const world = openWatcher({
     respond: () => response,
     scheduler: { breaker: { failures: 2, probeMs: 1_000, maxProbeMs: 10 * MINUTE_MS } },
   });
   world.track(['a']);
   await world.clock.advance(30 * MINUTE_MS);
+  const recover = () => {
+    response = pending;
+  };
+  return { world, recover };
+}
+
+test('during an outage one caller at a time probes, a second after the last probe, and the others are refused', async () => {
+  const { world, recover } = await openDuringOutage();
   expect(world.monitor.health().upstreams[0]?.state).toBe('down');
   const sent = world.polls.length;
   const calls = () =>
@@ -195,7 +204,7 @@ test('during an outage one caller at a time probes, a second after the last prob
   expect(kinds(await first)).toEqual(['unavailable', 'failed', 'failed']);
   expect(kinds(await calls())).toEqual(['failed', 'failed', 'failed']);
   expect(world.polls.slice(sent).map(({ submissionId }) => submissionId)).toEqual(['b']);
-  response = pending;
+  recover();
   await world.clock.advance(1_000);
   const third = calls();
   await world.clock.advance(10);
@@ -204,13 +213,7 @@ test('during an outage one caller at a time probes, a second after the last prob
 });
 
 test('a submit during an outage may be the probe: if it is accepted, a poll follows at once', async () => {
-  let response = databaseDown;
-  const world = openWatcher({
-    respond: () => response,
-    scheduler: { breaker: { failures: 2, probeMs: 1_000, maxProbeMs: 10 * MINUTE_MS } },
-  });
-  world.track(['a']);
-  await world.clock.advance(30 * MINUTE_MS);
+  const { world, recover } = await openDuringOutage();
   expect(await world.monitor.reserve('default')).toEqual({ kind: 'reserved' });
   expect(await world.monitor.reserve('default')).toMatchObject({ reason: 'upstream_down' });
   world.monitor.release('default', { isGood: false });
@@ -218,7 +221,7 @@ test('a submit during an outage may be the probe: if it is accepted, a poll foll
   await world.clock.advance(1_000);
   expect(await world.monitor.reserve('default')).toEqual({ kind: 'reserved' });
   expect(world.polls).toHaveLength(sent);
-  response = pending;
+  recover();
   world.monitor.release('default', { isGood: true });
   await world.clock.advance(10);
   expect(world.polls.length).toBeGreaterThan(sent);
