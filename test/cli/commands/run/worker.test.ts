@@ -58,7 +58,9 @@ it.each(['worker', 'serve'])(
       DAWATCH_DATABASE: join(tempFolder(), 'ledger.db'),
       DAWATCH_PORT: '0',
     });
-    await vi.waitUntil(() => attempts > 10, { timeout: 15_000 });
+    // A process that is slow to log has made attempts before.
+    const isReported = () => running.output().includes('redis.disconnected');
+    await vi.waitUntil(() => attempts > 10 && isReported(), { timeout: 15_000 });
     const { code, output, stderr } = await running.stop('SIGTERM');
     expect(code).toBe(0);
     expect(output.match(/redis\.disconnected/g)).toHaveLength(1);
