@@ -41,6 +41,7 @@ function job(file: string, name: string) {
 /** What each job may do. Without an entry, a new job fails the test. */
 const PERMISSIONS: Record<string, Record<string, Record<string, string>>> = {
   'ci.yml': { test: { contents: 'read' }, image: { contents: 'read' } },
+  'docs.yml': { build: { contents: 'read' }, publish: { pages: 'write', 'id-token': 'write' } },
   'release.yml': {
     test: { contents: 'read' },
     package: { contents: 'read' },
@@ -108,6 +109,13 @@ it('CI runs .ci/run for every push and pull request', () => {
   });
   expect(job('ci.yml', 'test').commands.trim()).toBe('.ci/run');
   expect(() => accessSync(join(ROOT, '.ci/run'), constants.X_OK)).not.toThrow();
+});
+
+it('publishes the documents of main as the link check accepts them', () => {
+  expect(workflow('docs.yml').on).toMatchObject({ push: { branches: ['main'] } });
+  expect(job('docs.yml', 'build').commands).toContain('npm run docs:build');
+  expect(pkg.scripts['docs:build']).toMatch(/&& node .ci\/site\/check-links.ts$/);
+  expect(job('docs.yml', 'publish')).toMatchObject({ needs: 'build', commands: '' });
 });
 
 describe('a release', () => {
