@@ -156,6 +156,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     });
     const chains = openChains({
       ...{ upstreams: upstreams.named, clock, random, log, version: VERSION },
+      expectedData: (id) => ledger.submissions.expectedData(id),
       onAvailable: (upstream, id) => void watcher.pollOnDemand(upstream, id),
     });
     opened.push(() => chains.close());

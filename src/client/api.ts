@@ -663,6 +663,10 @@ export type OptionChanges = {
     from: string | null;
     to: string | null;
   };
+  data_hash?: {
+    from: string | null;
+    to: string | null;
+  };
 };
 
 /** The current state and the last hour */
@@ -1083,6 +1087,8 @@ export type Submission = {
   stuck_after_s: number;
   /** Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret */
   callback_url: string | null;
+  /** BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required */
+  data_hash: string | null;
 };
 
 /** A number of submissions */
@@ -1157,6 +1163,8 @@ export type SubmissionPatch = {
   } | null;
   /** Receives the events from now on, and those that were not delivered to the earlier URL; null: no further events are sent */
   callback_url?: string | null;
+  /** BLAKE2b-256 hash of the submitted data; null: none is required */
+  data_hash?: string | null;
 };
 
 /**
@@ -1211,6 +1219,8 @@ export type SubmissionWithHistory = {
   stuck_after_s: number;
   /** Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret */
   callback_url: string | null;
+  /** BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required */
+  data_hash: string | null;
   /** One entry per change, oldest first */
   history: HistoryEntry[];
   /** When and why it was not polled, or later than it was due, while it was open: outages, pauses and the like. The newest 20, oldest first */
@@ -1251,6 +1261,8 @@ export type TrackItem = {
   };
   /** Receives the events of the submission, signed with the secret of the webhook `callbacks` */
   callback_url?: string;
+  /** BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the chain contradicts the submission. Where the upstream encrypts, the hash of the encrypted data */
+  data_hash?: string;
   /** For an import: since when another system has tracked it, ISO 8601; not in the future, and at most 3660 days ago. stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends */
   tracked_at?: string;
   /** True: ids that ended as failed, unknown, rejected, expired or cancelled are tracked again, with the time limits of this request; `metadata` and `callback_url` replace the earlier ones if present. Finalized ids stay as they are */
@@ -1278,6 +1290,8 @@ export type TrackRequest = {
   };
   /** Receives the events of the submission, signed with the secret of the webhook `callbacks` */
   callback_url?: string;
+  /** BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the chain contradicts the submission. Where the upstream encrypts, the hash of the encrypted data */
+  data_hash?: string;
   /** For an import: since when another system has tracked it, ISO 8601; not in the future, and at most 3660 days ago. stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends */
   tracked_at?: string;
   /** True: ids that ended as failed, unknown, rejected, expired or cancelled are tracked again, with the time limits of this request; `metadata` and `callback_url` replace the earlier ones if present. Finalized ids stay as they are */

@@ -10,6 +10,7 @@ import type { PauseRequest } from '../lib/retry-after.ts';
 import { type Tracer, traceIntake } from '../submissions/tracing.ts';
 import type { Tracker, TrackRequestResult } from '../submissions/tracker.ts';
 import type { Admission } from '../submissions/tracking-queue.ts';
+import { submittedHashOf } from './data-hash.ts';
 import type { OnDemandFailure } from './on-demand-polls.ts';
 import {
   SUBMIT_PATHS,
@@ -209,6 +210,7 @@ async function forward(
     );
   if (reserved.kind === 'cancelled')
     return refused(reply, 408, 'the client disconnected: nothing was submitted');
+  let submittedHash: string | undefined;
   let result: (SubmitResult & { pause?: PauseRequest | undefined }) | undefined;
   try {
     // Its credential may have ended while the data waited for the request budget.
@@ -220,7 +222,9 @@ async function forward(
       headers: forwardedHeaders(request, keyedHash),
       body,
     };
+    const hashed = submittedHashOf(path, body);
     result = await target.submitter.submit(forwarded);
+    submittedHash = await hashed;
   } finally {
     watcher.release(upstream, { pause: result?.pause, isGood: isGood(result) });
   }
@@ -230,7 +234,7 @@ async function forward(
   const { submissionId, response } = result;
   const failure = await track(
     tracker,
-    { submissionId, upstream, traceparent },
+    { submissionId, upstream, traceparent, submittedHash },
     credentialNumber(request.caller),
   );
   if (failure) {
@@ -265,14 +269,19 @@ const NOT_RESERVED: Record<OnDemandFailure, string> = {
 /** Commits the tracking. Returns the reason of a failure; undefined if it is committed. */
 async function track(
   tracker: Tracker,
-  submission: { submissionId: string; upstream: string; traceparent: string | undefined },
+  submission: {
+    submissionId: string;
+    upstream: string;
+    traceparent: string | undefined;
+    submittedHash: string | undefined;
+  },
   credential: number | null,
 ): Promise<{ status: 500 | 507; reason: string; error?: unknown } | undefined> {
   try {
     // The upstream has just accepted this id, so a submission that has ended is tracked again.
-    const { submissionId: submission_id, ...options } = submission;
+    const { submissionId: submission_id, submittedHash, ...options } = submission;
     const request = { submission_id, ...options, retrack: true };
-    const tracked = await retryWhileLocked(() => tracker.track(request, credential));
+    const tracked = await retryWhileLocked(() => tracker.track(request, credential, submittedHash));
     if (tracked.kind === 'tracked') return undefined;
     return { status: 500, reason: notTrackedReason(tracked) };
   } catch (error) {
@@ -290,7 +299,7 @@ function notTrackedReason(result: Exclude<TrackRequestResult, { kind: 'tracked' 
     case 'invalid':
       return result.reason;
     case 'conflict':
-      return `it is tracked at ${result.submission.upstream}`;
+      return `it ${result.reason}`;
     default:
       return result satisfies never;
   }

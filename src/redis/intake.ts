@@ -106,11 +106,8 @@ export class Intake {
       case 'invalid':
         throw this.#refusal(job, `${result.field}: ${result.reason}`);
       case 'conflict': {
-        const { submissionId, upstream } = result.submission;
-        throw this.#refusal(
-          job,
-          `${submissionId} is already tracked at the upstream ${upstream}; ${acceptedText(result.stored)}`,
-        );
+        const { submissionId, reason, stored } = result;
+        throw this.#refusal(job, `${submissionId} ${reason}; ${acceptedText(stored)}`);
       }
       default:
         return result satisfies never;

@@ -32,6 +32,7 @@ const LISTED = {
   stuck_after_s: 'stuck_after_s',
   metadata: 'metadata',
   callback_url: 'callback_url',
+  data_hash: 'data_hash',
 } as const;
 
 /**

@@ -254,6 +254,7 @@ function paragraph(submission: SubmissionWithHistory): string {
     ['grace (s)', submission.unknown_grace_s],
     ['stuck after (s)', submission.stuck_after_s],
     ['callback', submission.callback_url],
+    ['data hash', submission.data_hash],
     ['metadata', submission.metadata && JSON.stringify(submission.metadata)],
   ];
   const shown = facts.filter(([, value]) => value !== null && value !== undefined);

@@ -24,6 +24,7 @@ const changesSchema: z.ZodType<OptionChanges> = z.object({
   stuckAfterMs: pair(z.number()),
   metadata: pair(metadataSchema),
   callbackOrigin: pair(z.string().nullable()),
+  dataHash: pair(z.string().nullable()),
 });
 
 /** New values of options. Times are epoch milliseconds; durations begin when tracking does. */
@@ -33,6 +34,7 @@ export type OptionsPatch = {
   stuckAfterMs?: number;
   metadata?: Record<string, unknown> | null;
   callbackUrl?: string | null;
+  dataHash?: string | null;
 };
 
 /** The options that only an open submission can change. */
@@ -65,6 +67,19 @@ export function withOptions(
   return after;
 }
 
+/**
+ * Returns the option of a request that differs from that of the tracked submission, and does not
+ * give way to it; undefined if there is none.
+ */
+export function conflictBetween(
+  known: Pick<Submission, 'upstream' | 'dataHash'>,
+  { upstream, dataHash = null }: TrackRequest,
+): 'upstream' | 'data_hash' | undefined {
+  if (upstream !== known.upstream) return 'upstream';
+  const isOtherData = dataHash !== null && known.dataHash !== null && dataHash !== known.dataHash;
+  return isOtherData ? 'data_hash' : undefined;
+}
+
 /** Returns the options that differ between two states of a submission; null if there is none. */
 export function changesBetween(before: Submission, after: Submission): OptionChanges | null {
   const [old, now] = [timesOf(before), timesOf(after)];
@@ -79,6 +94,7 @@ export function changesBetween(before: Submission, after: Submission): OptionCha
   // The URLs may differ only in their paths, which are not stored.
   if (before.callbackUrl !== after.callbackUrl)
     changes.callbackOrigin = [originOf(before.callbackUrl), originOf(after.callbackUrl)];
+  if (before.dataHash !== after.dataHash) changes.dataHash = [before.dataHash, after.dataHash];
   return Object.keys(changes).length === 0 ? null : changes;
 }
 
@@ -90,6 +106,7 @@ export function changedOptions(changes: OptionChanges): TrackOption[] {
     stuck_after_s: changes.stuckAfterMs,
     metadata: changes.metadata,
     callback_url: changes.callbackOrigin,
+    data_hash: changes.dataHash,
   };
   return TRACK_OPTIONS.filter((option) => changed[option] !== undefined);
 }

@@ -43,8 +43,13 @@ export type TrackResult = { kind: 'tracked'; submissions: TrackedSubmission[] } 
  */
 export type TrackRefusal = {
   stored?: number;
-} /** The request at `index` names another upstream than the one at which the submission is tracked. */ & (
-  | { kind: 'conflict'; index: number; submission: Submission }
+} /** The request at `index` names another upstream, or other data, than the tracked submission. */ & (
+  | {
+      kind: 'conflict';
+      index: number;
+      option: 'upstream' | 'data_hash';
+      submission: Submission;
+    }
   /**
    * The request at `index` would track a submission whose deadline is not after the beginning of
    * tracking.

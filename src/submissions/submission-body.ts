@@ -94,6 +94,7 @@ export const SUBMISSION_EXAMPLE = {
   unknown_grace_s: 900,
   stuck_after_s: 600,
   callback_url: null,
+  data_hash: null,
   metadata: { order: 4711 },
 } as const;
 const HISTORY_EXAMPLE = [
@@ -159,6 +160,10 @@ export const submissionSchema = z
       .describe(
         'Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret',
       ),
+    data_hash: z
+      .string()
+      .nullable()
+      .describe('BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required'),
   })
   .describe('A tracked submission')
   .meta({ id: 'Submission', examples: [SUBMISSION_EXAMPLE] });
@@ -179,6 +184,7 @@ const changesSchema = z
     stuck_after_s: changedSecondsSchema,
     metadata: changed(z.record(z.string(), z.unknown()).nullable()),
     callback_url: changed(z.string().nullable()),
+    data_hash: changed(z.string().nullable()),
   })
   .partial()
   .describe(
@@ -286,6 +292,7 @@ export function toSubmissionBody(
     unknown_grace_s: toSeconds(unknownGraceMs),
     stuck_after_s: toSeconds(stuckAfterMs),
     callback_url: callbackUrl,
+    data_hash: submission.dataHash,
   };
 }
 
@@ -305,7 +312,8 @@ export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntry
 }
 
 function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
-  const { trackedAt, deadlineAt, unknownGraceMs, stuckAfterMs, metadata, callbackOrigin } = changes;
+  const { trackedAt, deadlineAt, unknownGraceMs, stuckAfterMs } = changes;
+  const { metadata, callbackOrigin, dataHash } = changes;
   return {
     ...(trackedAt && { tracked_at: fromTo(trackedAt, toTime) }),
     ...(deadlineAt && { deadline_at: fromTo(deadlineAt, toTime) }),
@@ -313,6 +321,7 @@ function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
     ...(stuckAfterMs && { stuck_after_s: fromTo(stuckAfterMs, toSeconds) }),
     ...(metadata && { metadata: fromTo(metadata, (value) => value) }),
     ...(callbackOrigin && { callback_url: fromTo(callbackOrigin, (origin) => origin) }),
+    ...(dataHash && { data_hash: fromTo(dataHash, (hash) => hash) }),
   };
 }
 

@@ -28,7 +28,7 @@ const SUBMISSION_COLUMNS = `
   s.not_found_since AS notFoundSince, s.deadline_outage_ms_before AS deadlineOutageMsBefore,
   s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
   s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.outage_ms_before AS outageMsBefore, s.metadata,
-  s.callback_url AS callbackUrl, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
+  s.callback_url AS callbackUrl, s.data_hash AS dataHash, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
   h.chain, h.chain_reason AS chainReason`;
 
 export const SELECT_SUBMISSION = `
@@ -72,7 +72,7 @@ function toHistoryEntry(row: HistoryRow): HistoryEntry {
  */
 const MAX_LOOKUP_CHARS = 4 * 1024 * 1024;
 
-export type SubmissionState = Pick<SubmissionRow, 'upstream' | 'status'>;
+export type SubmissionState = Pick<SubmissionRow, 'upstream' | 'status' | 'dataHash'>;
 
 /** Reads submissions and their history. */
 export class SubmissionQueries {
@@ -102,6 +102,17 @@ export class SubmissionQueries {
   get(submissionId: string): Submission | undefined {
     const row = this.findRow(submissionId);
     return row && toSubmission(row);
+  }
+
+  /**
+   * Returns the hash of the data of a submission: that of its caller, or the one computed from data
+   * that were submitted through this server; undefined if neither is known.
+   */
+  expectedData(submissionId: string): { hash: string; isComputed: boolean } | undefined {
+    const row = this.#db.row<{ hash: string | null; isComputed: number }>`
+      SELECT coalesce(data_hash, submitted_hash) AS hash, data_hash IS NULL AS isComputed
+      FROM submissions WHERE submission_id = ${submissionId}`;
+    return row?.hash ? { hash: row.hash, isComputed: row.isComputed === 1 } : undefined;
   }
 
   /** Returns the `traceparent` stored with a submission; undefined if there is none. */
@@ -211,7 +222,7 @@ const LIST_DEADLINES = `
   ORDER BY ${NET_DEADLINE}, id LIMIT @limit`;
 
 const STATES = `
-  SELECT s.submission_id AS submissionId, s.upstream, s.status
+  SELECT s.submission_id AS submissionId, s.upstream, s.status, s.data_hash AS dataHash
   FROM json_each(?) ids CROSS JOIN submissions s ON s.submission_id = ids.value`;
 
 /**

@@ -5,6 +5,7 @@ import { SubmissionEventType as Event, type SubmissionEventType } from './event-
 import {
   changedOptions,
   changesBetween,
+  conflictBetween,
   limitsFrom,
   type OptionsPatch,
   TIME_LIMITS,
@@ -131,19 +132,16 @@ export class SubmissionStore {
     now: number,
   ): TrackRefusal | undefined {
     for (const [index, request] of requests.entries()) {
-      const { submissionId, upstream, retrack, trackedAt = now } = request;
+      const { submissionId, retrack, trackedAt = now } = request;
       const row = known[index];
-      if (row && row.upstream !== upstream)
-        return { kind: 'conflict', index, submission: this.#known(submissionId) };
+      const option = row && conflictBetween(row, request);
+      const read = option && this.#queries.get(submissionId);
+      if (read) return { kind: 'conflict', index, option, submission: read };
       const begins = !row || (retrack && canRetrack(row.status));
       if (begins && limitsFrom(request, now).deadlineAt <= trackedAt)
         return { kind: 'late', index };
     }
     return undefined;
-  }
-
-  #known(submissionId: string): Submission {
-    return toSubmission(this.#queries.findRow(submissionId) as SubmissionRow);
   }
 
   /** `outages`: the outage clock of each upstream, in ms. */
@@ -184,6 +182,8 @@ export class SubmissionStore {
       upstream,
       metadata,
       callbackUrl,
+      dataHash = null,
+      submittedHash = null,
       trackedAt = now,
       credential = null,
       traceparent,
@@ -192,9 +192,10 @@ export class SubmissionStore {
     const text = metadata && JSON.stringify(metadata);
     const { changes, lastInsertRowid } = this.#db.run`
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
-                               grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url, credential)
+                               grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url, data_hash,
+                               submitted_hash, credential)
       VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${trackedAt}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
-              ${outageMs}, ${text}, ${callbackUrl}, ${credential})
+              ${outageMs}, ${text}, ${callbackUrl}, ${dataHash}, ${submittedHash}, ${credential})
       ON CONFLICT (submission_id) DO NOTHING`;
     if (changes === 0) return undefined;
     const id = Number(lastInsertRowid);
@@ -208,6 +209,7 @@ export class SubmissionStore {
       stuckAt,
       metadata,
       callbackUrl,
+      dataHash,
       status: Status.tracking,
       watched: true,
       stuck: false,
@@ -310,7 +312,7 @@ export class SubmissionStore {
       return { submission: before, effect };
     }
     const { event, ...state } = stateAfter(change);
-    const { named = [], traceparent } = request;
+    const { named = [], traceparent, submittedHash: hash } = request;
     const after: Submission = {
       ...before,
       ...state,
@@ -326,8 +328,11 @@ export class SubmissionStore {
       deadlineOutageMsBefore: null,
       ...(named.includes('metadata') && { metadata: request.metadata }),
       ...(named.includes('callback_url') && { callbackUrl: request.callbackUrl }),
+      ...(named.includes('data_hash') && { dataHash: request.dataHash ?? null }),
     };
     const submission = this.#writeOptions({ row, before }, after, { at: now, event });
+    if (hash !== undefined)
+      this.#db.run`UPDATE submissions SET submitted_hash = ${hash} WHERE id = ${row.id}`;
     if (traceparent !== undefined) this.#writeTrace(row.id, traceparent);
     else this.#db.run`DELETE FROM submission_traces WHERE submission = ${row.id}`;
     return { submission, effect: 'retracked' };
@@ -425,7 +430,8 @@ export class SubmissionStore {
       UPDATE submissions
       SET tracked_at = ${after.trackedAt}, deadline_at = ${after.deadlineAt}, grace_ends_at = ${after.graceEndsAt},
           stuck_at = ${after.stuckAt}, outage_ms_before = ${after.outageMsBefore},
-          deadline_outage_ms_before = ${after.deadlineOutageMsBefore}, metadata = ${metadata}, callback_url = ${callbackUrl}
+          deadline_outage_ms_before = ${after.deadlineOutageMsBefore}, metadata = ${metadata}, callback_url = ${callbackUrl},
+          data_hash = ${after.dataHash}
       WHERE id = ${row.id}`;
     if (callbackUrl !== row.callbackUrl) this.#outbox.moveCallbacks(row, callbackUrl, change.at);
     this.#write({ row: { ...row, metadata, callbackUrl }, before }, after, {

@@ -90,6 +90,7 @@ export const TRACK_OPTIONS = [
   'stuck_after_s',
   'metadata',
   'callback_url',
+  'data_hash',
 ] as const;
 export type TrackOption = (typeof TRACK_OPTIONS)[number];
 
@@ -105,6 +106,13 @@ export type TrackRequest = {
   metadata: Record<string, unknown> | null;
   /** Receives the events of this submission, in addition to the webhooks. */
   callbackUrl: string | null;
+  /**
+   * The BLAKE2b-256 hash of the data that the upstream must report, with 0x in lower case. null or
+   * absent: any.
+   */
+  dataHash?: string | null;
+  /** The hash of the data, if they were submitted through this server. */
+  submittedHash?: string | undefined;
   /**
    * When the request was validated, shortly before the commit; absent: at the commit. See
    * limitsFrom.
@@ -131,8 +139,9 @@ export type TrackRequest = {
 /** A submission in the ledger. Times are epoch milliseconds. */
 export type Submission = Omit<
   TrackRequest,
-  'requestedAt' | 'retrack' | 'named' | 'credential' | 'traceparent'
+  'requestedAt' | 'retrack' | 'named' | 'credential' | 'traceparent' | 'dataHash' | 'submittedHash'
 > & {
+  dataHash: string | null;
   status: Status;
   /** When tracking began; if the submission was tracked again, when it last began. */
   trackedAt: number;
@@ -187,6 +196,7 @@ export type OptionChanges = {
   metadata?: Pair<Record<string, unknown> | null> | undefined;
   /** Scheme, host and port: the rest of the URL may hold secrets. */
   callbackOrigin?: Pair<string | null> | undefined;
+  dataHash?: Pair<string | null> | undefined;
 };
 
 /** One row of the append-only history: a submission after one change. */

@@ -188,14 +188,9 @@ export function registerSubmissions(
         case 'invalid':
           return sendInvalidField(reply, result.field, result.reason);
         case 'conflict': {
-          const { submissionId, upstream } = result.submission;
-          const detail = `${submissionId} is already tracked at the upstream ${upstream}; ${acceptedText(result.stored)}`;
-          const errors = [
-            {
-              pointer: `/${result.field}`,
-              detail: `is already tracked at the upstream ${upstream}`,
-            },
-          ];
+          const { submissionId, field, reason, stored } = result;
+          const detail = `${submissionId} ${reason}; ${acceptedText(stored)}`;
+          const errors = [{ pointer: `/${field}`, detail: reason }];
           return sendProblem(reply, { status: 409, detail, errors });
         }
         case 'tracked': {
@@ -275,7 +270,7 @@ export function registerSubmissions(
           const retrack = canRetrack(status)
             ? '; POST /v1/submissions with "retrack": true tracks it again'
             : '';
-          const detail = `${submissionId} is ${status}: only metadata and callback_url can change${retrack}`;
+          const detail = `${submissionId} is ${status}: only metadata, callback_url and data_hash can change${retrack}`;
           return sendProblem(reply, { status: 409, detail });
         }
         case 'long_history': {

@@ -112,6 +112,7 @@ type Options = ConnectOptions & {
   upstream?: string;
   deadline?: number;
   metadata?: Record<string, unknown>;
+  dataHash?: string;
   retrack?: boolean;
   wait?: boolean;
   timeout?: number;
@@ -130,6 +131,7 @@ export function addTrack(program: Command): void {
       parseDuration,
     )
     .option('--metadata <json>', 'JSON object stored with the submission', parseObject)
+    .option('--data-hash <hash>', 'BLAKE2b-256 hash of the submitted data: 0x and 64 digits')
     .option(
       '--retrack',
       'track ids again that ended as failed, unknown, rejected, expired or cancelled',
@@ -145,7 +147,7 @@ export function addTrack(program: Command): void {
       'after',
       `
 A file has one submission per line: its id, or a JSON object with submission_id and options (upstream, deadline, unknown_grace_s,
-stuck_after_s, metadata, callback_url, tracked_at).
+stuck_after_s, metadata, callback_url, data_hash, tracked_at).
 Blank lines and lines that begin with # are ignored. The options of the command apply to lines that do not set them. The output
 of \`dawatch list --json\` is accepted: its open submissions are tracked, the final ones are skipped.
 
@@ -192,11 +194,13 @@ function describe(total: Total, skipped: number): string {
   return `${counts.join(', ')}\n`;
 }
 
-function toTrackOptions({ upstream, deadline, metadata, retrack }: Options): TrackOptions {
+function toTrackOptions(options: Options): TrackOptions {
+  const { upstream, deadline, metadata, dataHash, retrack } = options;
   return {
     ...(upstream !== undefined && { upstream }),
     ...(deadline !== undefined && { deadline: new Date(Date.now() + deadline).toISOString() }),
     ...(metadata !== undefined && { metadata }),
+    ...(dataHash !== undefined && { data_hash: dataHash }),
     ...(retrack !== undefined && { retrack }),
   };
 }

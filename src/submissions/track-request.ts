@@ -74,6 +74,16 @@ const optionFields = {
     .describe(
       'Receives the events of the submission, signed with the secret of the webhook `callbacks`',
     ),
+  data_hash: z
+    .string()
+    .regex(
+      /^0x[0-9a-f]{64}$/i,
+      'must be 0x and 64 hexadecimal digits: the BLAKE2b-256 hash of the data',
+    )
+    .toLowerCase()
+    .describe(
+      'BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the chain contradicts the submission. Where the upstream encrypts, the hash of the encrypted data',
+    ),
 };
 
 /** The parameters of tracking one submission. */
@@ -187,6 +197,8 @@ export type TrackContext = {
   credential: number | null;
   /** Whether trace contexts are stored. Without tracing they have no use. */
   isTraced: boolean;
+  /** BLAKE2b-256 hash of data that was submitted through this server; absent: it was not. */
+  submittedHash?: string | undefined;
 };
 
 /** `field`: the invalid field, as a JSON pointer into the body without its first slash. */
@@ -285,6 +297,8 @@ function toRequestOptions(
     stuckAt: from + milliseconds(options.stuck_after_s, defaults.stuckAfterMs),
     metadata: options.metadata ?? null,
     callbackUrl: callback_url ?? null,
+    dataHash: options.data_hash ?? null,
+    submittedHash: context.submittedHash,
     retrack: options.retrack ?? false,
     named: TRACK_OPTIONS.filter((option) => options[option] !== undefined),
     credential: context.credential,
@@ -371,6 +385,9 @@ export const updateBodySchema = z
       .describe(
         'Receives the events from now on, and those that were not delivered to the earlier URL; null: no further events are sent',
       ),
+    data_hash: optionFields.data_hash
+      .nullable()
+      .describe('BLAKE2b-256 hash of the submitted data; null: none is required'),
   })
   .partial()
   .refine((body) => Object.keys(body).length > 0, 'must have at least one field')
@@ -395,7 +412,7 @@ export function toOptionsPatch(
   body: UpdateBody,
   { now, refusalOf }: { now: number; refusalOf: (url: string) => string | undefined },
 ): { kind: 'patch'; patch: OptionsPatch } | InvalidField {
-  const { deadline, unknown_grace_s, stuck_after_s, metadata, callback_url } = body;
+  const { deadline, unknown_grace_s, stuck_after_s, metadata, callback_url, data_hash } = body;
   const wrongTime = findWrongTime({ deadline }, now);
   if (wrongTime) return { kind: 'invalid', ...wrongTime };
   const refusal =
@@ -407,6 +424,7 @@ export function toOptionsPatch(
     ...(stuck_after_s !== undefined && { stuckAfterMs: Math.round(stuck_after_s * 1_000) }),
     ...(metadata !== undefined && { metadata }),
     ...(callback_url !== undefined && { callbackUrl: callback_url }),
+    ...(data_hash !== undefined && { dataHash: data_hash }),
   };
   return { kind: 'patch', patch };
 }

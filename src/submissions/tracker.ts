@@ -11,7 +11,7 @@ import type {
   TrackResult,
   UpdateResult,
 } from './ports.ts';
-import type { Submission, TrackRequest } from './submission.ts';
+import type { TrackRequest } from './submission.ts';
 import {
   type TrackBody,
   type TrackContext,
@@ -48,9 +48,15 @@ export function trackerOf(deps: {
     context,
     /**
      * `credential`: the number of the credential; null for a request that did not come over HTTP.
+     * `submittedHash`: the hash of the data that was submitted through this server.
      */
-    track(body: TrackBody, credential: number | null = null): TrackRequestResult {
-      const parsed = toTrackRequests(body, { ...context, now: clock.now(), credential });
+    track(
+      body: TrackBody,
+      credential: number | null = null,
+      submittedHash?: string,
+    ): TrackRequestResult {
+      const now = clock.now();
+      const parsed = toTrackRequests(body, { ...context, now, credential, submittedHash });
       return parsed.kind === 'invalid'
         ? parsed
         : trackResultOf(parsed, watcher.track(parsed.requests));
@@ -74,10 +80,16 @@ export function trackerOf(deps: {
   };
 }
 
+/** `reason`: what the tracked submission has instead. */
+type Conflict = { kind: 'conflict'; submissionId: string; reason: string } & {
+  field: string;
+  stored?: number;
+};
+
 /** `field`: place of the cause in the body, as a JSON pointer without its first slash. */
 export type TrackRequestResult =
   | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
-  | { kind: 'conflict'; field: string; submission: Submission; stored?: number }
+  | Conflict
   | { kind: 'invalid'; field: string; reason: string };
 
 /** Returns the result for a client: a refusal names the place of its cause in the body. */
@@ -89,8 +101,13 @@ export function trackResultOf(
     case 'tracked':
       return result;
     case 'conflict': {
-      const { index, ...conflict } = result;
-      return { ...conflict, field: fieldOf(index, 'submission_id') };
+      const { kind, index, option, submission, ...stored } = result;
+      const { submissionId, upstream, dataHash } = submission;
+      const [field, reason] =
+        option === 'upstream'
+          ? (['submission_id', `is already tracked at the upstream ${upstream}`] as const)
+          : (['data_hash', `is already tracked with the data_hash ${dataHash}`] as const);
+      return { kind, submissionId, field: fieldOf(index, field), reason, ...stored };
     }
     case 'late': {
       const { stored } = result;

@@ -16,6 +16,7 @@ type Options = ConnectOptions & {
   stuckAfter?: number;
   metadata?: Record<string, unknown> | typeof NONE;
   callbackUrl?: string;
+  dataHash?: string;
   json?: boolean;
 };
 
@@ -46,6 +47,7 @@ export function addUpdateSubmissions(program: Command): void {
       parseMetadata,
     )
     .option('--callback-url <url>', 'URL that receives the events; none stops sending them')
+    .option('--data-hash <hash>', 'BLAKE2b-256 hash of the submitted data; none requires no hash')
     .option('--json', 'print one JSON line per submission')
     .addHelpText(
       'after',
@@ -85,6 +87,7 @@ function toPatch({
   stuckAfter,
   metadata,
   callbackUrl,
+  dataHash,
 }: Options): SubmissionPatch {
   return {
     ...(deadline !== undefined && { deadline: new Date(Date.now() + deadline).toISOString() }),
@@ -92,6 +95,7 @@ function toPatch({
     ...(stuckAfter !== undefined && { stuck_after_s: stuckAfter / 1_000 }),
     ...(metadata !== undefined && { metadata: metadata === NONE ? null : metadata }),
     ...(callbackUrl !== undefined && { callback_url: callbackUrl === NONE ? null : callbackUrl }),
+    ...(dataHash !== undefined && { data_hash: dataHash === NONE ? null : dataHash }),
   };
 }
 

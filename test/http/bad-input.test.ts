@@ -39,6 +39,13 @@ describe('tracking refuses', () => {
       '/deadline',
     ],
     ['a stuck_after_s of null', { submission_id: id, stuck_after_s: null }, '/stuck_after_s'],
+    [
+      'a data_hash of 63 digits',
+      { submission_id: id, data_hash: `0x${'a'.repeat(63)}` },
+      '/data_hash',
+    ],
+    ['a data_hash without 0x', { submission_id: id, data_hash: 'a'.repeat(66) }, '/data_hash'],
+    ['a data_hash that is a number', { submission_id: id, data_hash: 7 }, '/data_hash'],
     ['metadata that is a list', { submission_id: id, metadata: [] }, '/metadata'],
     ['metadata that is null', { submission_id: id, metadata: null }, '/metadata'],
     [

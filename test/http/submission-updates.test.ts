@@ -53,13 +53,13 @@ it('changes every option, shows it, and records it in the history', async () => 
   expect(submissionOf(await patch('all', { metadata: null })).metadata).toBeNull();
 });
 
-it('changes only metadata and callback_url of a submission that has ended', async () => {
+it('changes no time limit of a submission that has ended', async () => {
   await track({ submission_id: 'ended' });
   await call(app.url, pathOf('ended'), { method: 'DELETE' });
   const refused = problemOf(await patch('ended', { deadline: soon(), metadata: { order: 1 } }));
   expect(refused).toMatchObject({
     status: 409,
-    detail: expect.stringContaining('only metadata and callback_url'),
+    detail: expect.stringContaining('only metadata, callback_url and data_hash can change'),
   });
   expect(refused.detail).toContain('"retrack": true');
   expect(detailsOf(await call(app.url, pathOf('ended')))).toMatchObject({
@@ -95,6 +95,21 @@ it('shows the whole callback URL to admins, and scheme, host and port to others'
     callback_url: { from: 'http://127.0.0.1:9009', to: 'http://127.0.0.1:8008' },
   });
   expect(submissionOf(await patch('secret', { callback_url: null })).callback_url).toBeNull();
+});
+
+it('changes the data_hash, also of an ended submission', async () => {
+  const [first, second] = ['a', 'b'].map((digit) => `0x${digit.repeat(64)}`);
+  await track({ submission_id: 'hashed', data_hash: first });
+  await call(app.url, pathOf('hashed'), { method: 'DELETE' });
+  expect(submissionOf(await patch('hashed', { data_hash: second })).data_hash).toBe(second);
+  expect(submissionOf(await patch('hashed', { data_hash: null })).data_hash).toBeNull();
+  const { history } = detailsOf(await call(app.url, pathOf('hashed')));
+  expect(history.map(({ changes }) => changes?.data_hash)).toEqual([
+    undefined,
+    undefined,
+    { from: first, to: second },
+    { from: second, to: null },
+  ]);
 });
 
 it('audits a change with the names of the options, and nothing if no option differs', async () => {

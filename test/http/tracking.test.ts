@@ -66,6 +66,47 @@ it('keeps the given deadline, whatever its offset', async () => {
   expect(deadlineAt).toBeLessThan(at.getTime() + 3_600_000);
 });
 
+describe('a data_hash', () => {
+  const hash = `0x${'Ab'.repeat(32)}`;
+
+  it('is stored in lower case, for all ids or each one', async () => {
+    const submissions = [{ submission_id: 'hash-1' }, { submission_id: 'hash-2', data_hash: hash }];
+    const tracked = await track({ submissions, data_hash: hash.replace('A', '0') });
+    expect(tracked.submissions.map(({ data_hash }) => data_hash)).toEqual([
+      hash.replace('A', '0').toLowerCase(),
+      hash.toLowerCase(),
+    ]);
+  });
+
+  it('cannot be another one for an id that is tracked', async () => {
+    await track({ submission_id: 'hash-3', data_hash: hash });
+    expect(await track({ submission_id: 'hash-3', data_hash: hash.toLowerCase() })).toMatchObject({
+      already_tracked: 1,
+    });
+    const submissions = [{ submission_id: 'hash-4' }, { submission_id: 'hash-3' }];
+    for (const retrack of [false, true]) {
+      const refused = await post(app.url, {
+        submissions,
+        retrack,
+        data_hash: `0x${'c'.repeat(64)}`,
+      });
+      const reason = `is already tracked with the data_hash ${hash.toLowerCase()}`;
+      expect(problemOf(refused)).toMatchObject({
+        ...{ status: 409, detail: `hash-3 ${reason}; nothing was accepted` },
+        errors: [{ pointer: '/data_hash', detail: reason }],
+      });
+    }
+    expect((await call(app.url, pathOf('hash-4'))).status).toBe(404);
+  });
+
+  it('is added to a submission that is tracked again', async () => {
+    await track({ submission_id: 'hash-5' });
+    await call(app.url, pathOf('hash-5'), { method: 'DELETE' });
+    const body = { submission_id: 'hash-5', retrack: true, data_hash: hash };
+    expect((await track(body)).submissions[0]?.data_hash).toBe(hash.toLowerCase());
+  });
+});
+
 describe('retrack', () => {
   const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
   const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });

@@ -116,7 +116,8 @@ describe.skipIf(isRedisMissing())('the intake', () => {
       {
         kind: 'conflict',
         field: 'submission_ids/0',
-        submission: { submissionId: 'a', upstream: 'other' } as never,
+        submissionId: 'a',
+        reason: 'is already tracked at the upstream other',
       },
       'a is already tracked at the upstream other; nothing was accepted',
     ],

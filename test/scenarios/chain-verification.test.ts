@@ -1,8 +1,10 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { UpstreamConfig } from '../../src/operations/config/schema.ts';
+import { blake2b256 } from '../../src/sandbox/chain/extrinsics.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { readEvents } from '../support/app/event-reader.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
@@ -41,6 +43,7 @@ async function open({
     upstreamUrl: sandbox.url,
     adminToken: ADMIN_TOKEN,
     upstream: {
+      submit: { enabled: true, max_bytes: 1_000_000 },
       chain: {
         urls: [node.url.replace('http', 'ws')],
         verify: 'report',
@@ -66,11 +69,16 @@ async function open({
         expect(logged.some(({ event }) => event === 'chain.connected')).toBe(true),
       );
     },
-    async track(): Promise<string> {
+    async track(options = {}): Promise<string> {
       const id = sandbox.model.submit('some data', Date.now());
-      const body = JSON.stringify({ submission_ids: [id] });
+      const body = JSON.stringify({ submission_ids: [id], ...options });
       await fetch(`${app.url}/v1/submissions`, { method: 'POST', headers, body });
       return id;
+    },
+    /** Submits data through the app. Returns the id. */
+    async submit(path: string, data: string): Promise<string> {
+      const response = await fetch(`${app.url}${path}`, { method: 'POST', headers, body: data });
+      return ((await response.json()) as { submission_id: string }).submission_id;
     },
     /** Waits until the submission has these fields. */
     until: (id: string, fields: Partial<Verified>) =>
@@ -221,5 +229,49 @@ describe('the proof of inclusion', () => {
       chain: 'unavailable',
       chain_reason: expect.stringContaining('does not have the content of block') as never,
     });
+  });
+});
+
+describe('the data of a submission', () => {
+  const hashOf = (data: string) => `0x${blake2b256(Buffer.from(data))}`;
+
+  it('are contradicted without a node if the caller has submitted others', async () => {
+    const sandbox = await openSandbox();
+    const { track, until, events } = await open({ sandbox, urls: [] });
+    const wrong = await track({ data_hash: hashOf('other data') });
+    const right = await track({ data_hash: hashOf('some data') });
+    const chain_reason = `data_hash is ${hashOf('some data')}, not ${hashOf('other data')} that was expected`;
+    await until(wrong, { status: 'finalized', chain: 'contradicted', chain_reason });
+    await until(right, { status: 'finalized', chain: null });
+    const types = (await events()).map(({ type }) => type);
+    expect(types.filter((type) => type === 'submission.contradicted')).toHaveLength(1);
+  });
+
+  it('stay pending, if a confirmation is required, until the hash is corrected', async () => {
+    const sandbox = await openSandbox();
+    const { app, connected, track, until } = await open({ sandbox, verify: 'require' });
+    await connected();
+    const id = await track({ data_hash: hashOf('other data') });
+    await until(id, { status: 'pending', chain: 'contradicted' });
+    const body = JSON.stringify({ data_hash: hashOf('some data') });
+    await fetch(`${app.url}/v1/submissions/${id}`, { method: 'PATCH', headers, body });
+    await until(id, { status: 'finalized', chain: 'confirmed' });
+  });
+
+  it.each([
+    ['/v1/submit_data', (data: string) => JSON.stringify({ data })],
+    ['/v1/submit_raw_data', (data: string) => data],
+  ])('are proved to be in the block if they were submitted to %s', async (path, bodyOf) => {
+    const sandbox = await openSandbox();
+    const { database, connected, submit, until } = await open({ sandbox, verify_data: true });
+    await connected();
+    // Longer than one slice, with characters of two UTF-16 units at every place.
+    const data = ['some data', `x${'\u{1f600}'.repeat(70_000)}`];
+    const ids = await Promise.all(data.map((one) => submit(path, bodyOf(one))));
+    for (const id of ids) await until(id, { status: 'finalized', chain: 'confirmed' });
+    const stored = rawConnection(database)
+      .prepare('SELECT submitted_hash FROM submissions WHERE submission_id = ?')
+      .pluck();
+    expect(ids.map((id) => stored.get(id))).toEqual(data.map(hashOf));
   });
 });

@@ -35,6 +35,7 @@ describe('tracking', () => {
       upstreamState: null,
       error: null,
       envelope: null,
+      dataHash: null,
       chain: null,
       chainReason: null,
     };

@@ -1,21 +1,31 @@
 import { setImmediate } from 'node:timers/promises';
-import { blake2b } from '@noble/hashes/blake2.js';
 import { isObject } from '../../lib/json.ts';
+import { DataHash } from '../data-hash.ts';
 import type { Chain } from './port.ts';
 
 /** Blocks whose hashes are kept; the submissions of a block are found final within seconds. */
 const MAX_BLOCKS = 16;
-/** Bytes that are hashed without a break: at 30 MB/s, two milliseconds. */
+/** Bytes that are hashed without a break: at 30 MB/s, two milliseconds, or four with data. */
 const SLICE_BYTES = 64 * 1024;
+/** Pallet and call of `dataAvailability.submit_data` on Avail. Its only argument is the data. */
+const SUBMIT_DATA = [29, 1] as const;
+/** Length, version, signature and extensions before the call take at most about 150 bytes. */
+const MAX_HEAD_BYTES = 256;
 
 /**
- * Fetches blocks once, and keeps the BLAKE2b-256 hashes of their extrinsics, not the bodies. One
- * block at a time, because each may take tens of MiB.
+ * BLAKE2b-256 hashes of an extrinsic, and of the data that it submits; null if it submits none, or
+ * in a call within another one.
+ */
+export type Transaction = { hash: string; dataHash: string | null };
+
+/**
+ * Fetches blocks once, and keeps the hashes of their extrinsics, not the bodies. One block at a
+ * time, because each may take tens of MiB.
  */
 export class BlockTransactions {
   readonly #chain: Chain;
   /** By block hash, the newest last. */
-  readonly #hashes = new Map<string, Promise<readonly string[] | null>>();
+  readonly #blocks = new Map<string, Promise<readonly Transaction[] | null>>();
   #previous: Promise<unknown> = Promise.resolve();
 
   constructor(chain: Chain) {
@@ -23,49 +33,84 @@ export class BlockTransactions {
   }
 
   /**
-   * Returns the hashes of the extrinsics of a block, in its order; null if the node does not have
-   * its body. Rejects with ChainError. Concurrent callers share one request.
+   * Returns the extrinsics of a block, in its order; null if the node does not have its body.
+   * Rejects with ChainError. Concurrent callers share one request.
    */
-  of(blockHash: string): Promise<readonly string[] | null> {
-    const known = this.#hashes.get(blockHash);
+  of(blockHash: string): Promise<readonly Transaction[] | null> {
+    const known = this.#blocks.get(blockHash);
     if (known) return known;
-    const hashes = this.#previous.then(() => this.#fetch(blockHash));
-    this.#previous = hashes.catch(() => undefined);
-    this.#hashes.set(blockHash, hashes);
-    const [oldest] = this.#hashes.keys();
-    if (this.#hashes.size > MAX_BLOCKS && oldest !== undefined) this.#hashes.delete(oldest);
+    const transactions = this.#previous.then(() => this.#fetch(blockHash));
+    this.#previous = transactions.catch(() => undefined);
+    this.#blocks.set(blockHash, transactions);
+    const [oldest] = this.#blocks.keys();
+    if (this.#blocks.size > MAX_BLOCKS && oldest !== undefined) this.#blocks.delete(oldest);
     const forget = () => {
-      if (this.#hashes.get(blockHash) === hashes) this.#hashes.delete(blockHash);
+      if (this.#blocks.get(blockHash) === transactions) this.#blocks.delete(blockHash);
     };
     // Another node may have the body.
-    hashes.then((found) => found ?? forget(), forget);
-    return hashes;
+    transactions.then((found) => found ?? forget(), forget);
+    return transactions;
   }
 
-  async #fetch(blockHash: string): Promise<readonly string[] | null> {
+  async #fetch(blockHash: string): Promise<readonly Transaction[] | null> {
     const response = await this.#chain.call<unknown>('chain_getBlock', [blockHash]);
     const block = isObject(response) ? response.block : null;
     const extrinsics = isObject(block) ? block.extrinsics : null;
     if (!Array.isArray(extrinsics)) return null;
-    const hashes: string[] = [];
+    const transactions: Transaction[] = [];
     let chars = 0;
     for (const extrinsic of extrinsics.map(String)) {
-      hashes.push(await hashOf(extrinsic));
+      transactions.push(await transactionOf(extrinsic));
       chars += extrinsic.length;
       if (chars < 2 * SLICE_BYTES) continue;
       chars = 0;
       await setImmediate();
     }
-    return hashes;
+    return transactions;
   }
 }
 
-/** Returns the BLAKE2b-256 hash of bytes in hexadecimal. Other work runs between slices. */
-async function hashOf(hex: string): Promise<string> {
-  const state = blake2b.create({ dkLen: 32 });
-  for (let from = 2; from < hex.length; from += 2 * SLICE_BYTES) {
-    state.update(Buffer.from(hex.slice(from, from + 2 * SLICE_BYTES), 'hex'));
-    if (hex.length > 2 * SLICE_BYTES) await setImmediate();
+/** Hashes an extrinsic in hexadecimal with 0x. Other work runs between slices. */
+async function transactionOf(hex: string): Promise<Transaction> {
+  const whole = new DataHash();
+  const dataStart = dataStartOf(hex);
+  const data = dataStart === null ? null : new DataHash();
+  const bytes = byteLength(hex);
+  for (let from = 0; from < bytes; from += SLICE_BYTES) {
+    const slice = bytesOf(hex, from, from + SLICE_BYTES);
+    whole.update(slice);
+    data?.update(slice.subarray(Math.max(0, (dataStart ?? 0) - from)));
+    if (bytes > SLICE_BYTES) await setImmediate();
   }
-  return `0x${Buffer.from(state.digest()).toString('hex')}`;
+  return { hash: whole.digest(), dataHash: data?.digest() ?? null };
+}
+
+/**
+ * Returns where the data of an extrinsic begin, in bytes; null if it is no `submit_data`. The data
+ * are the end of the extrinsic; their length in the compact encoding of SCALE precedes them.
+ */
+function dataStartOf(hex: string): number | null {
+  const head = bytesOf(hex, 0, MAX_HEAD_BYTES);
+  const bytes = byteLength(hex);
+  for (let at = 0; at + SUBMIT_DATA.length < head.length; at += 1) {
+    if (head[at] !== SUBMIT_DATA[0] || head[at + 1] !== SUBMIT_DATA[1]) continue;
+    const length = compactAt(head, at + SUBMIT_DATA.length);
+    if (length && length.end + length.value === bytes) return length.end;
+  }
+  return null;
+}
+
+/** Reads a compact integer of at most four bytes: the length of up to 1 GiB. */
+function compactAt(bytes: Buffer, at: number): { value: number; end: number } | null {
+  const size = [1, 2, 4][(bytes[at] ?? 3) & 3];
+  if (size === undefined || at + size > bytes.length) return null;
+  return { value: Math.floor(bytes.readUIntLE(at, size) / 4), end: at + size };
+}
+
+function byteLength(hex: string): number {
+  return Math.floor((hex.length - 2) / 2);
+}
+
+function bytesOf(hex: string, from: number, to: number): Buffer {
+  return Buffer.from(hex.slice(2 + 2 * from, 2 + 2 * to), 'hex');
 }

@@ -3,7 +3,7 @@ import type { Log } from '../../operations/logging/event-catalog.ts';
 import type { UsableUpstream } from '../upstreams.ts';
 import { openChain } from './chain.ts';
 import type { Chain, ChainHead, ChainStatus } from './port.ts';
-import { ChainVerifier } from './verifier.ts';
+import { ChainVerifier, type ExpectedData } from './verifier.ts';
 
 type ChainsDeps = {
   upstreams: readonly [string, UsableUpstream][];
@@ -12,6 +12,8 @@ type ChainsDeps = {
   log: Log;
   /** The version of dawatch, for `user-agent`. */
   version: string;
+  /** Returns which data a submission has; undefined if that is not known. */
+  expectedData: (submissionId: string) => ExpectedData | undefined;
   /** Called with each submission whose required verification was unavailable, and is possible. */
   onAvailable: (upstream: string, submissionId: string) => void;
 };
@@ -31,7 +33,7 @@ export type Chains = {
 
 /** Opens the chain of each upstream, and logs its changes. */
 export function openChains(deps: ChainsDeps): Chains {
-  const { upstreams, clock, random, log, version, onAvailable } = deps;
+  const { upstreams, clock, random, log, version, expectedData, onAvailable } = deps;
   const byUpstream = new Map(
     upstreams.map(([upstream, { chain: settings }]) => {
       const onChange = ({ host, name, problem }: ChainStatus) => {
@@ -46,7 +48,7 @@ export function openChains(deps: ChainsDeps): Chains {
       const chain = byUpstream.get(upstream);
       if (!chain) return [];
       const onAvailableOne = (submissionId: string) => onAvailable(upstream, submissionId);
-      const deps = { chain, settings, clock, onAvailable: onAvailableOne };
+      const deps = { chain, settings, clock, expectedData, onAvailable: onAvailableOne };
       return [[upstream, new ChainVerifier(deps)] as const];
     }),
   );

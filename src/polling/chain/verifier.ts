@@ -2,7 +2,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { escapeText } from '../../lib/text.ts';
 import { ANOTHER_CHAIN, type ChainResult } from '../../submissions/chain-verdict.ts';
 import { dataOf, type Observation } from '../../submissions/classify.ts';
-import { BlockTransactions } from './block-transactions.ts';
+import { BlockTransactions, type Transaction } from './block-transactions.ts';
+import { ComputedHashes } from './computed-hashes.ts';
 import { type Chain, ChainError, type ChainHead, type ChainSettings } from './port.ts';
 
 /** Longest time for which the report of a poll waits for the node. */
@@ -19,24 +20,36 @@ const OTHER_CHAIN = { blocks: 10, contradicted: 5 };
 const ASKED_PER_HEAD = 8;
 const MAX_SHOWN_CHARS = 70;
 
+/**
+ * Which data a submission has: by the `data_hash` of its caller, or else by the hash of the data
+ * that were submitted through this server (`isComputed`). `hash`: 0x and 64 digits in lower case.
+ */
+export type ExpectedData = { hash: string; isComputed: boolean };
+
 /** The node cannot tell now. */
 class UnavailableError extends Error {
   override readonly name = 'UnavailableError';
 }
 
-/** What the upstream says about a submission. `txIndex`, `txHash`: null if it does not say it. */
+/**
+ * What the upstream says about a submission. `txIndex`, `txHash`: null if it does not say it.
+ * `dataHash`: of the data that the transaction must have submitted; null: any.
+ */
 type Claim = {
   submissionId: string;
   number: number;
   hash: string;
   txIndex: number | null;
   txHash: string | null;
+  dataHash: string | null;
 };
 
 type VerifierDeps = {
   chain: Chain;
   settings: ChainSettings;
   clock: Clock;
+  /** Returns which data a submission has; undefined if that is not known. */
+  expectedData: (submissionId: string) => ExpectedData | undefined;
   /** Called with each submission whose required verification was unavailable, and is possible. */
   onAvailable: (submissionId: string) => void;
 };
@@ -45,6 +58,7 @@ type VerifierDeps = {
 export class ChainVerifier {
   readonly #chain: Chain;
   readonly #clock: Clock;
+  readonly #expectedData: VerifierDeps['expectedData'];
   readonly #onAvailable: (submissionId: string) => void;
   #settings: ChainSettings;
   /** The hash of each block on the chain, by its number, the newest request last. */
@@ -54,13 +68,15 @@ export class ChainVerifier {
   /** The submissions that wait for the node, by the numbers of their blocks. */
   readonly #waiting = new Map<number, Set<string>>();
   readonly #transactions: BlockTransactions;
+  readonly #computed = new ComputedHashes();
   #waitingCount = 0;
   #isResponsive = true;
 
-  constructor({ chain, settings, clock, onAvailable }: VerifierDeps) {
+  constructor({ chain, settings, clock, expectedData, onAvailable }: VerifierDeps) {
     this.#chain = chain;
     this.#settings = settings;
     this.#clock = clock;
+    this.#expectedData = expectedData;
     this.#onAvailable = onAvailable;
     this.#transactions = new BlockTransactions(chain);
     chain.onHead((head) => this.#pollWaiting(head));
@@ -72,9 +88,9 @@ export class ChainVerifier {
     this.#contradicted.clear();
   }
 
-  /** Whether finalized submissions are verified. */
+  /** Whether finalized submissions are verified. Their data are compared without a node, too. */
   get isOn(): boolean {
-    return this.#settings.urls.length > 0 && this.#settings.verify !== 'off';
+    return this.#settings.verify !== 'off';
   }
 
   /** Whether most of the newest verified blocks contradict. */
@@ -84,18 +100,62 @@ export class ChainVerifier {
   }
 
   /**
-   * Returns the observation with the verdict of the chain. If a confirmation is required and there
-   * is none, the submission is pending. Takes MAX_WAIT_MS at most, and never rejects.
+   * Returns the observation with the verdict, if there is one: without a node, only data may
+   * contradict. If a confirmation is required and there is none, the submission is pending. Takes
+   * MAX_WAIT_MS at most, and never rejects.
    */
   async observe(observation: Finalized): Promise<Observation> {
-    const chain = await this.#verify(observation);
+    const chain = await this.#verdictOn(observation);
+    if (chain === undefined) return observation;
     if (this.#settings.verify !== 'require' || chain.verdict === 'confirmed')
       return { ...observation, chain };
     // Its block says nothing about when rows change.
     return { ...observation, kind: 'pending', blockNumber: null, chain };
   }
 
-  async #verify({ submissionId, blockNumber, envelope }: Finalized): Promise<ChainResult> {
+  async #verdictOn(observation: Finalized): Promise<ChainResult | undefined> {
+    const { result, hash } = this.#compareData(observation);
+    if (result?.verdict === 'contradicted') return result;
+    const onChain =
+      this.#settings.urls.length > 0 ? await this.#verify(observation, hash) : undefined;
+    return onChain?.verdict === 'contradicted' ? onChain : (result ?? onChain);
+  }
+
+  /**
+   * Compares the `data_hash` of the upstream with the expected one. `hash`: the equal ones.
+   * `result`: undefined if nothing is known against the data.
+   */
+  #compareData({ submissionId, envelope }: Finalized): {
+    result?: ChainResult;
+    hash: string | null;
+  } {
+    let expected: ExpectedData | undefined;
+    try {
+      expected = this.#expectedData(submissionId);
+    } catch {
+      return { result: unavailable('the ledger cannot be read'), hash: null };
+    }
+    const { data_hash } = dataOf(envelope) ?? {};
+    if (expected === undefined) return { hash: null };
+    if (typeof data_hash !== 'string')
+      return expected.isComputed
+        ? { hash: null }
+        : { result: unavailable('the upstream names no data_hash'), hash: null };
+    const hash = normalized(data_hash);
+    const isEqual = hash === expected.hash;
+    if (expected.isComputed && !this.#computed.isConclusive(submissionId, isEqual))
+      return { hash: null };
+    if (isEqual) return { hash };
+    const named = escapeText(hash, MAX_SHOWN_CHARS);
+    const source = expected.isComputed ? 'of the data that were submitted' : 'that was expected';
+    const reason = `data_hash is ${named}, not ${expected.hash} ${source}`;
+    return { result: { verdict: 'contradicted', reason }, hash: null };
+  }
+
+  async #verify(
+    { submissionId, blockNumber, envelope }: Finalized,
+    dataHash: string | null,
+  ): Promise<ChainResult> {
     const { block_hash, tx_index, tx_hash } = dataOf(envelope) ?? {};
     if (blockNumber === null || !Number.isSafeInteger(blockNumber) || blockNumber < 0)
       return unavailable('the upstream names no block number');
@@ -105,6 +165,7 @@ export class ChainVerifier {
       hash: normalized(block_hash),
       txIndex: typeof tx_index === 'number' ? tx_index : null,
       txHash: typeof tx_hash === 'string' ? normalized(tx_hash) : null,
+      dataHash,
     };
     const found = this.#compare(claim);
     let cancel = () => {};
@@ -143,30 +204,37 @@ export class ChainVerifier {
     return { verdict: 'contradicted', reason };
   }
 
-  /** Verifies that the block contains the transaction. */
-  async #findTransaction({ number, hash, txIndex, txHash }: Claim): Promise<ChainResult> {
+  /** Verifies that the block contains the transaction, and this the data. */
+  async #findTransaction(claim: Claim): Promise<ChainResult> {
+    const { number, hash, txIndex, txHash, dataHash } = claim;
     if (txIndex === null || txHash === null)
       return unavailable('the upstream names no transaction: tx_index or tx_hash is missing');
-    let hashes: readonly string[];
+    let transactions: readonly Transaction[];
     try {
-      hashes = await this.#transactionsOf(number, hash);
+      transactions = await this.#transactionsOf(number, hash);
     } catch (error) {
       return unavailable(reasonOf(error));
     }
-    const onChain = hashes[txIndex];
-    if (onChain === txHash) return CONFIRMED;
-    const found = onChain === undefined ? `block ${number} has none` : `it is ${onChain}`;
-    const named = escapeText(txHash, MAX_SHOWN_CHARS);
-    const reason = `transaction ${txIndex} of block ${number} is not ${named}: ${found}`;
+    const onChain = transactions[txIndex];
+    const name = `transaction ${txIndex} of block ${number}`;
+    if (onChain?.hash !== txHash) {
+      const found = onChain ? `it is ${onChain.hash}` : `block ${number} has none`;
+      const named = escapeText(txHash, MAX_SHOWN_CHARS);
+      return { verdict: 'contradicted', reason: `${name} is not ${named}: ${found}` };
+    }
+    if (dataHash === null || onChain.dataHash === dataHash) return CONFIRMED;
+    if (onChain.dataHash === null)
+      return unavailable(`${name} is no call of submit_data, so that its data cannot be read`);
+    const reason = `${name} submits data with the hash ${onChain.dataHash}, not ${dataHash}`;
     return { verdict: 'contradicted', reason };
   }
 
   /** Throws UnavailableError or ChainError. */
-  async #transactionsOf(number: number, hash: string): Promise<readonly string[]> {
-    const hashes = await this.#transactions.of(hash);
-    if (hashes === null)
+  async #transactionsOf(number: number, hash: string): Promise<readonly Transaction[]> {
+    const transactions = await this.#transactions.of(hash);
+    if (transactions === null)
       throw new UnavailableError(`the node does not have the content of block ${number}`);
-    return hashes;
+    return transactions;
   }
 
   /** Returns the hash of a final block; concurrent callers share one request. */

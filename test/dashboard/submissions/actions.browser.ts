@@ -60,6 +60,7 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TE
       stuck_after_s: 5_400,
       deadline: DEADLINE,
       callback_url: 'http://127.0.0.1:9009/hook?secret=1',
+      data_hash: `0x${'a'.repeat(64)}`,
     });
     await fact('Status').getByText('tracking').waitFor();
     await fact('Not-found grace').getByText('5 min').waitFor();
@@ -68,6 +69,9 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TE
       await fact(name).locator('time').waitFor();
     expect(await fact('Deadline').locator('time').getAttribute('datetime')).toBe(DEADLINE);
     await fact('Callback URL').getByText('http://127.0.0.1:9009/hook?secret=1').waitFor();
+    await fact('Data hash')
+      .getByText(`0x${'a'.repeat(64)}`)
+      .waitFor();
   });
 
   it('offers no changes to a credential that may only read', async () => {
@@ -149,9 +153,13 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TE
       const metadata = { 'a.b=c "d"': '<script>alert(1)</script>', order: null };
       await dialog().getByLabel('Metadata').fill(JSON.stringify(metadata));
       await dialog().getByLabel('Callback URL').fill('http://127.0.0.1:9009/hook');
+      await dialog()
+        .getByLabel('Data hash')
+        .fill(`0x${'A'.repeat(64)}`);
       await save();
       await main().getByText('The options are changed.').waitFor();
       expect(await detailsNow(id)).toMatchObject({
+        data_hash: `0x${'a'.repeat(64)}`,
         deadline_at: DEADLINE.replace('.678', '.000'),
         unknown_grace_s: 600,
         stuck_after_s: 90.5,

@@ -1,26 +1,38 @@
 import { blake2b } from '@noble/hashes/blake2.js';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   type Chain,
   ChainError,
   type ChainHead,
   type ChainStatus,
 } from '../../../src/polling/chain/port.ts';
-import { ChainVerifier } from '../../../src/polling/chain/verifier.ts';
+import { ChainVerifier, type ExpectedData } from '../../../src/polling/chain/verifier.ts';
+import { submitDataExtrinsic } from '../../../src/sandbox/chain/extrinsics.ts';
 import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
 
 const HASH = `0x${'a'.repeat(64)}`;
-const EXTRINSICS = ['0x0102', `0x${'ab'.repeat(300_000)}`];
-const [FIRST, SECOND] = EXTRINSICS.map((hex) => {
-  const bytes = Buffer.from(hex.slice(2), 'hex');
-  return Buffer.from(blake2b(bytes, { dkLen: 32 })).toString('hex');
-});
+type Expectations = { expected?: Record<string, ExpectedData>; urls?: string[] };
 
-/** A verifier whose node has finalized block 7, which has two extrinsics. */
+/** An encoded call whose data end in zeros, each of which looks like the length of no data. */
+const DATA = Buffer.concat([Buffer.alloc(200_000, 0xab), Buffer.alloc(9)]);
+const SUBMIT = Buffer.from(
+  submitDataExtrinsic({ seed: 1, blockNumber: 7, txIndex: 2 }, DATA),
+).toString('hex');
+const EXTRINSICS = ['0x0102', `0x${'ab'.repeat(300_000)}`, `0x${SUBMIT}`];
+const hashOf = (bytes: Uint8Array) => Buffer.from(blake2b(bytes, { dkLen: 32 })).toString('hex');
+const [FIRST, SECOND, THIRD] = EXTRINSICS.map((hex) => hashOf(Buffer.from(hex.slice(2), 'hex')));
+const DATA_HASH = `0x${hashOf(DATA)}`;
+const OTHER_HASH = `0x${'d'.repeat(64)}`;
+
+/**
+ * A verifier whose node has finalized block 7, which has three extrinsics. `expected`: the hash of
+ * the data of a submission, by its id.
+ */
 function open(
   verify_data: boolean,
   respond?: (method: string) => Promise<unknown>,
-  verify: 'report' | 'require' = 'report',
+  verify: 'off' | 'report' | 'require' = 'report',
+  { expected = {}, urls = ['ws://node'] }: Expectations = {},
 ) {
   const available: string[] = [];
   const clock = createVirtualClock(1_760_000_000_000);
@@ -47,17 +59,18 @@ function open(
     close: async () => undefined,
   };
   onTestFinished(() => heads.clear());
-  const settings = { urls: ['ws://node'], verify, verify_data };
+  const settings = { urls, verify, verify_data };
   const verifier = new ChainVerifier({
     chain,
     settings,
     clock,
+    expectedData: (id) => expected[id],
     onAvailable: (id) => available.push(id),
   });
-  const observe = async (data: object, blockNumber = 7) => {
+  const observe = async (data: object, blockNumber = 7, submissionId = 's') => {
     const envelope = JSON.stringify({ data: { block_hash: HASH, ...data } });
     const observed = await verifier.observe({
-      ...{ kind: 'finalized', submissionId: 's', at: 0, durationMs: 1, state: 'Finalized' },
+      ...{ kind: 'finalized', submissionId, at: 0, durationMs: 1, state: 'Finalized' },
       ...{ error: null, envelope, blockNumber },
     });
     return 'chain' in observed ? observed.chain : undefined;
@@ -91,7 +104,7 @@ it('asks once for a block', async () => {
 
 it.each([
   [{ tx_index: 1, tx_hash: `0x${FIRST}` }, 'contradicted', `it is 0x${SECOND}`],
-  [{ tx_index: 2, tx_hash: `0x${FIRST}` }, 'contradicted', 'block 7 has none'],
+  [{ tx_index: 3, tx_hash: `0x${FIRST}` }, 'contradicted', 'block 7 has none'],
   [{ tx_hash: `0x${FIRST}` }, 'unavailable', 'names no transaction'],
 ])(
   'does not confirm a transaction that the block does not prove: %o',
@@ -146,4 +159,63 @@ it('polls a submission no more that was confirmed meanwhile', async () => {
   expect(await verify({})).toMatchObject({ verdict: 'confirmed' });
   await announce(8);
   expect(available).toEqual([]);
+});
+
+describe('data that the caller names', () => {
+  const expected = { s: { hash: DATA_HASH, isComputed: false } };
+  const named = (data_hash?: string, txIndex = 2) => {
+    const tx_hash = [FIRST, SECOND, THIRD][txIndex];
+    return { tx_hash, tx_index: txIndex, ...(data_hash !== undefined && { data_hash }) };
+  };
+  const other = `data_hash is ${OTHER_HASH}, not ${DATA_HASH} that was expected`;
+
+  it.each([
+    ['the data of the transaction', named(DATA_HASH), 'confirmed', null],
+    ['a hash without prefix', named(DATA_HASH.slice(2).toUpperCase()), 'confirmed', null],
+    ['other data', named(OTHER_HASH), 'contradicted', other],
+    ['no hash', named(), 'unavailable', 'the upstream names no data_hash'],
+    ['a transaction without data', named(DATA_HASH, 0), 'unavailable', 'no call of submit_data'],
+  ])('are verified: %s', async (_, data, verdict, text) => {
+    const { verify } = open(true, undefined, 'report', { expected });
+    const reason = text === null ? null : expect.stringContaining(text);
+    expect(await verify(data)).toEqual({ verdict, reason });
+  });
+
+  it('must be in the transaction, whatever the upstream says', async () => {
+    const claimed = { s: { hash: OTHER_HASH, isComputed: false } };
+    const verifyIn = (verify_data: boolean) =>
+      open(verify_data, undefined, 'report', { expected: claimed }).verify(named(OTHER_HASH));
+    const reason = `transaction 2 of block 7 submits data with the hash ${DATA_HASH}, not ${OTHER_HASH}`;
+    expect(await verifyIn(false)).toEqual({ verdict: 'confirmed', reason: null });
+    expect(await verifyIn(true)).toEqual({ verdict: 'contradicted', reason });
+  });
+
+  it('are compared without a node, which alone can confirm', async () => {
+    const { verify, calls } = open(true, undefined, 'report', { expected, urls: [] });
+    expect(await verify(named(OTHER_HASH))).toEqual({ verdict: 'contradicted', reason: other });
+    expect(await verify(named(DATA_HASH))).toBeUndefined();
+    expect(calls).toEqual([]);
+  });
+});
+
+it('counts computed hashes only while most of those of the upstream are equal', async () => {
+  const ids = Array.from({ length: 30 }, (_, index) => `s${index}`);
+  const expected = Object.fromEntries(ids.map((id) => [id, { hash: DATA_HASH, isComputed: true }]));
+  const { verify } = open(false, undefined, 'report', { expected });
+  const next = async (data: object) => (await verify(data, 7, ids.shift()))?.verdict;
+  const times = async (count: number, data: object) => {
+    const verdicts: unknown[] = [];
+    for (let time = 0; time < count; time += 1) verdicts.push(await next(data));
+    return verdicts;
+  };
+  const [equal, other] = [{ data_hash: DATA_HASH }, { data_hash: OTHER_HASH }];
+  // The upstream encrypts.
+  expect(await times(5, other)).toEqual(Array(5).fill('confirmed'));
+  // It does not.
+  expect(await times(6, equal)).toEqual(Array(6).fill('confirmed'));
+  expect(await times(1, other)).toEqual(['contradicted']);
+  expect(await times(1, {})).toEqual(['confirmed']);
+  // It begins to encrypt.
+  await times(10, other);
+  expect(await times(1, other)).toEqual(['confirmed']);
 });

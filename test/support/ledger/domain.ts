@@ -76,6 +76,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     stuckAt: 2_000,
     metadata: null,
     callbackUrl: null,
+    dataHash: null,
     status: 'tracking',
     trackedAt: 0,
     finalizedAt: null,

@@ -87,7 +87,14 @@ export async function retrack(api, { submission_id, upstream }) {
 /** @typedef {Exclude<TrackOption, 'metadata'>} TextOption */
 
 /** @type {readonly TrackOption[]} */
-const OPTIONS = ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadata', 'callback_url'];
+const OPTIONS = [
+  'deadline',
+  'unknown_grace_s',
+  'stuck_after_s',
+  'metadata',
+  'callback_url',
+  'data_hash',
+];
 
 /** @type {Record<TextOption, { label: string, hint: string, [attribute: string]: string }>} */
 const FIELDS = {
@@ -114,6 +121,10 @@ const FIELDS = {
     hint: 'Receives the events. Empty: no further events are sent. Only admins see more than its origin, and an earlier URL is not kept.',
     inputmode: 'url',
   },
+  data_hash: {
+    label: 'Data hash',
+    hint: 'BLAKE2b-256 hash of the submitted data, which the upstream must report. Empty: none is required.',
+  },
 };
 
 /** @param {{ one: Submission, errorOf: import('../parts/form.js').ErrorOf }} props */
@@ -133,6 +144,7 @@ function OptionFields({ one, errorOf }) {
         html`<textarea ...${attributes} class="value" name="metadata" rows="6" spellcheck=${false} defaultValue=${texts.metadata} />`}
     <//>
     ${field('callback_url')}
+    ${field('data_hash')}
   `;
 }
 
@@ -147,6 +159,7 @@ function textsOf(one) {
     stuck_after_s: String(one.stuck_after_s),
     metadata: one.metadata === null ? '' : JSON.stringify(one.metadata, null, 2),
     callback_url: one.callback_url ?? '',
+    data_hash: one.data_hash ?? '',
   };
 }
 
@@ -167,7 +180,7 @@ async function changeOptions(api, one, form) {
 function optionOf(form, name) {
   const text = textOf(form, name);
   if (name === 'metadata') return jsonOf(form, name);
-  if (name === 'callback_url') return text || null;
+  if (name === 'callback_url' || name === 'data_hash') return text || null;
   if (text === '') throw invalidField(name, 'enter a value');
   return name === 'deadline' ? fromLocalTime(text) : Number(text);
 }

@@ -88,6 +88,7 @@ function Details({ one }) {
       'Callback URL',
       one.callback_url && html`<${Copied} value=${one.callback_url} name="the callback URL" />`,
     ],
+    ['Data hash', one.data_hash && html`<${Copied} value=${one.data_hash} name="the data hash" />`],
   ];
   return html`<section aria-label="Summary"><${Facts} of=${facts} /></section>
     <div class="columns">

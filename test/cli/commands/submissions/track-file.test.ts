@@ -32,7 +32,8 @@ describe('the list of another installation', () => {
   it('its open submissions are tracked with their options, and the others counted', async () => {
     const other = await openApp({ database: join(tempFolder(), 'other.db') });
     onTestFinished(() => other.close());
-    const item = { upstream: 'other', metadata: { order: 1 }, stuck_after_s: 77 };
+    const data_hash = `0x${'a'.repeat(64)}`;
+    const item = { upstream: 'other', metadata: { order: 1 }, stuck_after_s: 77, data_hash };
     const tracked_at = '2026-01-02T03:04:05.000Z';
     const submissions = ['open', 'ended'].map((submission_id) => ({
       ...{ submission_id, tracked_at },

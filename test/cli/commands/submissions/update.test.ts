@@ -21,9 +21,11 @@ it('changes the named options of each id', async () => {
 });
 
 it('removes metadata with none, and prints JSON', async () => {
-  await post(app.url, { submission_id: 'c', metadata: { order: 1 } });
-  const { code, stdout } = await update('c --metadata none --callback-url none --json');
-  const without = { submission_id: 'c', metadata: null, callback_url: null };
+  const data_hash = `0x${'a'.repeat(64)}`;
+  await post(app.url, { submission_id: 'c', metadata: { order: 1 }, data_hash });
+  const none = '--metadata none --callback-url none --data-hash none';
+  const { code, stdout } = await update(`c ${none} --json`);
+  const without = { submission_id: 'c', metadata: null, callback_url: null, data_hash: null };
   expect([code, JSON.parse(stdout)]).toMatchObject([0, without]);
 });
 
