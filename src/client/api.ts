@@ -1089,6 +1089,8 @@ export type Submission = {
   callback_url: string | null;
   /** BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required */
   data_hash: string | null;
+  /** Block explorer; absent if none is configured, or `data` have no block */
+  explorer_url?: string;
 };
 
 /** A number of submissions */
@@ -1221,6 +1223,8 @@ export type SubmissionWithHistory = {
   callback_url: string | null;
   /** BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required */
   data_hash: string | null;
+  /** Block explorer; absent if none is configured, or `data` have no block */
+  explorer_url?: string;
   /** One entry per change, oldest first */
   history: HistoryEntry[];
   /** When and why it was not polled, or later than it was due, while it was open: outages, pauses and the like. The newest 20, oldest first */

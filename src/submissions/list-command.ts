@@ -244,6 +244,7 @@ function paragraph(submission: SubmissionWithHistory): string {
     ['block', data?.block_number],
     ['block hash', data?.block_hash],
     ['chain', chainText(submission)],
+    ['explorer', submission.explorer_url],
     ['tracked', submission.tracked_at],
     ['finalized', submission.finalized_at],
     ['deadline', submission.deadline_at],

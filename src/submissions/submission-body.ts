@@ -164,6 +164,10 @@ export const submissionSchema = z
       .string()
       .nullable()
       .describe('BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required'),
+    explorer_url: z
+      .string()
+      .optional()
+      .describe('Block explorer; absent if none is configured, or `data` have no block'),
   })
   .describe('A tracked submission')
   .meta({ id: 'Submission', examples: [SUBMISSION_EXAMPLE] });

@@ -16,6 +16,7 @@ import type { TypedServer } from '../http/typed-server.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../http/write-in-turns.ts';
 import type { Clock } from '../lib/clock.ts';
 import { toDelayBody } from './delay.ts';
+import { explorerLink } from './explorer-link.ts';
 import { originOf } from './option-changes.ts';
 import type { SubmissionWatcher, TrackEffect, TrackedSubmission } from './ports.ts';
 import type { SubmissionSearch } from './search.ts';
@@ -121,6 +122,8 @@ export function registerSubmissions(
     tracer?: Tracer | undefined;
     authenticator: Authenticator;
     clock: Clock;
+    /** Returns the link of an upstream to its block explorer, with placeholders. */
+    explorerOf: (upstream: string) => string | undefined;
   },
 ): void {
   const { ledger, watcher, admission, queue, tracker, tracer, authenticator, clock } = deps;
@@ -128,8 +131,15 @@ export function registerSubmissions(
     const { callbackUrl: url } = submission;
     const callbackUrl = url === null || caller?.scopes.has('admin') ? url : originOf(url);
     const nextPollAt = watcher.nextPollAt(submission);
+    const shown = toSubmissionBody(submission, {
+      deadlineAt: watcher.deadlineAt(submission),
+      callbackUrl,
+    });
+    const template = deps.explorerOf(submission.upstream);
+    const explorer_url = template && explorerLink(template, shown.data);
     return {
-      ...toSubmissionBody(submission, { deadlineAt: watcher.deadlineAt(submission), callbackUrl }),
+      ...shown,
+      ...(explorer_url && { explorer_url }),
       next_poll_at: nextPollAt === null ? null : toTime(nextPollAt),
     };
   };

@@ -236,7 +236,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
   await app.register(async (guarded) => {
     admission.boundHeldOpen(guarded);
-    registerSubmissions(guarded, { ...deps, authenticator, admission, queue });
+    const explorerOf = (name: string) => deps.settings().upstreams[name]?.chain.explorer;
+    registerSubmissions(guarded, { ...deps, authenticator, admission, queue, explorerOf });
     registerSubmissionInfo(guarded, deps);
     registerEvents(guarded, { ...deps, authenticator, events: ledger.events });
     registerPacing(guarded, deps);

@@ -226,6 +226,19 @@ describe('a problem is reported with its setting and source', () => {
       'upstreams: { a: { chain: { urls: [n.example] } } }',
       /^upstreams\.a\.chain\.urls\.0 must be a ws:\/\/ or wss:\/\/ address/,
     ],
+    ...(
+      [
+        ['https://e.example/block/{hash}', /^ must use only the placeholders \{block_number\}, /],
+        ['https://e.example/block', /^ must contain a placeholder/],
+        ['javascript:{block_hash}', /^ must be an http/],
+        ['https://{block_hash}.example/', /^ must be an http/],
+        ['https://e.example/{block_hash}}', /^ must be an http/],
+        ['https://u:p@e.example/{block_hash}', /^ must be an address without a user/],
+      ] as const
+    ).map(([template, problem]): [string, RegExp] => [
+      `upstreams: { a: { chain: { explorer: "${template}" } } }`,
+      new RegExp(`^upstreams\\.a\\.chain\\.explorer${problem.source.slice(1)}`),
+    ]),
     ['upstreams: { a: { users: { get_path: users } } }', /get_path must be a path that.*FILE/],
     ['upstreams: { a: { users: { list_path: "/a?b" } } }', /list_path .*without a query.*FILE/],
     [

@@ -91,6 +91,8 @@ it('a server reloads keys, budgets, chains, channels, routes, the public address
     ...['routes', 'server.public_url', 'sessions.idle_s', 'sessions.max_s'],
     ...['upstreams.default.api_key', 'upstreams.default.bearer'],
     ...['concurrency', 'per_s', 'requests'].map((name) => `upstreams.default.budget.${name}`),
-    ...['urls', 'verify', 'verify_data'].map((name) => `upstreams.default.chain.${name}`),
+    ...['explorer', 'urls', 'verify', 'verify_data'].map(
+      (name) => `upstreams.default.chain.${name}`,
+    ),
   ]);
 });

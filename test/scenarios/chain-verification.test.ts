@@ -211,6 +211,22 @@ it('keeps verdicts, and requires confirmations, after a restart', async () => {
   await second.until(contradicted, { status: 'finalized', chain: 'confirmed' });
 });
 
+it('shows the link to the block explorer from finality on', async () => {
+  const sandbox = await openSandbox();
+  const explorer = 'https://explorer.example/{block_number}/{tx_index}';
+  const { track, until, get } = await open({ sandbox, urls: [], explorer });
+  const id = await track();
+  await until(id, { status: 'finalized' });
+  type Shown = { data: { block_number: number; tx_index: number }; explorer_url?: string };
+  const { data, explorer_url } = await get<Shown>(`/v1/submissions/${id}`);
+  expect(explorer_url).toBe(`https://explorer.example/${data.block_number}/${data.tx_index}`);
+  const { history } = await get<{ history: object[] }>(`/v1/submissions/${id}`);
+  expect(history.some((entry) => 'explorer_url' in entry)).toBe(false);
+  expect(await get(`/v1/submissions/${await track({ upstream: 'default' })}`)).not.toHaveProperty(
+    'explorer_url',
+  );
+});
+
 describe('the proof of inclusion', () => {
   it('confirms that the block contains the transaction', async () => {
     const sandbox = await openSandbox();

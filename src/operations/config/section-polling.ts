@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { headerProblem } from '../../lib/extra-headers.ts';
+import { templateProblem } from '../../submissions/explorer-link.ts';
 import { byName, count, httpUrl, pemFile, seconds, section } from './section-values.ts';
 
 const isBare = ({ username, password, search, hash }: URL) =>
@@ -46,7 +47,17 @@ const chainSection = section({
     .boolean()
     .default(false)
     .describe(
-      'Whether the block is fetched to prove that it contains the submission: the hash of its transaction must be `tx_hash`',
+      'Whether the block is fetched to prove that it contains the submission: the hash of its transaction must be `tx_hash`, and that of the submitted data, if it is known, the one in the transaction',
+    ),
+  explorer: z
+    .string()
+    .superRefine((template, context) => {
+      const message = templateProblem(template);
+      if (message !== undefined) context.addIssue({ code: 'custom', message });
+    })
+    .optional()
+    .describe(
+      'Link to a block explorer, with the placeholders {block_number}, {block_hash}, {tx_hash} and {tx_index}: `https://explorer.example.com/block/{block_hash}`. Shown with each submission that has a block',
     ),
 }).describe('Node of the chain; see docs/chain.md');
 

@@ -71,6 +71,11 @@ function Details({ one }) {
     ['Upstream state', one.upstream_state],
     ['Error', one.error],
     ['Chain', one.chain && [one.chain, one.chain_reason].filter(Boolean).join(': ')],
+    [
+      'Explorer',
+      one.explorer_url &&
+        html`<a href=${one.explorer_url} target="_blank" rel="noreferrer">${new URL(one.explorer_url).host}</a>`,
+    ],
     ['Tracked', html`<${Time} at=${one.tracked_at} />`],
     ['Final', html`<${Time} at=${final} />`],
     ['Time to finality', final === null ? null : between(one.tracked_at, final)],
