@@ -21,8 +21,8 @@ import type { TracerSettings } from './operations/tracing.ts';
 import { VERSION } from './operations/version.ts';
 import type { PolicyFactory } from './pacing/index.ts';
 import { chainPacing } from './pacing/index.ts';
+import { chainEngine } from './polling/chain/chain-engine.ts';
 import { openChains } from './polling/chain/chains.ts';
-import { verifyingEngine } from './polling/chain/verifying-engine.ts';
 import type { WatcherListener } from './polling/listeners.ts';
 import { CachedLookup, ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
 import {
@@ -169,7 +169,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
         tuning.breaker,
       ),
       ledger,
-      engine: verifyingEngine(engine, chains.verifierOf),
+      engine: chainEngine(engine, chains),
       clock,
       random,
       listeners: [

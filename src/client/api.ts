@@ -476,12 +476,20 @@ export type EventSubmission = {
   tracked_at: string;
   /** When dawatch first observed it as final */
   finalized_at: string | null;
+  /** When it became final; `finalized_at` minus this is the detection lag. null: it is not final, or too little was known for an estimate */
+  finality_at: string | null;
+  finality_source: FinalitySource;
   metadata: {
     [key: string]: unknown;
   } | null;
   /** As requested; outages of the upstream extend it */
   deadline_at: string;
 };
+
+/**
+ * How `finality_at` is known. chain: a node of the chain announced the block as final; estimate: it is the expected time, given the polls
+ */
+export type FinalitySource = 'chain' | 'estimate' | null;
 
 /** The submissions of these ids */
 export type FoundSubmissions = {
@@ -680,8 +688,10 @@ export type Overview = {
   last_hour: {
     finalized: number;
     time_to_finality_s: Spread | null;
-    /** Estimated time from finality to its detection, of submissions found final since the server started. null while nothing is learned: without a known slot, the first ten submissions have no estimate */
+    /** Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate */
     detection_lag_s: Spread | null;
+    /** Share of them whose time of finality a node of the chain announced; the others are estimates. null if none is known */
+    detection_lag_chain_share: number | null;
     /** Mean number of requests per submission found final */
     polls_per_submission: number | null;
     /** The same with a poll every 5 s */
@@ -898,6 +908,20 @@ export type Report = {
   objectives: Objective[];
 };
 
+/** Seconds, exact to 5 % */
+export type ReportDetectionLag = {
+  /** Number of submissions for which it is known */
+  count: number;
+  /** Those of them whose time of finality a node of the chain announced; the others are estimates */
+  from_chain: number;
+  /** Seconds, exact to 5 % */
+  p50: number;
+  /** Seconds, exact to 5 % */
+  p90: number;
+  /** Seconds, exact to 5 % */
+  p99: number;
+};
+
 /**
  * Format of a report
  */
@@ -943,8 +967,8 @@ export type ReportRow = {
   requests: number;
   /** From tracking until found final; null if none was */
   time_to_finality_s: ReportPercentiles | null;
-  /** Estimated time from finality to its detection; submissions found final before anything was learned have no estimate */
-  detection_lag_s: ReportPercentiles | null;
+  /** Time from finality to its detection, known from a node of the chain or estimated; submissions found final before anything was learned have no estimate */
+  detection_lag_s: ReportDetectionLag | null;
   /** A decimal integer of any length */
   fees: string;
   /** A decimal integer of any length */
@@ -965,8 +989,8 @@ export type ReportSums = {
   requests: number;
   /** From tracking until found final; null if none was */
   time_to_finality_s: ReportPercentiles | null;
-  /** Estimated time from finality to its detection; submissions found final before anything was learned have no estimate */
-  detection_lag_s: ReportPercentiles | null;
+  /** Time from finality to its detection, known from a node of the chain or estimated; submissions found final before anything was learned have no estimate */
+  detection_lag_s: ReportDetectionLag | null;
   /** A decimal integer of any length */
   fees: string;
   /** A decimal integer of any length */
@@ -1068,6 +1092,9 @@ export type Submission = {
   tracked_at: string;
   /** When dawatch first observed it as final */
   finalized_at: string | null;
+  /** When it became final; `finalized_at` minus this is the detection lag. null: it is not final, or too little was known for an estimate */
+  finality_at: string | null;
+  finality_source: FinalitySource;
   metadata: {
     [key: string]: unknown;
   } | null;
@@ -1202,6 +1229,9 @@ export type SubmissionWithHistory = {
   tracked_at: string;
   /** When dawatch first observed it as final */
   finalized_at: string | null;
+  /** When it became final; `finalized_at` minus this is the detection lag. null: it is not final, or too little was known for an estimate */
+  finality_at: string | null;
+  finality_source: FinalitySource;
   metadata: {
     [key: string]: unknown;
   } | null;

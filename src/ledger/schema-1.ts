@@ -43,7 +43,7 @@ const SUBMISSIONS = `
   -- deadline_outage_ms_before: reading of the outage clock when the deadline was last changed. credential: who tracked it over
   -- HTTP: the id of a credential, 0 for DAWATCH_API_KEY, -1 for DAWATCH_ADMIN_TOKEN; NULL: by another way. is_contradicted: whether
   -- the newest row of history has the verdict 'contradicted'. data_hash: what the data_hash of the upstream must be. submitted_hash:
-  -- that of the data that was submitted through this server.
+  -- that of the data that was submitted through this server. finality_at: when it became final, finality_source: how that is known.
   CREATE TABLE submissions (
     id INTEGER PRIMARY KEY,
     submission_id TEXT NOT NULL UNIQUE,
@@ -59,6 +59,8 @@ const SUBMISSIONS = `
     not_found_since INTEGER,
     tracked_at INTEGER NOT NULL,
     finalized_at INTEGER,
+    finality_at INTEGER,
+    finality_source TEXT CHECK (finality_source IN ('chain', 'estimate')),
     ended_at INTEGER,
     deadline_at INTEGER NOT NULL,
     grace_ends_at INTEGER NOT NULL,
@@ -335,7 +337,8 @@ const ACCESS = `
 
 const REPORTS = `
   -- Sums over the submissions that ended in an hour or a day that begins at "start": see docs/reports.md.
-  -- Amounts are decimal texts, because they exceed 64 bits.
+  -- Amounts are decimal texts, because they exceed 64 bits. lags_by_chain: number of the lags from the chain; the others are
+  -- estimates.
   CREATE TABLE report_rows (
     unit TEXT NOT NULL CHECK (unit IN ('hour', 'day')),
     dimension TEXT NOT NULL,
@@ -352,6 +355,7 @@ const REPORTS = `
     requests INTEGER NOT NULL,
     time_to_finality TEXT NOT NULL CHECK (json_valid(time_to_finality)),
     lag TEXT NOT NULL CHECK (json_valid(lag)),
+    lags_by_chain INTEGER NOT NULL,
     fees TEXT NOT NULL,
     data_billed TEXT NOT NULL,
     unbilled INTEGER NOT NULL,

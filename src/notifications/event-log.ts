@@ -7,7 +7,7 @@ import {
   UpstreamEventType,
 } from '../submissions/event-types.ts';
 import { optionsBefore } from '../submissions/option-changes.ts';
-import { Status } from '../submissions/submission.ts';
+import { NO_FINALITY, Status } from '../submissions/submission.ts';
 import type { SubmissionRow } from '../submissions/submission-queries.ts';
 import { ALERT_RULES, type Alert } from './alert.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
@@ -22,7 +22,7 @@ type Head = {
   endedAt: number | null;
 };
 
-type Times = 'trackedAt' | 'finalizedAt' | 'deadlineAt';
+type Times = 'trackedAt' | 'finalizedAt' | 'finalityAt' | 'finalitySource' | 'deadlineAt';
 type Reported = 'status' | 'upstreamState' | 'error' | 'envelope' | 'chain' | 'chainReason';
 type SubmissionEventRow = Head & {
   type: SubmissionEventType;
@@ -65,6 +65,7 @@ export const EVENT_COLUMNS = `
       THEN (SELECT at FROM outbox WHERE upstream = o.upstream AND seq > o.seq AND type = 'upstream.up' ORDER BY seq LIMIT 1)
   END AS endedAt,
   s.submission_id AS submissionId, s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt,
+  s.finality_at AS finalityAt, s.finality_source AS finalitySource,
   s.deadline_at AS deadlineAt, s.metadata, s.callback_url AS callbackUrl,
   h.status, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
   h.chain, h.chain_reason AS chainReason,
@@ -148,7 +149,8 @@ function ofSubmission(row: SubmissionEventRow) {
   // STRICT tables and their foreign keys guarantee both, unless the file is damaged.
   if (submissionId === null || status === null) throw new DamagedRowError(name, 'submission');
   const now = { status, upstreamState, error, envelope };
-  const { chain, chainReason } = row;
+  const { chain, chainReason, finalizedAt, finalityAt, finalitySource } = row;
+  const finality = { finalizedAt, finalityAt, finalitySource };
   const before = {
     status: row.previousStatus ?? status,
     upstreamState: row.previousState,
@@ -167,8 +169,8 @@ function ofSubmission(row: SubmissionEventRow) {
       submissionId,
       upstream,
       trackedAt: storedTime(options.trackedAt, name, 'tracked_at'),
-      // finalized_at is set once, by the change to finalized, and must not show in earlier events.
-      finalizedAt: status === Status.finalized ? row.finalizedAt : null,
+      // Set once, by the change to finalized, and must not show in earlier events.
+      ...(status === Status.finalized ? finality : NO_FINALITY),
       deadlineAt: storedTime(options.deadlineAt, name, 'deadline_at'),
       metadata: storedObject(options.metadata, name, 'metadata'),
     },

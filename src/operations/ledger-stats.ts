@@ -3,10 +3,19 @@ import { dirname } from 'node:path';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { isTime, nearestTime } from '../lib/json.ts';
 import { SubmissionEventType } from '../submissions/event-types.ts';
-import type { Status, Submission } from '../submissions/submission.ts';
+import type { FinalitySource, Status, Submission } from '../submissions/submission.ts';
 import type { StatusCounts } from '../submissions/submission-queries.ts';
 
 type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
+
+/** A submission that was finalized. `finalityAt`, `source`: when it became final, if known. */
+type Finalized = {
+  at: number;
+  trackedAt: number;
+  polls: number;
+  finalityAt: number | null;
+  source: FinalitySource | null;
+};
 
 /** Waiting deliveries and dead letters. */
 type DeliveryCounts = { waiting: number; dead: number; oldestWaitingAt: number | null };
@@ -110,13 +119,10 @@ export class LedgerStats {
    * Yields the submissions that were finalized at `since` or later, newest first, at most `limit`;
    * `polls` as of now.
    */
-  *finalizedSince(
-    since: number,
-    limit: number,
-  ): Generator<{ at: number; trackedAt: number; polls: number }, void> {
+  *finalizedSince(since: number, limit: number): Generator<Finalized, void> {
     // Events are numbered in the order of their times, so reading ends at the first older event.
-    const events = this.#db.iterate<{ at: number; type: string; trackedAt: number; polls: number }>`
-      SELECT o.at, o.type, s.tracked_at AS trackedAt, s.polls
+    const events = this.#db.iterate<Finalized & { type: string }>`
+      SELECT o.at, o.type, s.tracked_at AS trackedAt, s.polls, s.finality_at AS finalityAt, s.finality_source AS source
       FROM outbox o LEFT JOIN submissions s ON s.id = o.submission ORDER BY o.seq DESC`;
     let count = 0;
     for (const { type, ...finalized } of events) {

@@ -58,7 +58,13 @@ const overviewSchema = z
         detection_lag_s: spread
           .nullable()
           .describe(
-            'Estimated time from finality to its detection, of submissions found final since the server started. null while nothing is learned: without a known slot, the first ten submissions have no estimate',
+            'Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate',
+          ),
+        detection_lag_chain_share: z
+          .number()
+          .nullable()
+          .describe(
+            'Share of them whose time of finality a node of the chain announced; the others are estimates. null if none is known',
           ),
         polls_per_submission: z
           .number()
@@ -136,6 +142,7 @@ const overviewSchema = z
           finalized: 7_201,
           time_to_finality_s: { mean: 53.1, p50: 52.4, p90: 62.2, p99: 71.6 },
           detection_lag_s: { mean: 0.37, p50: 0.31, p90: 0.68, p99: 1.12 },
+          detection_lag_chain_share: 0.998,
           polls_per_submission: 1.5,
           fixed_5s_polls_per_submission: 11.1,
         },

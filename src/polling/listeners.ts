@@ -1,5 +1,5 @@
 import type { Observation } from '../submissions/classify.ts';
-import type { EndedSubmission, RecordedObservation } from '../submissions/ports.ts';
+import type { Detection, EndedSubmission, RecordedObservation } from '../submissions/ports.ts';
 import { Status } from '../submissions/submission.ts';
 import type { UpstreamChange } from '../submissions/upstream.ts';
 
@@ -68,8 +68,8 @@ export type Finality = {
    * import, because dawatch could not have found it earlier.
    */
   after: number;
-  /** Estimated time (ms) for which it had been final; null: not enough was known. */
-  lagMs: number | null;
+  /** How late it was detected; null: not enough was known. */
+  detection: Detection | null;
   /** Number of requests for it. */
   polls: number;
 };
@@ -86,36 +86,33 @@ type Bounds = { after: number; by: number };
  */
 const BLOCKS = 64;
 
-/**
- * `after`: the latest time at which the submission was certainly not final; -Infinity if it is not
- * known. `lagMs`: see Finality.
- */
-type Detection = { after: number; lagMs: number | null };
+/** `after`: as in Finality; -Infinity if it is not known. */
+type Detected = { after: number; detection: Detection | null };
 
 /** Returns the finalities among recorded observations. `detections`: see DetectionLags. */
 export function finalitiesOf(
   recorded: readonly RecordedObservation[],
-  detections: ReadonlyMap<Observation, Detection>,
+  detections: ReadonlyMap<Observation, Detected>,
 ): Finality[] {
   return recorded.flatMap(({ observation, result, previousStatus, submission }) => {
     if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change)
       return [];
     const { upstream, trackedAt, polls } = submission;
-    const { after = trackedAt, lagMs = null } = detections.get(observation) ?? {};
+    const { after = trackedAt, detection = null } = detections.get(observation) ?? {};
     return [
       {
         upstream,
         at: observation.at,
         trackedAt,
         after: Math.max(trackedAt, after),
-        lagMs,
+        detection,
         polls,
       },
     ];
   });
 }
 
-/** Estimates and bounds the time between the finality of submissions and its detection. */
+/** Knows, estimates and bounds the time between the finality of submissions and its detection. */
 export class DetectionLags {
   readonly #blocks = new Map<number, Bounds>();
   /** Times of the imports that have not been polled yet, by submission id. */
@@ -133,31 +130,41 @@ export class DetectionLags {
   of(
     observations: readonly Observation[],
     scheduler: {
+      find(id: string): { trackedAt: number } | undefined;
       openAt(id: string): number;
       awaitsRecheck(id: string): boolean;
       lagOf(found: FoundFinal, now: number): number | null;
     },
     now: number,
-  ): Map<Observation, Detection> {
+  ): Map<Observation, Detected> {
     const found = observations.flatMap((observation) => {
       const importedAt = this.#importedAt.get(observation.submissionId) ?? Number.NEGATIVE_INFINITY;
       this.#importedAt.delete(observation.submissionId);
       if (observation.kind !== 'finalized' || scheduler.awaitsRecheck(observation.submissionId))
         return [];
       const openAt = scheduler.openAt(observation.submissionId);
-      const { blockNumber, at } = observation;
+      const { submissionId, blockNumber, at } = observation;
       if (blockNumber !== null) this.#learn(blockNumber, { after: openAt, by: at });
-      const lagMs = scheduler.lagOf(observation, now);
-      return [{ observation, openAt: Math.max(openAt, importedAt), lagMs }];
+      const { trackedAt = Number.NEGATIVE_INFINITY } = scheduler.find(submissionId) ?? {};
+      return [
+        {
+          observation,
+          openAt: Math.max(openAt, importedAt),
+          pollableAt: Math.max(trackedAt, importedAt),
+          estimatedMs: scheduler.lagOf(observation, now),
+        },
+      ];
     });
     return new Map(
-      found.map(({ observation, openAt, lagMs }) => {
-        const { blockNumber, at } = observation;
+      found.map(({ observation, openAt, pollableAt, estimatedMs }) => {
+        const { blockNumber, at, finalityAt } = observation;
         const block = blockNumber === null ? undefined : this.#blocks.get(blockNumber);
         const after = Math.max(openAt, Math.min(block?.after ?? openAt, at));
-        const bounded =
-          lagMs === null ? null : Math.round(Math.max(0, Math.min(lagMs, at - after)));
-        return [observation, { after, lagMs: bounded }];
+        const detection =
+          finalityAt === undefined
+            ? estimated(at, estimatedMs, after)
+            : announced(at, finalityAt, pollableAt);
+        return [observation, { after, detection }];
       }),
     );
   }
@@ -175,4 +182,24 @@ export class DetectionLags {
     const [oldest] = this.#blocks.keys();
     if (this.#blocks.size > BLOCKS && oldest !== undefined) this.#blocks.delete(oldest);
   }
+}
+
+/** `at`: when the response arrived. `after`: as in Finality. */
+function estimated(at: number, lagMs: number | null, after: number): Detection | null {
+  if (lagMs === null) return null;
+  const boundedMs = Math.round(Math.max(0, Math.min(lagMs, at - after)));
+  return { finalityAt: at - boundedMs, source: 'estimate', lagMs: boundedMs };
+}
+
+/**
+ * `at`: when the response arrived, which may be before the announcement. `pollableAt`: since when
+ * dawatch could poll the submission.
+ */
+function announced(at: number, announcedAt: number, pollableAt: number): Detection {
+  const finalityAt = Math.min(announcedAt, at);
+  return {
+    finalityAt,
+    source: 'chain',
+    lagMs: at - Math.min(at, Math.max(finalityAt, pollableAt)),
+  };
 }

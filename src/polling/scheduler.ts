@@ -134,10 +134,10 @@ export class Scheduler {
   }
 
   /**
-   * Returns whether the upstream has returned a scheduled submission before, and when it is polled
-   * next (see Candidate).
+   * Returns since when a scheduled submission is tracked, whether the upstream has returned it
+   * before, and when it is polled next (see Candidate).
    */
-  find(submissionId: string): { seen: boolean; dueAt: number } | undefined {
+  find(submissionId: string): { trackedAt: number; seen: boolean; dueAt: number } | undefined {
     return this.#entries.get(submissionId);
   }
 

@@ -32,15 +32,22 @@ const amount = z
   .regex(/^-?\d+$/)
   .describe('A decimal integer of any length');
 
+const quantiles = { p50: seconds, p90: seconds, p99: seconds };
+const known = count.describe('Number of submissions for which it is known');
 const percentiles = z
-  .object({
-    count: count.describe('Number of submissions for which it is known'),
-    p50: seconds,
-    p90: seconds,
-    p99: seconds,
-  })
+  .object({ count: known, ...quantiles })
   .describe('Seconds, exact to 5 %')
   .meta({ id: 'ReportPercentiles' });
+const lagPercentiles = z
+  .object({
+    count: known,
+    from_chain: count.describe(
+      'Those of them whose time of finality a node of the chain announced; the others are estimates',
+    ),
+    ...quantiles,
+  })
+  .describe('Seconds, exact to 5 %')
+  .meta({ id: 'ReportDetectionLag' });
 
 const endedSchema = z
   .object(
@@ -71,10 +78,10 @@ const sums = {
   time_to_finality_s: percentiles
     .nullable()
     .describe('From tracking until found final; null if none was'),
-  detection_lag_s: percentiles
+  detection_lag_s: lagPercentiles
     .nullable()
     .describe(
-      'Estimated time from finality to its detection; submissions found final before anything was learned have no estimate',
+      'Time from finality to its detection, known from a node of the chain or estimated; submissions found final before anything was learned have no estimate',
     ),
   fees: amount,
   data_billed: amount,
@@ -137,7 +144,7 @@ const SUMS_EXAMPLE = {
   corrected: 0,
   requests: 10_842,
   time_to_finality_s: { count: 7_201, p50: 52.6, p90: 63.6, p99: 70 },
-  detection_lag_s: { count: 7_201, p50: 0.31, p90: 0.67, p99: 1.09 },
+  detection_lag_s: { count: 7_201, from_chain: 7_180, p50: 0.31, p90: 0.67, p99: 1.09 },
   fees: '895525217508269327417',
   data_billed: '29544704',
   without_billing: 0,
@@ -243,12 +250,13 @@ export function rowWriter(
 }
 
 function toSums({ sums: { ended, timeToFinality, lag, ...others }, counts }: ReportSums) {
+  const lags = toPercentiles(lag);
   return {
     submissions: ended,
     corrected: others.corrected,
     requests: others.requests,
     time_to_finality_s: toPercentiles(timeToFinality),
-    detection_lag_s: toPercentiles(lag),
+    detection_lag_s: lags && { ...lags, from_chain: others.lagsByChain },
     fees: String(others.fees),
     data_billed: String(others.dataBilled),
     without_billing: others.unbilled,
@@ -319,6 +327,7 @@ const COLUMNS: readonly (readonly [name: string, of: (row: Row) => Cell])[] = [
   ['without_billing', (row) => row.without_billing],
   ['objective_good', ({ objective }) => objective?.good ?? null],
   ['objective_bad', ({ objective }) => objective?.bad ?? null],
+  ['detection_lag_from_chain', (row) => row.detection_lag_s?.from_chain ?? null],
 ];
 
 type Options = { isTerminal?: boolean };

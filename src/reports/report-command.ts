@@ -87,6 +87,7 @@ const COLUMNS: readonly (readonly [title: string, of: (sums: ReportSums) => stri
   ['p99', ({ time_to_finality_s: time }) => seconds(time?.p99)],
   ['lag p50', ({ detection_lag_s: lag }) => seconds(lag?.p50)],
   ['p99', ({ detection_lag_s: lag }) => seconds(lag?.p99)],
+  ['from chain', ({ detection_lag_s: lag }) => lag?.from_chain ?? '-'],
   ['fees', ({ fees }) => fees],
   ['billed', ({ data_billed }) => data_billed],
 ];

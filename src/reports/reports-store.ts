@@ -50,6 +50,7 @@ type StoredRow = RollUp['ended'] & {
   requests: number;
   timeToFinality: string;
   lag: string;
+  lagsByChain: number;
   fees: string;
   dataBilled: string;
   unbilled: number;
@@ -162,6 +163,7 @@ function toSums(row: StoredRow): RollUp {
     requests: row.requests,
     timeToFinality: DurationHistogram.parse(row.timeToFinality),
     lag: DurationHistogram.parse(row.lag),
+    lagsByChain: row.lagsByChain,
     fees: toAmount(row.fees),
     dataBilled: toAmount(row.dataBilled),
     unbilled: row.unbilled,
@@ -174,7 +176,7 @@ function toAmount(text: string): bigint {
 }
 
 const COLUMNS = `unit, dimension, start, upstream, value, ${FINAL_STATUSES.join(', ')}, corrected, requests,
-  time_to_finality AS timeToFinality, lag, fees, data_billed AS dataBilled, unbilled`;
+  time_to_finality AS timeToFinality, lag, lags_by_chain AS lagsByChain, fees, data_billed AS dataBilled, unbilled`;
 
 const FIND = `
   SELECT ${COLUMNS} FROM report_rows
@@ -188,9 +190,9 @@ const SELECT = `
 
 const INSERT = `
   INSERT OR REPLACE INTO report_rows (unit, dimension, start, upstream, value, ${FINAL_STATUSES.join(', ')}, corrected, requests,
-                                      time_to_finality, lag, fees, data_billed, unbilled)
+                                      time_to_finality, lag, lags_by_chain, fees, data_billed, unbilled)
   VALUES (@unit, @dimension, @start, @upstream, @value, ${FINAL_STATUSES.map((status) => `@${status}`).join(', ')},
-          @corrected, @requests, @timeToFinality, @lag, @fees, @dataBilled, @unbilled)`;
+          @corrected, @requests, @timeToFinality, @lag, @lagsByChain, @fees, @dataBilled, @unbilled)`;
 
 /** The dimensions are found by one search of the primary key each: a scan would read every row. */
 const DELETE_OLD = `

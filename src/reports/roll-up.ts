@@ -78,8 +78,10 @@ export type RollUp = {
   requests: number;
   /** From tracking until found final, of finalized submissions. */
   timeToFinality: DurationHistogram;
-  /** Estimated time from finality until its detection. */
+  /** Time from finality until its detection. */
   lag: DurationHistogram;
+  /** Number of those from the chain: a node announced the block. The others are estimates. */
+  lagsByChain: number;
   fees: bigint;
   dataBilled: bigint;
   /**
@@ -95,6 +97,7 @@ export function emptyRollUp(): RollUp {
     requests: 0,
     timeToFinality: new DurationHistogram(),
     lag: new DurationHistogram(),
+    lagsByChain: 0,
     fees: 0n,
     dataBilled: 0n,
     unbilled: 0,
@@ -108,6 +111,7 @@ export function addRollUp(sum: RollUp, other: Readonly<RollUp>): void {
   sum.requests += other.requests;
   sum.timeToFinality.merge(other.timeToFinality);
   sum.lag.merge(other.lag);
+  sum.lagsByChain += other.lagsByChain;
   sum.fees += other.fees;
   sum.dataBilled += other.dataBilled;
   sum.unbilled += other.unbilled;
@@ -131,7 +135,10 @@ export function billingOf(data: Readonly<Record<string, unknown>> | null | undef
 }
 
 /** Returns what one change adds. A submission that was tracked again counts once for each end. */
-export function rollUpOf({ before, after, at, lagMs }: FinalChange, countedPolls: number): RollUp {
+export function rollUpOf(
+  { before, after, at, detection }: FinalChange,
+  countedPolls: number,
+): RollUp {
   const sums = emptyRollUp();
   const status = after.status as FinalStatus;
   sums.requests = after.polls - countedPolls;
@@ -147,7 +154,8 @@ export function rollUpOf({ before, after, at, lagMs }: FinalChange, countedPolls
     return sums;
   }
   sums.timeToFinality.add(at - after.trackedAt);
-  if (lagMs !== null) sums.lag.add(lagMs);
+  if (detection) sums.lag.add(detection.lagMs);
+  if (detection?.source === 'chain') sums.lagsByChain = 1;
   sums.fees = billing.fees ?? 0n;
   sums.dataBilled = billing.dataBilled ?? 0n;
   sums.unbilled = unbilled(billing);

@@ -31,6 +31,8 @@ export type Classification =
       blockNumber: number | null;
       /** Absent: it was not verified. */
       chain?: ChainResult;
+      /** When the chain finalized its block, epoch milliseconds. Absent: no node announced it. */
+      finalityAt?: number;
     }
   | { kind: 'error'; state: string; error: string; envelope: string }
   /** `ambiguous`: the upstream sends the same response when its database fails. */

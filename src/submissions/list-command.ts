@@ -246,6 +246,7 @@ function paragraph(submission: SubmissionWithHistory): string {
     ['chain', chainText(submission)],
     ['explorer', submission.explorer_url],
     ['tracked', submission.tracked_at],
+    ['became final', finalityText(submission)],
     ['finalized', submission.finalized_at],
     ['deadline', submission.deadline_at],
     ['requests', submission.polls],
@@ -282,6 +283,15 @@ function paragraph(submission: SubmissionWithHistory): string {
 /** Returns what the chain says about the block; null if it was not verified. */
 function chainText({ chain, chain_reason }: Pick<Submission, 'chain' | 'chain_reason'>) {
   return chain && [chain, chain_reason].filter(Boolean).join(': ');
+}
+
+/** Returns when a submission became final, and how late that was known; null if it is not known. */
+function finalityText({ finalized_at, finality_at, finality_source }: Submission): string | null {
+  if (finalized_at === null || finality_at === null) return null;
+  const lagS = (Date.parse(finalized_at) - Date.parse(finality_at)) / 1_000;
+  const isEstimate = finality_source === 'estimate';
+  const [about, source] = isEstimate ? ['about ', 'estimate'] : ['', 'announced by the chain'];
+  return `${about}${finality_at}, known ${about}${lagS.toFixed(1)} s later (${source})`;
 }
 
 /** Returns the options before and after a change; empty if none has changed. */

@@ -2,7 +2,13 @@ import type { Actor } from '../lib/actor.ts';
 import type { Observation } from './classify.ts';
 import type { Delay } from './delay.ts';
 import type { OptionsPatch } from './option-changes.ts';
-import type { Status, Submission, TrackOption, TrackRequest } from './submission.ts';
+import type {
+  FinalitySource,
+  Status,
+  Submission,
+  TrackOption,
+  TrackRequest,
+} from './submission.ts';
 import type { TransitionContext, TransitionResult } from './transition.ts';
 import type { PauseRecord, UpstreamChange, UpstreamRecord } from './upstream.ts';
 
@@ -97,9 +103,15 @@ export type FinalChange = {
   after: Submission;
   /** Epoch milliseconds. */
   at: number;
-  /** Estimated time since it became final, in milliseconds; null: not known. */
-  lagMs: number | null;
+  /** How late its finality was detected; null: not known, or it is not finalized. */
+  detection: Detection | null;
 };
+
+/**
+ * When a submission that a poll found final became final, epoch milliseconds, and the detection
+ * lag: the time since then, in which dawatch could poll it.
+ */
+export type Detection = { finalityAt: number; source: FinalitySource; lagMs: number };
 
 /**
  * Called with all final changes of a transaction, inside it: what it writes is committed with them
@@ -143,13 +155,13 @@ export type WatcherLedger = {
   ): UpdateResult | undefined;
   /**
    * Ignores submissions that are not tracked. An observation that is older than the recorded one
-   * changes nothing. `detections`: of observations that found a submission final; `lagMs` as in
-   * FinalChange.
+   * changes nothing. `detections`: of observations that found a submission final; without one,
+   * its time of finality is not known.
    */
   record(
     observations: readonly Observation[],
     context: TransitionContext,
-    detections?: ReadonlyMap<Observation, { lagMs: number | null }>,
+    detections?: ReadonlyMap<Observation, { detection: Detection | null }>,
   ): RecordedObservation[];
   /**
    * Lists the submissions to poll in the order of tracking, at most `limit` after the position

@@ -5,7 +5,13 @@ import { iso } from '../lib/timestamps.ts';
 import { CHAIN_VERDICTS } from './chain-verdict.ts';
 import { delaySchema } from './delay.ts';
 import { durationsOf } from './option-changes.ts';
-import { type HistoryEntry, type OptionChanges, STATUSES, type Submission } from './submission.ts';
+import {
+  FINALITY_SOURCES,
+  type HistoryEntry,
+  type OptionChanges,
+  STATUSES,
+  type Submission,
+} from './submission.ts';
 
 export const statusSchema = z
   .enum(STATUSES)
@@ -39,6 +45,18 @@ export const submissionFields = {
   ...chainFields,
   tracked_at: timeSchema,
   finalized_at: timeSchema.nullable().describe('When dawatch first observed it as final'),
+  finality_at: timeSchema
+    .nullable()
+    .describe(
+      'When it became final; `finalized_at` minus this is the detection lag. null: it is not final, or too little was known for an estimate',
+    ),
+  finality_source: z
+    .enum(FINALITY_SOURCES)
+    .nullable()
+    .describe(
+      'How `finality_at` is known. chain: a node of the chain announced the block as final; estimate: it is the expected time, given the polls',
+    )
+    .meta({ id: 'FinalitySource' }),
   metadata: z.record(z.string(), z.unknown()).nullable(),
 };
 const fieldsSchema = z.object(submissionFields);
@@ -56,6 +74,8 @@ export type ShownSubmission = Pick<
   | 'chainReason'
   | 'trackedAt'
   | 'finalizedAt'
+  | 'finalityAt'
+  | 'finalitySource'
   | 'metadata'
 >;
 
@@ -71,6 +91,8 @@ export function toSubmissionFields(submission: ShownSubmission): z.output<typeof
     chain_reason: submission.chainReason,
     tracked_at: iso(submission.trackedAt),
     finalized_at: submission.finalizedAt === null ? null : iso(submission.finalizedAt),
+    finality_at: submission.finalityAt === null ? null : iso(submission.finalityAt),
+    finality_source: submission.finalitySource,
     metadata: submission.metadata,
   };
 }
@@ -86,6 +108,8 @@ export const SUBMISSION_EXAMPLE = {
   chain_reason: null,
   tracked_at: '2026-01-02T03:04:05.123Z',
   finalized_at: '2026-01-02T03:05:11.456Z',
+  finality_at: '2026-01-02T03:05:11.032Z',
+  finality_source: 'chain',
   deadline_at: '2026-01-03T03:04:05.123Z',
   polls: 11,
   last_polled_at: '2026-01-02T03:05:11.456Z',

@@ -26,7 +26,8 @@ const SUBMISSION_COLUMNS = `
   s.id, s.submission_id AS submissionId, s.upstream, s.status, s.watched, s.stuck, s.version, s.polls,
   s.polled_at AS polledAt, s.no_response_since AS noResponseSince, s.not_found_ms AS notFoundMs,
   s.not_found_since AS notFoundSince, s.deadline_outage_ms_before AS deadlineOutageMsBefore,
-  s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
+  s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt, s.finality_at AS finalityAt,
+  s.finality_source AS finalitySource, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
   s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.outage_ms_before AS outageMsBefore, s.metadata,
   s.callback_url AS callbackUrl, s.data_hash AS dataHash, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
   h.chain, h.chain_reason AS chainReason`;
@@ -43,6 +44,7 @@ export function toSubmission({ id: _id, endedAt: _endedAt, ...row }: SubmissionR
   storedTime(row.trackedAt, name, 'tracked_at');
   storedTime(row.deadlineAt, name, 'deadline_at');
   storedTime(row.finalizedAt ?? 0, name, 'finalized_at');
+  storedTime(row.finalityAt ?? 0, name, 'finality_at');
   return {
     ...row,
     watched: row.watched === 1,

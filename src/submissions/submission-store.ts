@@ -12,6 +12,7 @@ import {
   withOptions,
 } from './option-changes.ts';
 import type {
+  Detection,
   EndedSubmission,
   FinalChange,
   OnFinal,
@@ -26,6 +27,7 @@ import {
   canRetrack,
   isFinal,
   MAX_HISTORY,
+  NO_FINALITY,
   type OptionChanges,
   Status,
   type Submission,
@@ -81,6 +83,8 @@ type StoreDeps = {
 type Read = { row: SubmissionRow; before: Submission };
 /** `changes`: the options that a client changed. */
 type Change = { at: number; event?: SubmissionEventType | null; changes?: OptionChanges | null };
+/** `polledAt`: time of the newest response. `detection`: if it may have found it final. */
+type Observed = { at: number; polledAt: number | null; detection: Detection | null };
 /** A submission after its cancellation or deadline, and whether that changed it. */
 type EndResult = EndedSubmission & { isChanged: boolean };
 
@@ -220,7 +224,7 @@ export class SubmissionStore {
       notFoundMs: null,
       notFoundSince: null,
       trackedAt,
-      finalizedAt: null,
+      ...NO_FINALITY,
       outageMsBefore: outageMs,
       deadlineOutageMsBefore: null,
       upstreamState: null,
@@ -234,20 +238,17 @@ export class SubmissionStore {
     return submission;
   }
 
-  /**
-   * Records observations, except those of submissions that are not tracked. `detections`: see
-   * WatcherLedger.
-   */
+  /** Records observations of tracked submissions. `detections`: see WatcherLedger. */
   record(
     observations: readonly Observation[],
     context: TransitionContext,
-    detections: ReadonlyMap<Observation, { lagMs: number | null }>,
+    detections: ReadonlyMap<Observation, { detection: Detection | null }>,
   ): RecordedObservation[] {
     const finals: FinalChange[] = [];
-    const recorded = observations.flatMap(
-      (one) =>
-        this.#record(one, context, { lagMs: detections.get(one)?.lagMs ?? null, finals }) ?? [],
-    );
+    const recorded = observations.flatMap((one) => {
+      const { detection = null } = detections.get(one) ?? {};
+      return this.#record(one, context, { detection, finals }) ?? [];
+    });
     this.#reportFinals(finals);
     return recorded;
   }
@@ -256,7 +257,7 @@ export class SubmissionStore {
   #record(
     observation: Observation,
     context: TransitionContext,
-    { lagMs, finals }: { lagMs: number | null; finals: FinalChange[] },
+    { detection, finals }: { detection: Detection | null; finals: FinalChange[] },
   ): RecordedObservation | undefined {
     const { at } = observation;
     const row = this.#queries.findRow(observation.submissionId);
@@ -271,13 +272,10 @@ export class SubmissionStore {
     const isStale = isOvertaken || isOutdated;
     const before = toSubmission(row);
     const result = isStale ? staleResult(before) : transition(before, observation, context);
-    const submission = this.#writeObservation({ row, before }, result, {
-      at,
-      polledAt: isStale ? row.polledAt : at,
-    });
-    if (result.change && isFinal(submission.status)) {
-      finals.push({ id: row.id, before, after: submission, at, lagMs });
-    }
+    const observed = { at, polledAt: isStale ? row.polledAt : at, detection };
+    const submission = this.#writeObservation({ row, before }, result, observed);
+    if (result.change && isFinal(submission.status))
+      finals.push({ id: row.id, before, after: submission, at, detection });
     return { observation, result, previousStatus: row.status, submission };
   }
 
@@ -376,18 +374,15 @@ export class SubmissionStore {
     const { watched, noResponseSince } = result;
     const after = { ...before, ...state, watched, noResponseSince, version: before.version + 1 };
     this.#write({ row, before }, after, { at: now, event });
-    finals.push({ id: row.id, before, after, at: now, lagMs: null });
+    finals.push({ id: row.id, before, after, at: now, detection: null });
     return { submission: after, previousStatus, at: now, isChanged: true };
   }
 
-  /**
-   * Writes the result of an observation and returns the new state. `polledAt`: time of the newest
-   * response.
-   */
+  /** Writes the result of an observation and returns the new state. */
   #writeObservation(
     { row, before }: Read,
     result: TransitionResult,
-    { at, polledAt }: { at: number; polledAt: number | null },
+    { at, polledAt, detection }: Observed,
   ): Submission {
     const { change } = result;
     const after: Submission = {
@@ -404,7 +399,11 @@ export class SubmissionStore {
       const { event, ...state } = stateAfter(change);
       Object.assign(after, state);
       after.version += 1;
-      if (change.status === Status.finalized) after.finalizedAt ??= at;
+      if (change.status === Status.finalized && after.finalizedAt === null) {
+        after.finalizedAt = at;
+        after.finalityAt = detection?.finalityAt ?? null;
+        after.finalitySource = detection?.source ?? null;
+      }
       this.#write({ row, before }, after, { at, event });
     } else if (after.watched !== before.watched || after.stuck !== before.stuck)
       this.#writeState(row, after, at);
@@ -458,6 +457,7 @@ export class SubmissionStore {
       SET status = ${status}, watched = ${after.watched ? 1 : 0}, stuck = ${after.stuck ? 1 : 0},
           version = ${version}, polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince},
           not_found_ms = ${notFoundMs}, not_found_since = ${notFoundSince}, finalized_at = ${after.finalizedAt},
+          finality_at = ${after.finalityAt}, finality_source = ${after.finalitySource},
           ended_at = ${isFinal(status) ? (row.endedAt ?? at) : null},
           is_contradicted = ${after.chain === 'contradicted' ? 1 : 0}
       WHERE id = ${row.id}`;

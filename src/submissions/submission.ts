@@ -136,6 +136,13 @@ export type TrackRequest = {
   traceparent?: string | undefined;
 };
 
+/**
+ * How the time of finality is known: a node of the chain announced the block, or it is estimated
+ * from the polls.
+ */
+export const FINALITY_SOURCES = ['chain', 'estimate'] as const;
+export type FinalitySource = (typeof FINALITY_SOURCES)[number];
+
 /** A submission in the ledger. Times are epoch milliseconds. */
 export type Submission = Omit<
   TrackRequest,
@@ -145,7 +152,11 @@ export type Submission = Omit<
   status: Status;
   /** When tracking began; if the submission was tracked again, when it last began. */
   trackedAt: number;
+  /** When an observation first found it final. */
   finalizedAt: number | null;
+  /** When it became final; null: it is not final, or too little was known for an estimate. */
+  finalityAt: number | null;
+  finalitySource: FinalitySource | null;
   /** When the newest recorded observation was made. */
   polledAt: number | null;
   /**
@@ -184,6 +195,9 @@ export type Submission = Omit<
   /** Why the chain does not confirm it. */
   chainReason: string | null;
 };
+
+/** The times of a submission that is not final. */
+export const NO_FINALITY = { finalizedAt: null, finalityAt: null, finalitySource: null };
 
 type Pair<T> = [before: T, after: T];
 

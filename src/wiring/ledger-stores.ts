@@ -25,6 +25,7 @@ import type { Observation } from '../submissions/classify.ts';
 import type { Delay } from '../submissions/delay.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
+  Detection,
   EndedSubmission,
   LastFailureOf,
   OnFinal,
@@ -245,7 +246,7 @@ export class Ledger implements WatcherLedger {
   record(
     observations: readonly Observation[],
     context: TransitionContext,
-    detections: ReadonlyMap<Observation, { lagMs: number | null }> = new Map(),
+    detections: ReadonlyMap<Observation, { detection: Detection | null }> = new Map(),
   ): RecordedObservation[] {
     return this.database.transaction(() => this.#store.record(observations, context, detections));
   }

@@ -38,6 +38,8 @@ export function submissionEvent(
       error: null,
       trackedAt: AT - 1_000_000,
       finalizedAt: AT,
+      finalityAt: AT - 400,
+      finalitySource: 'chain',
       metadata: null,
       deadlineAt: AT + 1_000_000,
       ...submission,

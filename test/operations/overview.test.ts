@@ -40,6 +40,7 @@ it('starts with counts of 0, sixty minutes, and null for unknown values', async 
       finalized: 0,
       time_to_finality_s: null,
       detection_lag_s: null,
+      detection_lag_chain_share: null,
       polls_per_submission: null,
       fixed_5s_polls_per_submission: null,
     },
@@ -95,8 +96,7 @@ it('continues after a restart with the last hour from the ledger', async () => {
   await restart();
   const { submissions, last_hour } = await overview();
   expect(submissions).toEqual(before.submissions);
-  // The ledger does not store the detection lag; what was learned is stored.
-  expect(last_hour).toEqual({ ...before.last_hour, detection_lag_s: null });
+  expect(last_hour).toEqual(before.last_hour);
   await finalize(1);
   expect((await overview()).last_hour).toMatchObject({
     finalized: 13,

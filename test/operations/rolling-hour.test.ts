@@ -5,13 +5,14 @@ const MINUTE_MS = 60_000;
 const NOON = 1_760_000_400_000;
 const about = (s: number) =>
   expect.toSatisfy((actual: number) => Math.abs(actual / s - 1) < 0.05, `about ${s}`);
+const ESTIMATED = { lagMs: 1_000, source: 'estimate' as const };
 const found = (
   at: number,
-  fields: { timeToFinalityMs?: number; lagMs?: number | null; polls?: number } = {},
+  fields: { timeToFinalityMs?: number; detection?: typeof ESTIMATED; polls?: number } = {},
 ) => ({
   at,
   timeToFinalityMs: 50_000,
-  lagMs: 500,
+  detection: { lagMs: 500, source: 'chain' as const },
   polls: 2,
   ...fields,
 });
@@ -20,7 +21,7 @@ it('keeps each minute separate, and the total', () => {
   const hour = new RollingHour(NOON);
   hour.addFinalized(found(NOON, { timeToFinalityMs: 40_000, polls: 1 }));
   hour.addFinalized(
-    found(NOON + MINUTE_MS - 1, { timeToFinalityMs: 60_000, lagMs: 1_000, polls: 3 }),
+    found(NOON + MINUTE_MS - 1, { timeToFinalityMs: 60_000, detection: ESTIMATED, polls: 3 }),
   );
   hour.addFinalized(found(NOON + MINUTE_MS, { timeToFinalityMs: 12_000 }));
   const minutes = hour.minutes(NOON + MINUTE_MS);
@@ -37,6 +38,7 @@ it('keeps each minute separate, and the total', () => {
     finalized: 3,
     time_to_finality_s: { mean: about(37.3), p50: about(40), p99: about(60) },
     detection_lag_s: { mean: about(0.67), p99: about(1) },
+    detection_lag_chain_share: 2 / 3,
     polls_per_submission: 2,
     fixed_5s_polls_per_submission: 7.67,
   });
@@ -58,6 +60,7 @@ it('drops minutes older than an hour, also if nothing was added since', () => {
   ).toBe(false);
   expect(hour.hour(last + MINUTE_MS)).toEqual({
     ...{ finalized: 0, time_to_finality_s: null, detection_lag_s: null },
+    detection_lag_chain_share: null,
     ...{ polls_per_submission: null, fixed_5s_polls_per_submission: null },
   });
   hour.addFinalized(found(last + MINUTE_MS));

@@ -59,7 +59,10 @@ it('measures a submission from its tracking to its finality', async () => {
   ])
     expect(grown(`${name}_count`), name).toBe(1);
   const sums = ['detection_lag', 'detection_lag_bound', 'time_to_finality'].map((name) =>
-    grown(`${name}_seconds_sum`),
+    grown(`${name}_seconds_sum`, {
+      upstream,
+      ...(name === 'detection_lag' && { source: 'estimate' }),
+    }),
   );
   expect(sums[2]).toBeGreaterThan(0);
   expect(sums).toEqual(sums.toSorted((a, b) => a - b));

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { PolicyFactory } from '../../src/pacing/index.ts';
 import { learnedPacing } from '../../src/pacing/index.ts';
 import type { Finality } from '../../src/polling/listeners.ts';
@@ -24,9 +24,12 @@ const responseOf = (block: number) =>
 function world({
   respondInstead,
   policy = byAge,
+  announcedAt,
 }: {
   respondInstead?: () => UpstreamResponse | undefined;
   policy?: PolicyFactory;
+  /** When a node of the chain announces a block as final; null: not yet. */
+  announcedAt?: (block: number, now: number) => number | null;
 } = {}) {
   const finalities: Finality[] = [];
   const now = () => monitor.clock.now();
@@ -39,6 +42,7 @@ function world({
       return now() >= START_MS + block * 20_000 ? responseOf(block) : pending;
     },
     policy,
+    ...(announcedAt && { chain: { finalizedAt: (block) => announcedAt(block, now()) } }),
     listener: { finalized: (finality) => finalities.push(finality) },
   });
   return {
@@ -112,3 +116,58 @@ it('of an import is bounded by the import, before which dawatch could not find i
   expect({ after, trackedAt }).toEqual({ after: START_MS, trackedAt: START_MS - 48 * 3_600_000 });
   expect(at).toBeLessThan(START_MS + 5_000);
 });
+
+describe('the time of finality', () => {
+  const FINAL_MS = START_MS + 40_000;
+  const found = async (options: Parameters<typeof world>[0], bornMs = 0) => {
+    const { monitor, reported, track } = world(options);
+    track('a', bornMs);
+    await monitor.clock.advance(60_000);
+    const [{ at = 0, detection } = {}] = reported;
+    const { finalizedAt, finalityAt, finalitySource } = monitor.get('a');
+    expect(finalizedAt).toBe(at);
+    expect({ finalityAt, finalitySource }).toEqual({
+      finalityAt: detection?.finalityAt ?? null,
+      finalitySource: detection?.source ?? null,
+    });
+    return { at, detection };
+  };
+
+  it('is that of the announcement by a node, from which the detection lag counts', async () => {
+    const { at, detection } = await found({ announcedAt: () => FINAL_MS + 300 });
+    const finalityAt = FINAL_MS + 300;
+    expect(detection).toEqual({ finalityAt, source: 'chain', lagMs: at - finalityAt });
+  });
+
+  it('is that of the response if the poll found it before the announcement', async () => {
+    const { at, detection } = await found({ announcedAt: () => FINAL_MS + 30_000 });
+    expect(detection).toEqual({ finalityAt: at, source: 'chain', lagMs: 0 });
+  });
+
+  it('may be before its tracking, from which the detection lag counts then', async () => {
+    const { at, detection } = await found({ announcedAt: () => START_MS - 5_000 });
+    const lagMs = at - START_MS;
+    expect(detection).toEqual({ finalityAt: START_MS - 5_000, source: 'chain', lagMs });
+  });
+
+  it('of an import may be before the import, from which the detection lag counts then', async () => {
+    const announcedAt = () => START_MS - 5_000;
+    const { at, detection } = await found({ announcedAt }, 48 * 3_600_000);
+    expect(detection?.lagMs).toBe(at - START_MS);
+  });
+
+  it.each([['no node is configured'], ['no node announced the block', () => null]])(
+    'is estimated if %s, and not known before the policy has an estimate',
+    async (_, announcedAt?: () => null) => {
+      const options = announcedAt && { announcedAt };
+      expect((await found({ ...options, policy: estimating(null) })).detection).toBeNull();
+      const { at, detection } = await found({ ...options, policy: estimating(500.4) });
+      expect(detection).toEqual({ finalityAt: at - 500, source: 'estimate', lagMs: 500 });
+    },
+  );
+});
+
+/** Polls by age, and estimates this lag. */
+function estimating(lagMs: number | null): PolicyFactory {
+  return (deps) => ({ ...byAge(deps), lagOf: () => lagMs });
+}

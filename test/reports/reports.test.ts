@@ -49,6 +49,7 @@ it('has exact sums of amounts, percentiles, requests and the objective', async (
   expect(total.time_to_finality_s?.count).toBe(3);
   expect((total.time_to_finality_s?.p50 ?? 0) / 40).toBeCloseTo(1, 1);
   expect((total.detection_lag_s?.p99 ?? 0) / 1).toBeCloseTo(1, 1);
+  expect(total.detection_lag_s).toMatchObject({ count: 3, from_chain: 2 });
   expect(objectives).toEqual([
     {
       ...{ upstream: 'default', target_percent: 50, within_s: 60, good: 3, bad: 0 },

@@ -34,6 +34,7 @@ const HELD = 'dawatch_pacing_next_request_delayed{upstream="default"}';
 const REJECTED = 'dawatch_poll_results_rejected_total{instance="a",reason="signature"}';
 const HTTP = 'dawatch_http_requests_total{instance="a",method="GET",';
 const UPSTREAM = 'upstream="default",';
+const LAG = `source="chain",${UPSTREAM}`;
 const burn = (rates: Record<string, number>): Series =>
   Object.assign(
     {},
@@ -83,8 +84,8 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     ],
   },
   DawatchFinalityNoticedLate: {
-    fires: [above('dawatch_detection_lag_seconds', '60', UPSTREAM)],
-    isQuiet: [below('dawatch_detection_lag_seconds', '60', UPSTREAM)],
+    fires: [above('dawatch_detection_lag_seconds', '60', LAG)],
+    isQuiet: [below('dawatch_detection_lag_seconds', '60', LAG)],
   },
   DawatchErrorBudgetBurnsFast: {
     fires: [burn({ '1h': 15, '5m': 15 }), burn({ '6h': 7, '30m': 7, '1h': 7, '5m': 7 })],

@@ -30,6 +30,8 @@ describe('tracking', () => {
       notFoundSince: null,
       trackedAt: 100,
       finalizedAt: null,
+      finalityAt: null,
+      finalitySource: null,
       outageMsBefore: 0,
       deadlineOutageMsBefore: null,
       upstreamState: null,

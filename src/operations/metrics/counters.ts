@@ -53,8 +53,8 @@ export function createCounters(registry: Registry) {
   );
   const lag = histogram(
     'detection_lag_seconds',
-    'Estimated time from finality to its detection; not counted while nothing is learned',
-    ['upstream'],
+    'Time from finality to its detection, by source of the time of finality: chain (a node announced it) or estimate; not counted while nothing is learned',
+    ['upstream', 'source'],
     BUCKETS.detectionLag,
   );
   const lagBound = histogram(
@@ -134,9 +134,9 @@ export function createCounters(registry: Registry) {
       if ('chain' in observation && observation.chain)
         verifications.inc({ upstream, verdict: observation.chain.verdict });
     },
-    finalized({ upstream, at, trackedAt, after, lagMs, polls: count }: Finality) {
+    finalized({ upstream, at, trackedAt, after, detection, polls: count }: Finality) {
       timeToFinality.observe({ upstream }, Math.max(0, at - trackedAt) / 1_000);
-      if (lagMs !== null) lag.observe({ upstream }, lagMs / 1_000);
+      if (detection) lag.observe({ upstream, source: detection.source }, detection.lagMs / 1_000);
       lagBound.observe({ upstream }, Math.max(0, at - after) / 1_000);
       requests.observe({ upstream }, count);
     },

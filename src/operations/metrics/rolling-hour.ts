@@ -1,6 +1,7 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { iso } from '../../lib/timestamps.ts';
 import type { WatcherListener } from '../../polling/listeners.ts';
+import type { Detection } from '../../submissions/ports.ts';
 import type { LedgerStats } from '../ledger-stats.ts';
 import type { Counters } from './counters.ts';
 
@@ -11,17 +12,19 @@ const FIXED_INTERVAL_MS = 5_000;
 /** Of the histograms, in ms. Durations outside count as the limit. */
 const RANGE = { lowest: 1, highest: 8 * 86_400_000 };
 
-/** A submission that was found final. `lagMs`: detection lag; null: not known. */
+/** A submission that was found final. */
 type FinalizedSample = {
   at: number;
   timeToFinalityMs: number;
-  lagMs: number | null;
+  detection: Pick<Detection, 'lagMs' | 'source'> | null;
   polls: number;
 };
 
 class Minute {
   readonly timeToFinality = durations();
   readonly lag = durations();
+  /** Lags of `lag` that are known from the chain. */
+  lagsByChain = 0;
   pollsOfFinalized = 0;
   fixedPolls = 0;
   polls = 0;
@@ -40,10 +43,11 @@ export class RollingHour {
     this.#countsSince = since;
   }
 
-  addFinalized({ at, timeToFinalityMs, lagMs, polls }: FinalizedSample): void {
+  addFinalized({ at, timeToFinalityMs, detection, polls }: FinalizedSample): void {
     const minute = this.#minuteOf(at);
     record(minute.timeToFinality, timeToFinalityMs);
-    if (lagMs !== null) record(minute.lag, lagMs);
+    if (detection) record(minute.lag, detection.lagMs);
+    if (detection?.source === 'chain') minute.lagsByChain += 1;
     minute.pollsOfFinalized += polls;
     minute.fixedPolls += Math.max(1, Math.ceil(timeToFinalityMs / FIXED_INTERVAL_MS));
   }
@@ -79,12 +83,13 @@ export class RollingHour {
   /** Returns the totals of the same sixty minutes. */
   hour(now: number) {
     const [timeToFinality, lag] = [durations(), durations()];
-    let [polls, fixedPolls] = [0, 0];
+    let [polls, fixedPolls, lagsByChain] = [0, 0, 0];
     const newest = numberOf(now);
     for (const [number, minute] of this.#minutes) {
       if (number > newest || number <= newest - MINUTES) continue;
       timeToFinality.add(minute.timeToFinality);
       lag.add(minute.lag);
+      lagsByChain += minute.lagsByChain;
       polls += minute.pollsOfFinalized;
       fixedPolls += minute.fixedPolls;
     }
@@ -95,6 +100,7 @@ export class RollingHour {
       finalized,
       time_to_finality_s: spreadOf(timeToFinality),
       detection_lag_s: spreadOf(lag),
+      detection_lag_chain_share: lag.count === 0 ? null : lagsByChain / lag.count,
       polls_per_submission: each(polls),
       fixed_5s_polls_per_submission: each(fixedPolls),
     };
@@ -138,14 +144,18 @@ const HOUR_MS = 3_600_000;
 const MOST_READ_BACK = 1_000_000;
 
 /**
- * Starts the statistics that are updated with each event, for /v1/overview and /metrics. They begin
- * with the last hour of the ledger, which does not contain the detection lag of each finality.
+ * Starts the statistics that are updated with each event, for /v1/overview and /metrics. Those of
+ * the overview begin with the last hour of the ledger.
  */
 export function startLiveStats(deps: { stats: LedgerStats; now: number; counters: Counters }) {
   const { stats, now, counters } = deps;
   const hour = new RollingHour(now);
-  for (const { at, trackedAt, polls } of stats.finalizedSince(now - HOUR_MS, MOST_READ_BACK))
-    hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs: null, polls });
+  for (const found of stats.finalizedSince(now - HOUR_MS, MOST_READ_BACK)) {
+    const { at, trackedAt, polls, finalityAt, source } = found;
+    const lagMs = at - Math.max(trackedAt, finalityAt ?? trackedAt);
+    const detection = source && { lagMs, source };
+    hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, detection, polls });
+  }
   // Registered first: the initial count reads all rows.
   stats.onEnded(counters.submissionEnded);
   stats.onCommitted(counters.transactionCommitted);
@@ -155,9 +165,9 @@ export function startLiveStats(deps: { stats: LedgerStats; now: number; counters
       counters.polled(upstream, observation);
     },
     finalized(finality) {
-      const { at, trackedAt, lagMs, polls } = finality;
+      const { at, trackedAt, detection, polls } = finality;
       counters.finalized(finality);
-      hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs, polls });
+      hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, detection, polls });
     },
   };
   return { hour, listener };

@@ -80,6 +80,8 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     status: 'tracking',
     trackedAt: 0,
     finalizedAt: null,
+    finalityAt: null,
+    finalitySource: null,
     polledAt: null,
     noResponseSince: null,
     notFoundMs: null,

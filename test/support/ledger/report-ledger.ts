@@ -1,6 +1,7 @@
 import { Alerts, Mutes } from '../../../src/alerts/alerts-store.ts';
 import { type ReportSettings, Reports } from '../../../src/reports/reports-store.ts';
 import type { ObjectiveStatus } from '../../../src/submissions/objective.ts';
+import type { FinalitySource } from '../../../src/submissions/submission.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, finalEnvelope, observation, VERDICTS } from './domain.ts';
 import { createLedger, trackRequest } from './ledger-file.ts';
@@ -40,6 +41,7 @@ export function fillReports(file: string, now = Date.now()): void {
     ids: readonly string[],
     at: number,
     fields: Parameters<typeof trackRequest>[1],
+    source: FinalitySource,
   ) => {
     ledger.track(
       ids.map((id) => trackRequest(id, { deadlineAt: at + DAY_MS, ...fields })),
@@ -47,10 +49,11 @@ export function fillReports(file: string, now = Date.now()): void {
     );
     const envelope = JSON.stringify(finalEnvelope({ fees: FEES }));
     const found = ids.map((id) => observation({ ...VERDICTS.finalized, envelope }, at, id));
-    ledger.record(found, context(), new Map(found.map((one) => [one, { lagMs: 1_000 }])));
+    const detection = { finalityAt: at - 1_000, source, lagMs: 1_000 };
+    ledger.record(found, context(), new Map(found.map((one) => [one, { detection }])));
   };
-  finalize(['y'], today - DAY_MS, { credential, metadata: { team: '=nightly' } });
-  finalize(['a', 'b'], today, { credential: 0, metadata: { team: 'billing' } });
+  finalize(['y'], today - DAY_MS, { credential, metadata: { team: '=nightly' } }, 'estimate');
+  finalize(['a', 'b'], today, { credential: 0, metadata: { team: 'billing' } }, 'chain');
   ledger.track([trackRequest('c', { deadlineAt: today + DAY_MS })], today);
   ledger.cancel(['c'], today);
   // In the mornings the time of the objective has not yet passed for the submissions of today.

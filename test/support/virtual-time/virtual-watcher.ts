@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { PolicyFactory } from '../../../src/pacing/index.ts';
+import { chainEngine } from '../../../src/polling/chain/chain-engine.ts';
+import type { Chain } from '../../../src/polling/chain/port.ts';
 import type { WatcherListener } from '../../../src/polling/listeners.ts';
 import type { SchedulerSettings } from '../../../src/polling/scheduler.ts';
 import { createLocalEngine } from '../../../src/polling/upstreams.ts';
@@ -31,6 +33,8 @@ type World = {
   respond: (submissionId: string) => UpstreamResponse | Promise<UpstreamResponse>;
   scheduler?: Partial<SchedulerSettings>;
   recheck?: boolean;
+  /** Knows when the blocks of the upstream became final. */
+  chain?: Pick<Chain, 'finalizedAt'>;
   policy?: PolicyFactory;
   listener?: WatcherListener;
   /** Called after `listener`. */
@@ -46,12 +50,16 @@ export function openWatcher(world: World) {
   const file = world.file ?? join(tempFolder(), 'ledger.db');
   const polls: { submissionId: string; at: number }[] = [];
   const turns: UpstreamChange[] = [];
-  const engine = createLocalEngine({
+  const local = createLocalEngine({
     clock,
     sendPoll: async (_upstream, submissionId) => {
       polls.push({ submissionId, at: clock.now() });
       return world.respond(submissionId);
     },
+  });
+  const engine = chainEngine(local, {
+    byUpstream: new Map(world.chain && [['default', world.chain]]),
+    verifierOf: () => undefined,
   });
   const settings: WatcherSettings = {
     schedulers: new Map([['default', { ...SCHEDULER_SETTINGS, ...world.scheduler }]]),

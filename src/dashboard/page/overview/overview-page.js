@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { maySeeNotifications, useDashboard, useFeed, useLive, useLoad } from '../data/context.js';
-import { count, decimal, duration, percent, wholeDuration } from '../parts/format.js';
+import { count, decimal, duration, lagSource, percent, wholeDuration } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { Plot } from '../parts/plot.js';
@@ -90,7 +90,7 @@ function Plots({ minutes, lastHour }) {
       />
       <${Plot}
         title="Detection lag"
-        summary=${lastHour.finalized > 0 && lastHour.detection_lag_s === null ? 'No estimate yet: too few submissions were found final.' : summaryOf(lastHour.detection_lag_s)}
+        summary=${lastHour.finalized > 0 && lastHour.detection_lag_s === null ? 'No estimate yet: too few submissions were found final.' : `${summaryOf(lastHour.detection_lag_s)} ${lagSource(lastHour.detection_lag_chain_share)}`}
         at=${at}
         series=${quantiles(valuesOf, 'detection_lag')}
         format=${duration}

@@ -32,6 +32,16 @@ export function percent(share) {
 }
 
 /**
+ * Returns how the times of finality behind detection lags are known. @param {number | null} share 0
+ * to 1, of those from the chain; null: there are none
+ */
+export function lagSource(share) {
+  if (share === null) return '';
+  if (share <= 0) return 'Estimated.';
+  return share >= 1 ? 'From the chain.' : `${percent(share)} from the chain, the others estimated.`;
+}
+
+/**
  * 0.31 s · 41.2 s · 3 min 20 s · 2 h 5 min · 3 d 4 h
  * @param {number} s
  */

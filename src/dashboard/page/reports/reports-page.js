@@ -5,6 +5,7 @@ import {
   count,
   decimal,
   duration,
+  lagSource,
   utcDayOf,
   utcMinuteOf,
   wholeDuration,
@@ -157,7 +158,7 @@ function Charts({ report, upstream }) {
       />
       <${Plot}
         title="Detection lag"
-        summary=${summaryOf(total.detection_lag_s)}
+        summary=${`${summaryOf(total.detection_lag_s)} ${lagSource(total.detection_lag_s && total.detection_lag_s.from_chain / total.detection_lag_s.count)}`}
         at=${at}
         series=${quantiles('detection_lag_s')}
         format=${duration}

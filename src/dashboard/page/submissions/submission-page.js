@@ -78,6 +78,7 @@ function Details({ one }) {
     ],
     ['Tracked', html`<${Time} at=${one.tracked_at} />`],
     ['Final', html`<${Time} at=${final} />`],
+    ['Detection lag', lagOf(one)],
     ['Time to finality', final === null ? null : between(one.tracked_at, final)],
     ['Requests', String(one.polls)],
     [
@@ -106,6 +107,19 @@ function Details({ one }) {
         <${Values} id="metadata" title="Metadata" values=${one.metadata} nothing="No metadata." />
       </div>
     </div>`;
+}
+
+/**
+ * Returns when a submission became final, and how late that was known; null if it is not known.
+ *
+ * @param {SubmissionWithHistory} one
+ */
+function lagOf({ finalized_at, finality_at, finality_source }) {
+  if (finalized_at === null || finality_at === null) return null;
+  const lag = between(finality_at, finalized_at);
+  return finality_source === 'estimate'
+    ? `about ${lag} (estimate)`
+    : html`${lag}: final at <${Time} at=${finality_at} /> (chain)`;
 }
 
 /** @param {{ value: unknown, name: string }} props */
