@@ -8,7 +8,7 @@ import type { FinalBlock } from './ledger.ts';
 /** Age of the newest finalized block above which the chain counts as stopped. */
 const MAX_AGE_MS = 5 * 60_000;
 /** The storage item `Timestamp.Now` of Substrate: milliseconds, 64 bits, little-endian. */
-const TIMESTAMP_KEY = '0xf0c365c3cf59d671eb72da0e7a4113c49f1f0515f462cdcf84e0f1d6045dfcbb';
+export const TIMESTAMP_KEY = '0xf0c365c3cf59d671eb72da0e7a4113c49f1f0515f462cdcf84e0f1d6045dfcbb';
 
 type ChainCheck = {
   name: string;

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { isObject } from '../../lib/json.ts';
 import { DataHash } from '../data-hash.ts';
+import { blockNumberOf } from './chain.ts';
 import type { Chain } from './port.ts';
 
 /** Blocks whose hashes are kept; the submissions of a block are found final within seconds. */
@@ -36,10 +37,10 @@ export class BlockTransactions {
    * Returns the extrinsics of a block, in its order; null if the node does not have its body.
    * Rejects with ChainError. Concurrent callers share one request.
    */
-  of(blockHash: string): Promise<readonly Transaction[] | null> {
+  of(blockNumber: number, blockHash: string): Promise<readonly Transaction[] | null> {
     const known = this.#blocks.get(blockHash);
     if (known) return known;
-    const transactions = this.#previous.then(() => this.#fetch(blockHash));
+    const transactions = this.#previous.then(() => this.#fetch(blockNumber, blockHash));
     this.#previous = transactions.catch(() => undefined);
     this.#blocks.set(blockHash, transactions);
     const [oldest] = this.#blocks.keys();
@@ -52,11 +53,13 @@ export class BlockTransactions {
     return transactions;
   }
 
-  async #fetch(blockHash: string): Promise<readonly Transaction[] | null> {
+  async #fetch(blockNumber: number, blockHash: string): Promise<readonly Transaction[] | null> {
     const response = await this.#chain.call<unknown>('chain_getBlock', [blockHash]);
     const block = isObject(response) ? response.block : null;
     const extrinsics = isObject(block) ? block.extrinsics : null;
-    if (!Array.isArray(extrinsics)) return null;
+    // Some nodes respond with block 0 if they do not have the block.
+    const isOther = isObject(block) && blockNumberOf(block.header) !== blockNumber;
+    if (!Array.isArray(extrinsics) || isOther) return null;
     const transactions: Transaction[] = [];
     let chars = 0;
     for (const extrinsic of extrinsics.map(String)) {

@@ -251,7 +251,7 @@ function textOf(result: PromiseSettledResult<unknown>): string | null {
 }
 
 /** Returns the number in a header, which is hexadecimal; undefined if there is none. */
-function blockNumberOf(header: unknown): number | undefined {
+export function blockNumberOf(header: unknown): number | undefined {
   const number = isObject(header) ? header.number : undefined;
   const value =
     typeof number === 'string' && /^0x[0-9a-f]{1,16}$/i.test(number) ? Number(number) : number;

@@ -231,7 +231,7 @@ export class ChainVerifier {
 
   /** Throws UnavailableError or ChainError. */
   async #transactionsOf(number: number, hash: string): Promise<readonly Transaction[]> {
-    const transactions = await this.#transactions.of(hash);
+    const transactions = await this.#transactions.of(number, hash);
     if (transactions === null)
       throw new UnavailableError(`the node does not have the content of block ${number}`);
     return transactions;

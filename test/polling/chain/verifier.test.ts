@@ -24,6 +24,11 @@ const [FIRST, SECOND, THIRD] = EXTRINSICS.map((hex) => hashOf(Buffer.from(hex.sl
 const DATA_HASH = `0x${hashOf(DATA)}`;
 const OTHER_HASH = `0x${'d'.repeat(64)}`;
 
+/** A block as the node sends it. */
+const blockOf = (number: number) => ({
+  block: { header: { number: `0x0000000${number}` }, extrinsics: EXTRINSICS },
+});
+
 /**
  * A verifier whose node has finalized block 7, which has three extrinsics. `expected`: the hash of
  * the data of a submission, by its id.
@@ -38,8 +43,7 @@ function open(
   const clock = createVirtualClock(1_760_000_000_000);
   const calls: string[] = [];
   const heads = new Set<(head: ChainHead) => void>();
-  const usual = async (method: string) =>
-    method === 'chain_getBlock' ? { block: { extrinsics: EXTRINSICS } } : HASH;
+  const usual = async (method: string) => (method === 'chain_getBlock' ? blockOf(7) : HASH);
   const status: ChainStatus = {
     ...{ host: 'node', isConnected: true, name: null, genesisHash: null },
     ...{ head: { number: 7, at: 0 }, reconnects: 0, problem: null },
@@ -218,4 +222,13 @@ it('counts computed hashes only while most of those of the upstream are equal', 
   // It begins to encrypt.
   await times(10, other);
   expect(await times(1, other)).toEqual(['confirmed']);
+});
+
+it('does not take another block for the one that it asked for', async () => {
+  const respond = async (method: string) => (method === 'chain_getBlock' ? blockOf(0) : HASH);
+  const { verify } = open(true, respond);
+  expect(await verify({ tx_index: 0, tx_hash: `0x${FIRST}` })).toEqual({
+    verdict: 'unavailable',
+    reason: 'the node does not have the content of block 7',
+  });
 });

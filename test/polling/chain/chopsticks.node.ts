@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { submitDataExtrinsic } from '../../../src/sandbox/chain/extrinsics.ts';
+import { connectRaw, startChopsticks } from './support/chopsticks.ts';
+import { describeNode, openClient } from './support/node-conformance.ts';
+
+/** The raw genesis of Avail's main network: misc/genesis of its repository. No registry has it. */
+const { AVAIL_GENESIS } = process.env;
+const UNTIL = { timeout: 30_000 };
+
+let node: Awaited<ReturnType<typeof startChopsticks>>;
+let raw: Awaited<ReturnType<typeof connectRaw>>;
+beforeAll(async () => {
+  if (!AVAIL_GENESIS) console.log('Without AVAIL_GENESIS, the genesis of Avail is not tested.');
+  node = await startChopsticks();
+  raw = await connectRaw(node.url);
+});
+afterAll(async () => {
+  raw?.close();
+  await node?.stop();
+});
+
+describeNode('chopsticks', async () => {
+  const { url, transaction } = node;
+  if (transaction === null) throw new Error('it has no transaction');
+  const name = await raw.call<string>('system_chain');
+  const genesisHash = await raw.call<string>('chain_getBlockHash', 0);
+  return { url, name, genesisHash, transaction, build: raw.build, replace: raw.replace };
+});
+
+it('a node that stops and starts again is connected again', async () => {
+  const { url } = node;
+  const { chain, clock, head } = await openClient(url);
+  await vi.waitFor(() => expect(chain.status()?.head).not.toBeNull(), UNTIL);
+  raw.close();
+  await node.stop();
+  await vi.waitFor(() => expect(chain.status()?.isConnected).toBe(false), UNTIL);
+  const { host, port } = new URL(url);
+  expect(chain.status()?.problem).toBe(`${host}: it closed the connection (1006)`);
+  node = await startChopsticks(Number(port));
+  raw = await connectRaw(url);
+  await vi.waitFor(async () => {
+    await clock.advance(1_000);
+    expect(chain.status()).toMatchObject({ isConnected: true, reconnects: 1 });
+  }, UNTIL);
+  // It counts as working when it announces a block later.
+  await clock.advance(5_000);
+  const built = await raw.build(1);
+  await head(built.block_number);
+  expect(chain.status()?.problem).toBeNull();
+});
+
+it.runIf(AVAIL_GENESIS)('Avail has a final block 0, and the call that is read', async () => {
+  const avail = await startChopsticks(0, AVAIL_GENESIS);
+  try {
+    const { chain, verify, head } = await openClient(avail.url);
+    await head(0);
+    const { name, genesisHash } = chain.status() ?? {};
+    expect(name).toBe('avail_da_mainnet');
+    const block = { block_number: 0, block_hash: String(genesisHash) };
+    expect(await verify({ ...block, tx_index: 0, tx_hash: '0x00' })).toEqual({
+      verdict: 'contradicted',
+      reason: 'transaction 0 of block 0 is not 0x00: block 0 has none',
+    });
+    const position = { seed: 1, blockNumber: 7, txIndex: 2 };
+    const submitted = submitDataExtrinsic(position, Buffer.from('abcdef', 'hex'));
+    // The verifier reads the data of these calls.
+    expect(`0x${Buffer.from(submitted).toString('hex').slice(-12)}`).toBe(avail.submitData);
+  } finally {
+    await avail.stop();
+  }
+});
