@@ -20,15 +20,14 @@ it('docs/logs.md lists every event and field of the catalog (npm run docs:logs)'
     expect(written).toContain(`| \`${name}\` |`);
 });
 
-it.each(Object.keys(LOG_EVENTS))('the event %s is logged by at least one source file', (name) => {
-  expect(sources.filter((source) => source.includes(`'${name}'`))).not.toEqual([]);
+it('every event is logged by at least one source file', () => {
+  const isLogged = (name: string) => sources.some((source) => source.includes(`'${name}'`));
+  expect(Object.keys(LOG_EVENTS).filter((name) => !isLogged(name))).toEqual([]);
 });
 
-it.each(Object.keys(LOG_FIELDS))('the field %s belongs to at least one event', (field) => {
-  const events = Object.values(LOG_EVENTS).filter(({ fields }) =>
-    (fields as readonly string[]).includes(field),
-  );
-  expect(events).not.toEqual([]);
+it('every field belongs to at least one event', () => {
+  const used = Object.values(LOG_EVENTS).flatMap(({ fields }) => fields as readonly string[]);
+  expect(Object.keys(LOG_FIELDS).filter((field) => !used.includes(field))).toEqual([]);
 });
 
 it('no source file writes to the console', () => {
