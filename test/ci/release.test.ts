@@ -1,7 +1,16 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { MIGRATIONS } from '../../src/ledger/schema.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -11,6 +20,7 @@ const CHART = 'deploy/helm/dawatch/Chart.yaml';
 const MANIFESTS = ['package.json', 'src/client/package.json', 'src/pacing/package.json'];
 const FILES = [...MANIFESTS, 'package-lock.json', CHART];
 const EARLIER = 'test/ledger/earlier';
+const DUMP = `${EARLIER}/schema-${MIGRATIONS.length}.sql`;
 const CHANGELOG = `# Changelog
 
 Format.
@@ -26,25 +36,27 @@ Format.
 - An old thing.
 `;
 
-/**
- * A clone of a repository with the manifests of this one and a short changelog, on the branch main.
- */
-function cloned({ changelog = CHANGELOG, hasDump = true } = {}) {
-  const origin = join(tempFolder(), 'origin');
+let template = '';
+beforeAll(() => {
+  const origin = join(mkdtempSync(join(tmpdir(), 'dawatch-release-')), 'origin');
   for (const file of FILES) {
     mkdirSync(dirname(join(origin, file)), { recursive: true });
     cpSync(join(ROOT, file), join(origin, file));
   }
-  writeFileSync(join(origin, 'CHANGELOG.md'), changelog);
-  if (hasDump) {
-    mkdirSync(join(origin, EARLIER), { recursive: true });
-    writeFileSync(join(origin, EARLIER, `schema-${MIGRATIONS.length}.sql`), '');
-  }
+  writeFileSync(join(origin, 'CHANGELOG.md'), CHANGELOG);
+  mkdirSync(join(origin, EARLIER), { recursive: true });
+  writeFileSync(join(origin, DUMP), '');
   git(origin, 'init', '--quiet', '--initial-branch=main');
   git(origin, 'add', '--all');
   git(origin, 'commit', '--quiet', '-m', 'Begin');
+  template = origin;
+});
+afterAll(() => rmSync(dirname(template), { recursive: true }));
+
+/** A repository with the manifests of this one and a short changelog, on the branch main. */
+function cloned() {
   const folder = join(tempFolder(), 'clone');
-  git(ROOT, 'clone', '--quiet', origin, folder);
+  cpSync(template, folder, { recursive: true });
   return {
     folder,
     git: (...args: string[]) => git(folder, ...args),
@@ -142,12 +154,16 @@ describe('npm run release', () => {
   });
 
   it('refuses a schema without the dump of a ledger, with which later versions are tested', () => {
-    expectRefusal(cloned({ hasDump: false }), '1.2.3', /schema-\d+\.sql is missing/);
+    const clone = cloned();
+    clone.git('rm', '--quiet', DUMP);
+    clone.git('commit', '--quiet', '-m', 'Remove the dump');
+    expectRefusal(clone, '1.2.3', /schema-\d+\.sql is missing/);
   });
 
   it('prints release notes whose links work outside the repository', () => {
     const links = '- See [a](docs/a.md#part), [b](https://b.example/c), [d](#d).';
-    const clone = cloned({ changelog: CHANGELOG.replace('- An old thing.', links) });
+    const clone = cloned();
+    writeFileSync(join(clone.folder, 'CHANGELOG.md'), CHANGELOG.replace('- An old thing.', links));
     const { stdout } = clone.run('release-notes.ts', '0.9.0', 'https://forge.example/files');
     expect(stdout).toContain(
       '- See [a](https://forge.example/files/docs/a.md#part), [b](https://b.example/c), [d](#d).',
@@ -157,10 +173,9 @@ describe('npm run release', () => {
 
 function expectRefusal(clone: ReturnType<typeof cloned>, version: string, reason: RegExp): void {
   const state = () => [
-    clone.git('rev-parse', 'HEAD'),
-    clone.git('tag'),
-    clone.git('diff'),
-    clone.git('status'),
+    clone.git('for-each-ref'),
+    clone.git('diff', 'HEAD'),
+    clone.git('status', '--branch', '--porcelain'),
   ];
   const before = state();
   const { status, stderr } = clone.run('release.ts', version);
