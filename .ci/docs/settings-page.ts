@@ -52,6 +52,8 @@ Quotes around a value, white space at its ends, and paths such as \`~/x\`, \`$HO
 An unknown variable that begins with \`DAWATCH_\` is an error, which shows the most similar known name. The command line also uses \`DAWATCH_CONFIG\`,
 \`DAWATCH_URL\` and \`DAWATCH_TOKEN\`. An empty variable counts as not set. Variables that Kubernetes sets for a Service whose name begins with
 \`dawatch\` are ignored: \`DAWATCH_…SERVICE_HOST\`, \`DAWATCH_…SERVICE_PORT…\`, \`DAWATCH_…PORT_<number>_TCP…\`, and \`DAWATCH_…PORT\` if it begins with \`tcp://\`.
+
+<!-- generated -->
 `;
 
 /**
