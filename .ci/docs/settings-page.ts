@@ -41,7 +41,7 @@ uses, and needs no access to the others: the server, \`dawatch config\` and \`da
 \`redis\`, commands that connect to the server at most \`auth.api_key_file\`, and commands that work on the ledger none.
 
 A running server applies changes of the settings marked "Reloads" after \`POST /v1/reload\` or SIGHUP, a worker those of \`api_key\`, \`headers\` and
-\`log.level\` after SIGHUP ([operations.md](operations.md#change-settings-without-a-restart)). Variables of a running process cannot change, but the files that they name can.
+\`log.level\` after SIGHUP ([reload.md](reload.md)). Variables of a running process cannot change, but the files that they name can.
 
 Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists, and settings below a name that you choose, can only be set in the file, unless an
 environment variable is listed.

@@ -211,7 +211,7 @@ it.each(cases)('%s has the text "%s"', (rule, sentence, facts) => {
   expect(conditions.map(resolvedSummary)).toEqual([TEXTS[rule].over]);
 });
 
-it.each(['docs/notifications.md', 'docs/operations.md'])('%s explains every rule', (file) => {
+it.each(['docs/notifications.md', 'docs/troubleshooting.md'])('%s explains every rule', (file) => {
   const text = readFileSync(file, 'utf8');
   expect(ALERT_RULES.filter((rule) => !text.includes(`\`${rule}\``))).toEqual([]);
 });

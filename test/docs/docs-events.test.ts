@@ -103,13 +103,14 @@ describe('the schema rejects', () => {
   });
 });
 
-describe('docs/notifications.md describes what a receiver parses', () => {
-  const text = readFileSync(join(import.meta.dirname, '../../docs/notifications.md'), 'utf8');
+describe('the documents describe what a receiver parses:', () => {
+  const textOf = (page: string) =>
+    readFileSync(join(import.meta.dirname, '../../docs', page), 'utf8');
 
   it('every header of a webhook', () => {
     const sign = createSigner([`whsec_${Buffer.alloc(32).toString('base64')}`]);
     for (const name of Object.keys(sign({ id: 'evt_7', timestampS: 1, body: '{}' })))
-      expect(text).toMatch(new RegExp(`^\\| \`${name}\` \\| .+ \\|$`, 'm'));
+      expect(textOf('webhooks.md')).toMatch(new RegExp(`^\\| \`${name}\` \\| .+ \\|$`, 'm'));
   });
 
   it('every field of a block of the live feed', async () => {
@@ -125,7 +126,7 @@ describe('docs/notifications.md describes what a receiver parses', () => {
     const block = received.split('\n\n').find((one) => one.includes('data:')) ?? '';
     const fields = block.split('\n').map((line) => line.split(':', 1)[0]);
     expect(fields).toEqual(['id', 'event', 'data']);
-    const [, example = ''] = /```\n(id: [\s\S]+?)```/.exec(text) ?? [];
+    const [, example = ''] = /```\n(id: [\s\S]+?)```/.exec(textOf('events.md')) ?? [];
     expect(example.match(/^\w+/gm)).toEqual(fields);
   });
 });

@@ -15,7 +15,7 @@ import { type Installed, installInto } from './support/installed.ts';
 import { CLIENT_NODES } from './support/pack.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const EXAMPLES = blocksOf('docs/client.md').flatMap(({ file }) => file ?? []);
+const EXAMPLES = ['docs/client.md', 'docs/webhooks.md'].flatMap(blocksOf);
 const TSC = join(ROOT, 'node_modules/.bin/tsc');
 /** A quarter of it is the types of the API, with their descriptions. */
 const MAX_BYTES = 260_000;
@@ -42,7 +42,8 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
   let installed: Installed;
   beforeAll(() => {
     installed = install(version ?? CLIENT_NODES[1]);
-    for (const name of EXAMPLES) storeExample('docs/client.md', name, installed.folder);
+    for (const { page, file } of EXAMPLES)
+      if (file?.endsWith('.mjs')) storeExample(page, file, installed.folder);
   });
 
   function start(example: string, args: string[], env: Record<string, string>) {

@@ -33,8 +33,9 @@ const EXCEPTIONS: [command: RegExp, reason: string][] = [
   [/^psql /, 'needs the database of the old poller'],
   [/completion (?:zsh|fish)/, 'needs the other shell'],
   [/alerts acknowledge 17/, 'needs a firing alert'],
-  [/\/var\/lib\/dawatch/, 'changes the machine; operations.md has the same commands on a folder'],
-  [/^systemctl disable/, 'changes the machine'],
+  [/\/var\/lib\/dawatch/, 'changes the machine; backup.md has the same commands on a folder'],
+  [/^systemctl (?:dis|en)able|^useradd|^install |^nginx|prometheus$/, 'changes the machine'],
+  [/^journalctl/, 'needs systemd'],
 ];
 /** Other blocks that have no checker, by their first line. */
 const UNCHECKED: [firstLine: RegExp, reason: string][] = [
@@ -57,7 +58,7 @@ const named = (list: Block[]): [string, Block][] =>
 
 describe('every block of the documents', () => {
   it('is executed, checked, or listed here with a reason', () => {
-    const checked = ['js', 'ts', 'json', 'yaml', 'ini', 'python'];
+    const checked = ['js', 'ts', 'json', 'yaml', 'ini', 'python', 'php'];
     // The page's Redis executes these.
     const isRedis = (block: Block) => /^ACL /.test(block.text) && block.language === 'text';
     const unknown = others.filter((block) => !checked.includes(block.language) && !isRedis(block));
@@ -124,8 +125,8 @@ it.each(named(inLanguages('json')))('%s is JSON', (_at, { text: code }) => {
   expect(() => JSON.parse(code)).not.toThrow();
 });
 
-it('every program in Python is a file, which a command of its page executes', () => {
-  const unnamed = inLanguages('python').filter(({ file }) => file === undefined);
+it('every program in Python or PHP is a file, which a command of its page executes', () => {
+  const unnamed = inLanguages('python', 'php').filter(({ file }) => file === undefined);
   expect(unnamed.map(({ page, line }) => `${page}:${line}`)).toEqual([]);
 });
 

@@ -21,7 +21,7 @@ export type Block = {
   /** As the fence names it; empty if it does not, and for indented blocks. */
   language: string;
   text: string;
-  /** The file in which the reader stores it, which its first line names: `// enqueue.mjs: …`. */
+  /** The file in which the reader stores it, which its first comment names: `// enqueue.mjs: …`. */
   file: string | undefined;
 };
 
@@ -49,7 +49,9 @@ export function blocksOf(page: string): Block[] {
 }
 
 function block(page: string, line: number, language: string, lines: string[]): Block {
-  const file = /^(?:\/\/|#) (\S*\w\.\w+)(?::|$)/.exec(lines[0] ?? '')?.[1];
+  const file = /^(?:\/\/|#) (\S*\w\.\w+)(?::|$)/.exec(
+    lines[lines[0] === '<?php' ? 1 : 0] ?? '',
+  )?.[1];
   return { page, line, language, text: `${lines.join('\n')}\n`, file };
 }
 

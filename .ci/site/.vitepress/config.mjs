@@ -2,6 +2,9 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } fro
 import { dirname, join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../../..');
+// VitePress takes links to files with other endings for pages.
+process.env.VITE_EXTRA_EXTENSIONS = 'service,timer';
+
 /** Folders and files to which pages link. */
 const FILES = [
   'config',

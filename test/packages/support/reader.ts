@@ -25,7 +25,9 @@ const TOMORROW = new Date(Date.now() + 86_400_000).toISOString();
 /** Programs that run until they are stopped, and their signs of life (machine.sh). */
 const UNTIL_STOPPED: [command: RegExp, sign: string][] = [
   [/dawatch sandbox/, '$SANDBOX/_sandbox/stats'],
-  [/^node receive-webhooks\.mjs|^python3 receive\.py/, 'http://127.0.0.1:$PORT/'],
+  [/^node receive-webhooks\.mjs/, 'http://127.0.0.1:$PORT/'],
+  [/python3 receive\.py/, 'http://127.0.0.1:$PYTHON_PORT/'],
+  [/^php -S/, 'http://127.0.0.1:$PHP_PORT/'],
   [/^node consume\.mjs|^python3 events\.py/, 'output'],
   [/^node follow-events\.mjs/, ''],
 ];
@@ -49,6 +51,8 @@ const replacements = ({
   ['dawatch_service_…', API_KEY],
   [/https:\/\/hooks\.example\.com\/dawatch|https:\/\/billing\.example\/hooks/g, receiverUrl],
   ['127.0.0.1:3000', `127.0.0.1:${receiverPort}`],
+  ['PORT=3001', 'PORT=$PYTHON_PORT'],
+  ['127.0.0.1:3002', '127.0.0.1:$PHP_PORT'],
   ['https://new.example', url],
   ['http://collector:4318', receiverUrl],
   [/wh_…/g, '$(webhook)'],
@@ -72,7 +76,7 @@ const PREPARED = new Map([
     'for name in first second; do dawatch token create --role service --name $name; done',
   ],
   // It stays open, because the upstream does not know it, and is tracked again later.
-  ['docs/operations.md', 'dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
+  ['docs/backup.md', 'dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
   [
     'docs/migrate.md',
     `new_id | jq --raw-input --compact-output '{submission_id: .}' > open.ndjson
@@ -170,6 +174,8 @@ export async function openMachine(folder: string) {
         DAWATCH_WEBHOOK_ALLOW_HTTP: 'true',
         SANDBOX: world.sandboxUrl,
         PORT: String(receiverPort),
+        PYTHON_PORT: String(await freePort()),
+        PHP_PORT: String(await freePort()),
         ...(redis && { DAWATCH_REDIS_URL: redis.url }),
       });
     } finally {
