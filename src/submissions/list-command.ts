@@ -287,7 +287,8 @@ function chainText({ chain, chain_reason }: Pick<Submission, 'chain' | 'chain_re
 
 /** Returns when a submission became final, and how late that was known; null if it is not known. */
 function finalityText({ finalized_at, finality_at, finality_source }: Submission): string | null {
-  if (finalized_at === null || finality_at === null) return null;
+  // A server of an earlier version sends no time of finality.
+  if (!finalized_at || !finality_at) return null;
   const lagS = (Date.parse(finalized_at) - Date.parse(finality_at)) / 1_000;
   const isEstimate = finality_source === 'estimate';
   const [about, source] = isEstimate ? ['about ', 'estimate'] : ['', 'announced by the chain'];

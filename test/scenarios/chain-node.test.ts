@@ -1,8 +1,9 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
+import type { Submission } from '../../src/client/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
-import { scrape } from '../support/app/metrics.ts';
+import { reading, scrape } from '../support/app/metrics.ts';
 import { configOf, openApp } from '../support/app/running-app.ts';
 import { announce, GENESIS, openNode } from '../support/servers/node-server.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
@@ -48,13 +49,16 @@ async function open(urls?: string[]) {
       lines
         .map((line) => JSON.parse(line))
         .filter(({ event, upstream }) => event.startsWith('chain.') && upstream === 'default'),
-    /** Returns the block of a new submission. */
-    async untilFinal(): Promise<number> {
+    /** Returns when a block became final, epoch milliseconds. */
+    finalAt: (block: number) =>
+      sandbox.model.heads(block - 1, Date.now()).find(({ number }) => number === block)?.finalMs,
+    /** Returns a new submission once it is final. */
+    async untilFinal(): Promise<Submission & { block: number }> {
       const id = sandbox.model.submit('some data', Date.now());
       await post(app.url, { submission_id: id });
-      const { status, data } = await get(`/v1/submissions/${id}/wait?timeout_s=15`, {});
-      expect(status).toBe('finalized');
-      return data.block_number;
+      const found: Submission = await get(`/v1/submissions/${id}/wait?timeout_s=15`, {});
+      expect(found.status).toBe('finalized');
+      return { ...found, block: Number(found.data?.block_number) };
     },
   };
 }
@@ -88,11 +92,32 @@ it('a node of the chain is shown in readyz, pacing, metrics and the log', async 
   expect(log()).toMatchObject([{ event: 'chain.connected', level: 'info', chain: 'Test Chain' }]);
 });
 
+it('the time of finality is that of the announcement by a node, in responses, metrics and reports', async () => {
+  const { url, get, finalAt, untilFinal } = await open();
+  const head = async () => (await get('/readyz')).upstreams.default.chain?.block_number;
+  await vi.waitFor(async () => expect(await head()).toBeGreaterThan(0), UNTIL);
+  const { finality_at, finality_source, finalized_at, block } = await untilFinal();
+  expect(finality_source).toBe('chain');
+  const [finalityMs, foundMs] = [finality_at, finalized_at].map((at) => Date.parse(at ?? ''));
+  expect(finalityMs).toBeGreaterThanOrEqual(Math.floor(finalAt(block) ?? Number.NaN));
+  expect(finalityMs).toBeLessThanOrEqual(Number(foundMs));
+  const { text } = await scrape(url);
+  const labels = { upstream: 'default', source: 'chain' };
+  expect(reading(text, 'dawatch_detection_lag_seconds_sum', labels)).toBeCloseTo(
+    (Number(foundMs) - Number(finalityMs)) / 1_000,
+    6,
+  );
+  const { last_hour } = await get('/v1/overview', {});
+  expect(last_hour.detection_lag_chain_share).toBe(1);
+  const { total } = await get('/v1/reports', {});
+  expect(total.detection_lag_s).toMatchObject({ count: 1, from_chain: 1 });
+});
+
 it('a reload changes the node', async () => {
   const second = await openNode({ onSubscribe: (socket) => announce(socket, 8) });
   const { get, reload, untilFinal } = await open();
   const chain = async () => (await get('/readyz')).upstreams.default.chain;
-  const block = await untilFinal();
+  const { block } = await untilFinal();
   expect(await chain()).toMatchObject({ state: 'connected', name: 'dawatch sandbox' });
   expect((await chain()).block_number).toBeGreaterThanOrEqual(block);
   expect(await reload([second.url])).toEqual({
@@ -110,7 +135,11 @@ it('a reload changes the node', async () => {
 it('without a node that works, the server is ready, and polls as without a chain', async () => {
   const dead = (await deadAddress()).replace('http://', 'ws://user:a-password-of-a-node@');
   const { get, log, untilFinal } = await open([dead]);
-  await untilFinal();
+  const found = await Promise.all(Array.from({ length: 12 }, untilFinal));
+  // The first ones of a block have no estimate.
+  const sources = new Set(found.map(({ finality_source }) => finality_source));
+  expect(sources).toContain('estimate');
+  expect(sources).not.toContain('chain');
   const { status, upstreams } = await get('/readyz');
   expect(status).toBe('ok');
   expect(upstreams.default.chain).toMatchObject({

@@ -27,6 +27,8 @@ async function evilServer(status = 200): Promise<string> {
     error: EVIL,
     tracked_at: EVIL,
     finalized_at: EVIL,
+    finality_at: EVIL,
+    finality_source: EVIL,
     deadline_at: EVIL,
     metadata: { [EVIL]: EVIL },
     polls: EVIL,

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { call, pathOf, post } from '../../../support/app/http-calls.ts';
 import { useAppWithSandbox } from '../../../support/app/running-app.ts';
 import { cli, startCli } from '../../../support/processes/cli.ts';
+import { serve } from '../../../support/servers/upstream-server.ts';
 
 const app = useAppWithSandbox();
 const run = (line: string, runs = cli, input = '') =>
@@ -26,6 +27,23 @@ describe('status', () => {
     expect(stdout).toMatch(/history\n.*tracking\n.*finalized {2}\(upstream: Finalized\)\n$/s);
     const json = JSON.parse((await run(`status ${id} --json`)).stdout);
     expect(json).toEqual(JSON.parse((await call(app.url, pathOf(id))).text));
+  });
+
+  it.each([
+    ['chain', '2026-01-02T03:04:05.600Z, known 0.4 s later (announced by the chain)'],
+    ['estimate', 'about 2026-01-02T03:04:05.600Z, known about 0.4 s later (estimate)'],
+  ])('shows when it became final, and how late that was known, by %s', async (source, text) => {
+    const known = JSON.parse((await call(app.url, pathOf(await finalized()))).text);
+    const times = {
+      finalized_at: '2026-01-02T03:04:06.000Z',
+      finality_at: '2026-01-02T03:04:05.600Z',
+      finality_source: source,
+    };
+    const server = await serve((_, response) =>
+      response.end(JSON.stringify({ ...known, ...times })),
+    );
+    const { stdout } = await cli(['status', 'a'], { env: { DAWATCH_URL: server.url } });
+    expect(stdout.split('\n')).toContain(`  became final    ${text}`);
   });
 
   it('shows the options before and after each change in the history', async () => {
