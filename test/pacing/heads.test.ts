@@ -186,6 +186,13 @@ describe('heads that are useless', () => {
     expect(excessOverSafetyNet(submissions)).toBeLessThan(SLACK_MS);
   });
 
+  it('1,000 heads a second are not followed', () => {
+    const policy = CHAIN({ reschedule: () => {}, random: () => 0.5 });
+    for (let number = 1; number <= 1_000; number++)
+      policy.observeHead({ number, at: number }, number);
+    expect(policy.describe(1_000).mode).toBe('age');
+  });
+
   it('1,000 heads a second cost hardly more than none', () => {
     const flood: Heads = (startMs) => {
       let count = 0;

@@ -13,12 +13,14 @@ import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts'
 const HASH = `0x${'a'.repeat(64)}`;
 type Expectations = { expected?: Record<string, ExpectedData>; urls?: string[] };
 
-/** An encoded call whose data end in zeros, each of which looks like the length of no data. */
+/**
+ * An encoded call whose data end in zeros, each of which looks like the length of no data. The
+ * account of its sender contains a call with other data.
+ */
 const DATA = Buffer.concat([Buffer.alloc(200_000, 0xab), Buffer.alloc(9)]);
-const SUBMIT = Buffer.from(
-  submitDataExtrinsic({ seed: 1, blockNumber: 7, txIndex: 2 }, DATA),
-).toString('hex');
-const EXTRINSICS = ['0x0102', `0x${'ab'.repeat(300_000)}`, `0x${SUBMIT}`];
+const SUBMIT = Buffer.from(submitDataExtrinsic({ seed: 1, blockNumber: 7, txIndex: 2 }, DATA));
+SUBMIT.set([29, 1, 4], 10);
+const EXTRINSICS = ['0x0102', `0x${'ab'.repeat(300_000)}`, `0x${SUBMIT.toString('hex')}`];
 const hashOf = (bytes: Uint8Array) => Buffer.from(blake2b(bytes, { dkLen: 32 })).toString('hex');
 const [FIRST, SECOND, THIRD] = EXTRINSICS.map((hex) => hashOf(Buffer.from(hex.slice(2), 'hex')));
 const DATA_HASH = `0x${hashOf(DATA)}`;
@@ -35,11 +37,12 @@ const blockOf = (number: number) => ({
  */
 function open(
   verify_data: boolean,
-  respond?: (method: string) => Promise<unknown>,
+  respond?: (method: string, params: unknown[]) => Promise<unknown>,
   verify: 'off' | 'report' | 'require' = 'report',
   { expected = {}, urls = ['ws://node'] }: Expectations = {},
 ) {
   const available: string[] = [];
+  const kinds: string[] = [];
   const clock = createVirtualClock(1_760_000_000_000);
   const calls: string[] = [];
   const heads = new Set<(head: ChainHead) => void>();
@@ -54,9 +57,9 @@ function open(
       return () => heads.delete(listener);
     },
     finalizedAt: () => null,
-    call: <T>(method: string) => {
+    call: <T>(method: string, params: unknown[]) => {
       calls.push(method);
-      return (respond ?? usual)(method) as Promise<T>;
+      return (respond ?? usual)(method, params) as Promise<T>;
     },
     status: () => status,
     useSettings: () => undefined,
@@ -77,6 +80,7 @@ function open(
       ...{ kind: 'finalized', submissionId, at: 0, durationMs: 1, state: 'Finalized' },
       ...{ error: null, envelope, blockNumber },
     });
+    kinds.push(observed.kind);
     return 'chain' in observed ? observed.chain : undefined;
   };
   /** The node announces a final block. */
@@ -85,7 +89,7 @@ function open(
     for (const listener of [...heads]) listener(status.head);
     await clock.advance(0);
   };
-  return { clock, calls, verify: observe, announce, available };
+  return { clock, calls, verify: observe, announce, available, kinds };
 }
 
 it('compares hashes whatever their case and prefix', async () => {
@@ -231,4 +235,33 @@ it('does not take another block for the one that it asked for', async () => {
     verdict: 'unavailable',
     reason: 'the node does not have the content of block 7',
   });
+});
+
+it('finalizes only what is confirmed if that is required, and asks again until then', async () => {
+  let hash = OTHER_HASH;
+  const { verify, kinds } = open(false, async () => hash, 'require');
+  const reason = `block 7 is ${OTHER_HASH} on the chain, not ${HASH}`;
+  expect(await verify({})).toEqual({ verdict: 'contradicted', reason });
+  hash = HASH;
+  expect(await verify({})).toEqual({ verdict: 'confirmed', reason: null });
+  expect(kinds).toEqual(['pending', 'finalized']);
+});
+
+it('fetches one block at a time, and again if the node did not have it', async () => {
+  let [fetching, most, isPruned] = [0, 0, true];
+  const { verify } = open(true, async (method, [block]) => {
+    if (method !== 'chain_getBlock') return block === 7 ? HASH : OTHER_HASH;
+    fetching += 1;
+    most = Math.max(most, fetching);
+    await new Promise(setImmediate);
+    fetching -= 1;
+    return isPruned ? null : blockOf(block === HASH ? 7 : 6);
+  });
+  const claim = { tx_index: 0, tx_hash: FIRST };
+  const verifyBoth = () =>
+    Promise.all([verify(claim, 7), verify({ ...claim, block_hash: OTHER_HASH }, 6)]);
+  expect(await verifyBoth()).toMatchObject(Array(2).fill({ verdict: 'unavailable' }));
+  isPruned = false;
+  expect(await verifyBoth()).toMatchObject(Array(2).fill({ verdict: 'confirmed' }));
+  expect(most).toBe(1);
 });
