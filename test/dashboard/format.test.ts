@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import { filtersOf } from '../../src/dashboard/page/parts/filters.js';
+import { fromUtcText, toUtcText } from '../../src/dashboard/page/parts/form.js';
 import {
   absoluteTime,
   duration,
@@ -34,8 +36,37 @@ it.each([
   expect(relativeTime(new Date(now + ms).toISOString(), now)).toBe(written);
 });
 
-it('an absolute time has milliseconds and the zone of the reader', () => {
-  expect(absoluteTime('2026-01-02T03:04:05.123Z')).toMatch(/^\d Jan 2026, \d\d:\d\d:05\.123 \S+/);
+it('an absolute time is written in ISO 8601 with its zone', () => {
+  expect(absoluteTime('2026-01-02T03:04:05.123Z')).toBe('2026-01-02 03:04:05 UTC');
+});
+
+it.each([
+  ['2026-01-02', '2026-01-02T00:00:00.000Z'],
+  ['2026-01-02 03:04', '2026-01-02T03:04:00.000Z'],
+  ['2026-01-02T03:04:05+01:00', '2026-01-02T02:04:05.000Z'],
+  ['01/02/2026', ''],
+  ['soon', ''],
+])('the time %s is read as %s', (text, at) => {
+  expect(fromUtcText(text)).toBe(at);
+  expect(fromUtcText(toUtcText(at))).toBe(at);
+});
+
+it.each([
+  ['status:failing', { status: 'failing' }],
+  [
+    'order=4711 shop="Rotterdam West"',
+    { 'metadata.order': '4711', 'metadata.shop': 'Rotterdam West' },
+  ],
+  ['since:2026-01-02 late', { since: '2026-01-02T00:00:00.000Z', text: 'late' }],
+  ['"order=4711" a:b', { text: 'order=4711 a:b' }],
+  ['', {}],
+])('the search %s means %j', (text, filters) => {
+  const fields = [
+    { name: 'status', label: 'Status', values: ['failing'] },
+    { name: 'since', label: 'Since', isTime: true },
+  ];
+  const search = { placeholder: '', fieldOf: () => 'text', hasMetadata: true };
+  expect(filtersOf(text, fields, search)).toEqual(filters);
 });
 
 it('a share is shown as 0 or 100 % only if it is exact', () => {

@@ -146,10 +146,40 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
     }
   });
 
+  it('shows at least 14 submissions in a small window, and a page of them on a phone in 4,000 px', async () => {
+    await post(app.url, { submission_ids: Array.from({ length: 50 }, () => randomUUID()) });
+    const page = await open('submissions', LAPTOP);
+    const rows = page.getByRole('main').locator('tbody tr');
+    await expect.poll(() => rows.count()).toBe(50);
+    const last = await rows.nth(13).boundingBox();
+    expect((last?.y ?? 0) + (last?.height ?? 0)).toBeLessThanOrEqual(LAPTOP.height);
+    await page.setViewportSize(PHONE);
+    const height = () => page.evaluate<number>('document.documentElement.scrollHeight');
+    await expect.poll(height).toBeLessThanOrEqual(4_000);
+  });
+
+  it('goes to pages and submissions with Ctrl K', async () => {
+    const id = randomUUID();
+    await post(app.url, { submission_id: id });
+    const page = await open('', LAPTOP);
+    const field = page.getByRole('combobox', { name: 'Page, submission or action' });
+    await page.keyboard.press('Control+k');
+    await field.fill('repo');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Reports' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await field.fill(id.slice(0, 8));
+    await page.getByRole('option', { name: id }).click();
+    await page.getByRole('heading', { name: id }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.press('Escape');
+    await field.waitFor({ state: 'detached' });
+  });
+
   it('has a menu on a phone, which closes with a navigation and with Escape', async () => {
     const page = await open('', PHONE);
     const menu = page.getByRole('button', { name: 'Menu' });
-    const links = page.getByRole('navigation', { name: 'Pages' }).getByRole('link');
+    const links = page.getByRole('navigation', { name: 'Pages', exact: true }).getByRole('link');
     expect(await links.count()).toBe(0);
     await menu.click();
     expect(await missed(page)).toEqual([]);

@@ -29,7 +29,10 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
     await post(app.url, { submission_id: randomUUID() });
     await banner.getByText(TEXT).waitFor();
     await page.getByRole('status').getByText(`Alert: ${TEXT}`).waitFor();
-    for (const path of ['submissions', 'webhooks', 'alerts', 'audit']) {
+    await goTo(page, 'alerts');
+    await main(page).getByText(TEXT).waitFor();
+    expect(await banner.count(), 'on the page of alerts').toBe(0);
+    for (const path of ['submissions', 'webhooks', 'audit']) {
       await goTo(page, path);
       await banner.getByText(TEXT).waitFor();
     }
@@ -68,6 +71,7 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
     await main(page)
       .getByRole('button', { name: /^Withdraw/ })
       .click();
+    await goTo(page, 'submissions');
     await banner.getByRole('button', { name: `Acknowledge: ${TEXT}` }).waitFor();
   });
 
@@ -92,10 +96,8 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
   const button = (page: Page, name: string) =>
     main(page).getByRole('button', { name, exact: true });
   const alertRow = (page: Page) => main(page).getByRole('row').filter({ hasText: TEXT });
-  const inHours = (hours: number) => {
-    const at = new Date(Date.now() + hours * 3_600_000);
-    return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-  };
+  const inHours = (hours: number) =>
+    new Date(Date.now() + hours * 3_600_000).toISOString().slice(0, 16).replace('T', ' ');
   async function open(path: string): Promise<Page> {
     const page = await browser.openForAll(app.url, async (opened) => {
       await post(app.url, { submission_id: randomUUID() });
@@ -115,7 +117,7 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
     await page.getByText('must be in the future').waitFor();
     await page.getByLabel('Until').fill('');
     await button(page, 'Mute').click();
-    await page.getByText('enter a date and a time').waitFor();
+    await page.getByText('write a date and a time').waitFor();
     await page.getByLabel('Until').fill(inHours(2));
     await button(page, 'Mute').click();
     await alertRow(page).getByText('mute ends').waitFor();
@@ -152,10 +154,10 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
 
   it('lists resolved alerts on request', async () => {
     const page = await open('alerts');
-    await page.getByLabel('State').selectOption('resolved');
+    await main(page).getByRole('link', { name: 'Resolved' }).click();
     await page.getByText('No alerts.').waitFor();
     expect(page.url()).toContain('state=resolved');
-    await page.getByLabel('State').selectOption('all');
+    await main(page).getByRole('link', { name: 'All', exact: true }).click();
     await alertRow(page).waitFor();
   });
 
@@ -165,6 +167,6 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
     await signIn(page, API_KEY);
     await alertRow(page).waitFor();
     await page.getByText('This session cannot acknowledge or mute alerts').waitFor();
-    await expect.poll(() => main(page).getByRole('button').allTextContents()).toEqual(['Refresh']);
+    await expect.poll(() => main(page).getByRole('button').count()).toBe(0);
   });
 });

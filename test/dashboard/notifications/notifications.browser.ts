@@ -4,7 +4,14 @@ import type { Page, Route } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { TYPES } from '../../../src/dashboard/page/data/feed.js';
 import { EVENT_TYPES, TestEventType } from '../../../src/submissions/event-types.ts';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
+import {
+  goTo,
+  SKIPPED,
+  setFilter,
+  signIn,
+  TEST_MS,
+  useBrowser,
+} from '../../support/app/browser.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { useNotifyingApp } from '../../support/app/notifying-app.ts';
 import { openApp } from '../../support/app/running-app.ts';
@@ -229,10 +236,7 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     const [one, two] = [`one-${randomUUID()}`, `two-${randomUUID()}`];
     await cancel(one, two);
     const page = await open('deliveries');
-    const apply = async (label: string, value: string) => {
-      await page.getByLabel(label).fill(value);
-      await page.keyboard.press('Enter');
-    };
+    const apply = (label: string, value: string) => setFilter(page, label, value);
     await apply('Destination', `webhook:${id}`);
     await rowOf(page, two).filter({ hasText: id }).waitFor();
     await expect.poll(() => rowOf(page, id).count()).toBe(2);
@@ -240,8 +244,9 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     await rowOf(page, two).waitFor({ state: 'detached' });
     await rowOf(page, one).waitFor();
     await apply('Event types', 'submission.*');
-    await apply('Events since', '2020-01-02T03:04');
-    await page.getByLabel('State').selectOption('delivered');
+    await apply('Events since', '2020-01-02 03:04');
+    await page.getByRole('searchbox').fill('state:delivered');
+    await page.keyboard.press('Enter');
     await expect.poll(() => page.url()).toContain('state=delivered');
     const { hash } = new URL(page.url());
     const query = new URLSearchParams(hash.split('?')[1]);
@@ -249,11 +254,11 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
       destination: `webhook:${id}`,
       submission_id: one,
       event_type: 'submission.*',
-      since: new Date('2020-01-02T03:04').toISOString(),
+      since: '2020-01-02T03:04:00.000Z',
       state: 'delivered',
     });
     await rowOf(page, one).waitFor();
-    await apply('Events until', '2020-01-03T03:04');
+    await apply('Events until', '2020-01-03 03:04');
     await page.getByText('No delivery matches').waitFor();
     await apply('Event types', 'submission.gone');
     await page.getByRole('alert').getByText('is not an event type').waitFor();
@@ -296,8 +301,7 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     await page.keyboard.press('Escape');
     await button(page, 'Enable').click();
     await page.getByText('The webhook receives events again').first().waitFor();
-    await page.getByLabel('Event types').fill('submission.cancelled');
-    await page.keyboard.press('Enter');
+    await setFilter(page, 'Event types', 'submission.cancelled');
     await button(page, 'Replay dead letters…').click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('1 delivery').waitFor();

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Page, Route } from 'playwright-core';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
+import {
+  goTo,
+  SKIPPED,
+  setFilter,
+  signIn,
+  TEST_MS,
+  useBrowser,
+} from '../../support/app/browser.ts';
 import { call, pathOf, post } from '../../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../../support/app/running-app.ts';
 
@@ -16,12 +23,18 @@ const shown = () => main().locator('tbody').getByRole('link').allTextContents();
 const expectShown = (ids: readonly string[]) =>
   expect.poll(shown, { timeout: 10_000 }).toEqual(ids);
 const query = () => page.evaluate<string>("decodeURIComponent(location.hash.split('?')[1] ?? '')");
-async function enter(label: string, text: string): Promise<void> {
-  await form().getByLabel(label, { exact: true }).fill(text);
+const enter = (label: string, text: string) => setFilter(page, label, text);
+async function search(text: string): Promise<void> {
+  await form().getByRole('searchbox').fill(text);
   await page.keyboard.press('Enter');
 }
-/** The browser has the time zone of the tests. */
-const instant = (local: string) => new Date(local).toISOString();
+/** Opens the filter of statuses, and checks one. */
+async function checkStatus(status: string): Promise<void> {
+  await form().getByRole('button', { name: 'Filter', exact: true }).click();
+  await form().getByRole('button', { name: 'Status', exact: true }).click();
+  await form().getByRole('checkbox', { name: status }).check();
+  await page.keyboard.press('Escape');
+}
 const select = (id: string) =>
   page.getByRole('checkbox', { name: `Select ${id}`, exact: true }).check();
 const resultOf = (id: string) => main().getByRole('listitem').filter({ hasText: id });
@@ -47,24 +60,20 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     await expectShown([HOSTILE, 'b1', 'a2', 'a1']);
     expect(await main().locator('img, script').count()).toBe(0);
     const steps: [set: () => Promise<void>, query: string, ids: string[]][] = [
-      [() => form().getByLabel('cancelled').check(), 'status=cancelled', [HOSTILE, 'a1']],
+      [() => checkStatus('cancelled'), 'status=cancelled', [HOSTILE, 'a1']],
+      [() => checkStatus('tracking'), 'status=cancelled,tracking', [HOSTILE, 'b1', 'a2', 'a1']],
       [
-        () => form().getByLabel('tracking').check(),
-        'status=cancelled,tracking',
+        () => enter('Tracked since', '2020-01-02 03:04:05'),
+        'tracked_since=2020-01-02T03:04:05.000Z',
         [HOSTILE, 'b1', 'a2', 'a1'],
       ],
+      [() => search('order=4711'), 'metadata.order=4711', ['a2', 'a1']],
+      [() => search('shop=berlin'), 'metadata.shop=berlin', ['a2', 'a1']],
+      [() => search('BERL'), 'search=BERL', ['a2', 'a1']],
+      [() => search('prefix:a1'), 'prefix=a1', ['a1']],
       [
-        () => enter('Tracked since', '2020-01-02T03:04:05'),
-        `tracked_since=${instant('2020-01-02T03:04:05')}`,
-        [HOSTILE, 'b1', 'a2', 'a1'],
-      ],
-      [() => enter('Metadata', 'order=4711'), 'metadata.order=4711', ['a2', 'a1']],
-      [() => enter('Metadata', 'shop=berlin'), 'metadata.shop=berlin', ['a2', 'a1']],
-      [() => enter('Text in ids and metadata', 'BERL'), 'search=BERL', ['a2', 'a1']],
-      [() => enter('ID prefix', 'a1'), 'prefix=a1', ['a1']],
-      [
-        () => enter('Ended before', '2100-01-02T03:04:05'),
-        `ended_until=${instant('2100-01-02T03:04:05')}`,
+        () => enter('Ended before', '2100-01-02 03:04'),
+        'ended_until=2100-01-02T03:04:00.000Z',
         ['a1'],
       ],
     ];
@@ -73,19 +82,83 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
       await expectShown(ids);
       await expect.poll(query).toContain(part);
     }
-    expect(await form().getByLabel('Metadata', { exact: true }).inputValue()).toBe('');
+    expect(await form().getByRole('searchbox').inputValue()).toBe('');
     await main().getByText('1 submission', { exact: true }).waitFor();
     const before = await query();
     await page.reload();
     await expectShown(['a1']);
     expect(await query()).toBe(before);
-    expect(await form().getByLabel('Metadata shop').inputValue()).toBe('berlin');
+    await form().getByRole('button', { name: 'shop: berlin' }).waitFor();
     await page.goBack();
     await page.goBack();
     await expectShown(['a2', 'a1']);
     await page.getByRole('link', { name: 'Clear filters' }).click();
-    await enter('Upstream', 'other');
+    await search('upstream:other');
     await expectShown([HOSTILE]);
+  });
+
+  it('finds an id by its beginning, and offers to search it as a text', async () => {
+    await goTo(page, 'submissions');
+    const id = randomUUID();
+    await post(app.url, { submission_id: id, metadata: { note: 'beef4711' } });
+    await search(id.slice(0, 8));
+    await expectShown([id]);
+    expect(await query()).toBe(`prefix=${id.slice(0, 8)}`);
+    await page.getByRole('link', { name: 'Remove the filter ID prefix' }).click();
+    await search('beef4711');
+    await page.getByRole('link', { name: 'Search it as a text' }).click();
+    await expectShown([id]);
+    await cancel(id);
+  });
+
+  it('has presets with counts', async () => {
+    await goTo(page, 'submissions');
+    await form()
+      .getByRole('link', { name: /^Open \d+$/ })
+      .click();
+    await expect.poll(query).toBe('status=tracking,pending,failing');
+    await form().getByRole('link', { name: 'Last hour' }).click();
+    await expect.poll(query).toMatch(/^tracked_since=[^&]*$/);
+    await form()
+      .getByRole('link', { name: /^All \d+$/ })
+      .click();
+    await expect.poll(query).toBe('');
+  });
+
+  it('moves from row to row with the arrow keys, opens one with Enter, and shows one beside the list after a click', async () => {
+    await goTo(page, 'submissions?prefix=a');
+    await expectShown(['a1', 'a2']);
+    const panel = page.getByRole('complementary', { name: 'Submission' });
+    await page.getByRole('row').filter({ hasText: 'a2' }).getByText('tracking').click();
+    await panel.getByRole('heading', { name: 'a2' }).waitFor();
+    await panel.getByRole('button', { name: 'Close' }).click();
+    expect(await panel.count()).toBe(0);
+    await page.getByRole('link', { name: 'a1', exact: true }).focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'a2' }).waitFor();
+  });
+
+  it('keeps filters under a name in the browser', async () => {
+    await goTo(page, 'submissions?prefix=a');
+    await form().getByRole('button', { name: 'Views' }).click();
+    await form().getByLabel('Save the current filters as').fill('of the shop');
+    await page.keyboard.press('Enter');
+    await goTo(page, 'submissions');
+    await form().getByRole('button', { name: 'Views' }).click();
+    await form().getByRole('link', { name: 'of the shop' }).click();
+    await expect.poll(query).toBe('prefix=a');
+  });
+
+  it('shows the chosen columns, and keeps the choice', async () => {
+    await goTo(page, 'submissions');
+    const titles = () => main().getByRole('columnheader').allTextContents();
+    await expect.poll(titles).toContain('Requests');
+    await form().getByRole('button', { name: 'Columns' }).click();
+    await form().getByRole('checkbox', { name: 'Requests' }).uncheck();
+    await page.reload();
+    await expect.poll(titles).toContain('Metadata');
+    expect(await titles()).not.toContain('Requests');
   });
 
   it.each([
@@ -103,7 +176,8 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     await goTo(page, 'submissions');
     await enter('Metadata', 'berlin');
     await main().getByRole('alert').getByText('must be written as metadata.order=4711').waitFor();
-    await enter('Metadata', 'shop=berlin');
+    await form().getByRole('link', { name: 'Remove the filter Metadata' }).click();
+    await search('shop=berlin');
     await expectShown(['a2', 'a1']);
     expect(await query()).toBe('metadata.shop=berlin');
   });

@@ -179,6 +179,15 @@ export async function signIn(page: Page, token: string): Promise<void> {
     .waitFor();
 }
 
+/** Sets a filter of a list through its menu; empty: removes it. */
+export async function setFilter(page: Page, label: string, value: string): Promise<void> {
+  const bar = page.getByRole('search');
+  await bar.getByRole('button', { name: 'Filter', exact: true }).click();
+  await bar.getByRole('button', { name: label, exact: true }).click();
+  await bar.locator('form').getByLabel(label, { exact: true }).fill(value);
+  await page.keyboard.press('Enter');
+}
+
 /** Opens another page of the dashboard without a reload. */
 export async function goTo(page: Page, path: string): Promise<void> {
   await page.evaluate(

@@ -7,28 +7,28 @@ import {
   useLive,
   useLoad,
 } from '../data/context.js';
+import { isAlert, useLiveData } from '../data/live.js';
 import {
   ChoiceField,
-  fromLocalTime,
+  fromUtcText,
   invalidField,
   TextField,
+  TimeField,
   textOf,
-  toLocalTime,
 } from '../parts/form.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Filters, List, useList } from '../parts/list.js';
-import { Action, Badge, Empty, Loadable, Time } from '../parts/parts.js';
+import { Icon } from '../parts/icon.js';
+import { List, useList } from '../parts/list.js';
+import { Action, Badge, Empty, Loadable, PageHeader, Tabs, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
 /** @import { Alert, Mute, MutePage } from '../../../client/api.ts' */
 
 const REFRESH_MS = 30_000;
-const FIELDS = [{ name: 'state', label: 'State', values: ['resolved', 'all'], none: 'firing' }];
-
-/** @param {import('../data/feed.js').FeedEvent} event */
-const isAlert = ({ type }) => type.startsWith('alert.');
+/** @type {Record<string, string>} */
+const TITLES = { firing: 'Firing', resolved: 'Resolved', all: 'All' };
 
 /** The alerts, the mutes and the maintenance windows. @param {{ query: URLSearchParams }} props */
 export function AlertsPage({ query }) {
@@ -52,13 +52,10 @@ export function AlertsPage({ query }) {
   const columns = mayChange ? [...COLUMNS, actionsColumn(mutes.data?.mutes ?? [])] : COLUMNS;
   const { state = 'firing' } = list.given;
 
-  return html`<h1 tabindex="-1">Alerts</h1>
-    <${Filters} list=${list} label="Alerts" fields=${FIELDS} />
-    ${
-      mayChange
-        ? html`<div class="actions"><${MuteAction} label="Plan a maintenance window" rule="" subject="" /></div>`
-        : html`<p class="muted">This session cannot acknowledge or mute alerts.</p>`
-    }
+  return html`<${PageHeader} title="Alerts" about=${!mayChange && 'This session cannot acknowledge or mute alerts.'}>
+      ${mayChange && html`<${MuteAction} label="Plan a maintenance window" rule="" subject="" />`}
+    <//>
+    <${Tabs} label="Alerts by state" of=${['firing', 'resolved', 'all'].map((one) => ({ label: TITLES[one], href: list.hrefOf({ state: one === 'firing' ? undefined : one }), isCurrent: one === state }))} />
     <${List}
       list=${list}
       of="alerts"
@@ -77,29 +74,54 @@ const COLUMNS = [
   },
   {
     title: 'Rule',
+    class: 'from-l',
+    width: 12,
     cell: ({ rule, subject }) => html`${rule} <span class="muted id">${subject}</span>`,
   },
   {
     title: 'Affected',
-    class: 'number',
+    class: 'number from-m',
+    width: 6,
     cell: (alert) => (alert.count === null ? '' : count(alert.count)),
   },
-  { title: 'Since', cell: ({ since }) => html`<${Time} at=${since} />` },
-  { title: 'State', cell: (alert) => html`<${State} alert=${alert} />` },
+  {
+    title: 'Since',
+    width: 8,
+    class: 'at-left',
+    cell: ({ since }) => html`<${Time} at=${since} />`,
+  },
+  {
+    title: 'State',
+    width: 8,
+    class: 'at-state',
+    cell: (alert) => html`<${State} alert=${alert} />`,
+  },
+  {
+    title: 'Handled',
+    class: 'from-m at-middle',
+    width: 13,
+    cell: (alert) => html`<${Handled} alert=${alert} />`,
+  },
 ];
 
 /** @param {{ alert: Alert }} props */
-function State({ alert: { firing, resolved_at, acknowledged, muted_until } }) {
-  return html`<${Badge} state=${firing ? 'failed' : 'up'} label=${firing ? 'firing' : 'resolved'} />
-    ${resolved_at !== null && html` <${Time} at=${resolved_at} />`}
-    ${acknowledged && html`<br /><span class="muted">acknowledged by ${acknowledged.by} <${Time} at=${acknowledged.at} /></span>`}
-    ${muted_until !== null && html`<br /><span class="muted">mute ends <${Time} at=${muted_until} /></span>`}`;
+function State({ alert: { firing } }) {
+  return html`<${Badge} state=${firing ? 'failed' : 'up'} label=${firing ? 'firing' : 'resolved'} />`;
+}
+
+/** @param {{ alert: Alert }} props */
+function Handled({ alert: { resolved_at, acknowledged, muted_until } }) {
+  return html`${resolved_at !== null && html`resolved <${Time} at=${resolved_at} /> `}
+    ${muted_until !== null && html`mute ends <${Time} at=${muted_until} /> `}
+    ${acknowledged && html`acknowledged by ${acknowledged.by} <${Time} at=${acknowledged.at} />`}`;
 }
 
 /** @param {readonly Mute[]} mutes @returns {import('../parts/table.js').Column<Alert>} */
 function actionsColumn(mutes) {
   return {
     title: 'Action',
+    class: 'at-below',
+    width: 14,
     cell: (alert) =>
       alert.firing && isRecorded(alert) && html`<${Actions} alert=${alert} mutes=${mutes} />`,
   };
@@ -130,16 +152,13 @@ function Actions({ alert, mutes }) {
 /** An alert that is not in the ledger cannot be changed. @param {Alert} alert */
 const isRecorded = ({ id }) => id > 0;
 
-/** Further alerts are on the page of alerts. */
-const SHOWN = 100;
-
-/** The firing alerts that nobody has acknowledged or muted, above every page. */
-export function AlertBanner() {
-  const { api, session, announce } = useDashboard();
-  const path = `v1/alerts?limit=${SHOWN}`;
-  const { data, reload } = useLoad((signal) => api.get(path, { signal }), path);
-  useLive(reload, REFRESH_MS, isAlert);
-
+/**
+ * The firing alerts that nobody has acknowledged or muted, as one line above every page but that of
+ * the alerts: the newest, and the number of others. @param {{ isHidden: boolean }} props
+ */
+export function AlertNotice({ isHidden }) {
+  const { session, announce } = useDashboard();
+  const { data } = useLiveData().alerts;
   /** @type {readonly Alert[]} */
   const alerts = data?.alerts ?? [];
   const unhandled = alerts.filter(
@@ -152,22 +171,22 @@ export function AlertBanner() {
     announced.current = new Set(unhandled.map(({ id }) => id));
   }, [data]);
 
-  if (alerts.length === 0) return null;
-  const others = alerts.length - unhandled.length;
-  return html`<section class=${unhandled.length === 0 ? 'alerts handled' : 'alerts'} aria-label="Alerts">
-    <ul>
-      ${unhandled.map(
-        (alert) => html`<li key=${alert.id}>
-          <a href=${pageOf(alert)}>${alert.summary}</a>
-          <span class="muted">began <${Time} at=${alert.since} /></span>
-          ${isAdmin(session) && isRecorded(alert) && html`<${Acknowledgement} alert=${alert} />`}
-        </li>`,
-      )}
-    </ul>
+  if (alerts.length === 0 || isHidden) return null;
+  const [alert, ...others] = unhandled;
+  const handled = alerts.length - unhandled.length;
+  const rest = [
+    others.length > 0 && `${count(others.length)} more`,
+    handled > 0 && `${count(handled)} acknowledged or muted`,
+  ].filter(Boolean);
+  return html`<section class=${alert ? 'notice' : 'notice handled'} aria-label="Alerts">
     ${
-      (others > 0 || data.next_cursor !== null) &&
-      html`<a href=${hrefTo('alerts')}>${others > 0 ? `${count(others)} acknowledged or muted` : 'All alerts'}</a>`
+      alert &&
+      html`<${Icon} name="warning" />
+        <a class="text" href=${pageOf(alert)} title=${alert.summary}>${alert.summary}</a>
+        <span class="since muted">since <${Time} at=${alert.since} /></span>
+        ${isAdmin(session) && isRecorded(alert) && html`<${Acknowledgement} key=${alert.id} alert=${alert} />`}`
     }
+    ${rest.length > 0 && html`<a class="all" href=${hrefTo('alerts')}>${rest.join(', ')}</a>`}
   </section>`;
 }
 
@@ -191,11 +210,12 @@ function Acknowledgement({ alert: { id, summary, acknowledged } }) {
     reloadAll();
     return '';
   };
-  const label = acknowledged ? 'Withdraw acknowledgement' : 'Acknowledge';
-  return html`<${Action} label=${label} name=${`${label}${acknowledged ? ' of' : ''}: ${summary}`} act=${change} />`;
+  const label = acknowledged ? 'Withdraw' : 'Acknowledge';
+  return html`<${Action} label=${label} name=${`${label}${acknowledged ? ' the acknowledgement of' : ''}: ${summary}`} act=${change} />`;
 }
 
-const HOUR_MS = 3_600_000;
+const MIN_MS = 60_000;
+const HOUR_MS = 60 * MIN_MS;
 
 export const RULES = [
   'stuck',
@@ -221,8 +241,13 @@ export const RULES = [
 function MuteAction({ label, name, rule, subject }) {
   const { api } = useDashboard();
   const mute = async (/** @type {FormData} */ form) => {
-    const [from, until] = ['from', 'until'].map((field) => fromLocalTime(textOf(form, field)));
-    if (!until) throw invalidField('until', 'enter a date and a time');
+    const [from, until] = ['from', 'until'].map((field) => {
+      const text = textOf(form, field);
+      const at = fromUtcText(text);
+      if (at === '' && (text !== '' || field === 'until'))
+        throw invalidField(field, 'write a date and a time like 2026-01-31 14:00');
+      return at;
+    });
     const made = await api.post('v1/mutes', {
       rule: textOf(form, 'rule') || null,
       subject: textOf(form, 'subject') || null,
@@ -262,8 +287,8 @@ function MuteFields({ rule, subject, errorOf }) {
         error=${errorOf('subject')}
       />`
     }
-    <${TextField} label="From" name="from" type="datetime-local" hint="Empty: now. In the time zone of this browser." error=${errorOf('from')} />
-    <${TextField} label="Until" name="until" type="datetime-local" value=${toLocalTime(Date.now() + HOUR_MS).slice(0, 16)} error=${errorOf('until')} />
+    <${TimeField} label="From" name="from" hint="Empty: now." error=${errorOf('from')} />
+    <${TimeField} label="Until" name="until" value=${Math.floor(Date.now() / MIN_MS) * MIN_MS + HOUR_MS} error=${errorOf('until')} />
     <${TextField} label="Reason" name="reason" error=${errorOf('reason')} />`;
 }
 
@@ -279,7 +304,7 @@ function Mutes({ loaded, mayChange }) {
       ${(/** @type {MutePage} */ { mutes }) =>
         mutes.length === 0
           ? html`<p class="muted">None is active or planned.</p>`
-          : html`<${Table} caption="Those that have not ended, newest first" columns=${columns} rows=${mutes} />`}
+          : html`<${Table} caption="Those that have not ended, newest first" hidesCaption columns=${columns} rows=${mutes} />`}
     <//>
   </section>`;
 }
@@ -287,15 +312,22 @@ function Mutes({ loaded, mayChange }) {
 /** @type {readonly import('../parts/table.js').Column<Mute>[]} */
 const MUTE_COLUMNS = [
   { title: 'Covers', cell: (mute) => coveredBy(mute) },
-  { title: 'From', cell: ({ from }) => html`<${Time} at=${from} />` },
-  { title: 'Until', cell: ({ until }) => html`<${Time} at=${until} />` },
+  { title: 'From', width: 8, class: 'from-m', cell: ({ from }) => html`<${Time} at=${from} />` },
+  {
+    title: 'Until',
+    width: 8,
+    class: 'at-left',
+    cell: ({ until }) => html`<${Time} at=${until} />`,
+  },
   {
     title: 'State',
+    width: 8,
+    class: 'at-state',
     cell: ({ active }) =>
       html`<${Badge} state=${active ? 'waiting' : 'planned'} label=${active ? 'active' : 'planned'} />`,
   },
-  { title: 'Reason', cell: ({ reason }) => reason },
-  { title: 'By', cell: ({ created_by }) => created_by },
+  { title: 'Reason', class: 'at-middle', cell: ({ reason }) => reason },
+  { title: 'By', class: 'from-l', cell: ({ created_by }) => created_by },
 ];
 
 /** @param {Mute} mute */
@@ -305,7 +337,12 @@ function coveredBy({ rule, subject }) {
 }
 
 /** @type {import('../parts/table.js').Column<Mute>} */
-const END_COLUMN = { title: 'Action', cell: (mute) => html`<${End} mute=${mute} />` };
+const END_COLUMN = {
+  title: 'Action',
+  class: 'at-end',
+  width: 7,
+  cell: (mute) => html`<${End} mute=${mute} />`,
+};
 
 /** @param {{ mute: Mute }} props */
 function End({ mute }) {

@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks';
 import { useDashboard } from '../data/context.js';
+import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Filters, List, useList } from '../parts/list.js';
-import { Action, Badge, CopyButton, Empty, Facts, Time } from '../parts/parts.js';
+import { List, useList } from '../parts/list.js';
+import { Action, Badge, CopyButton, Empty, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 /** @import { AuditEntry, AuditPage as Page, AuditVerification } from '../../../client/api.ts' */
@@ -29,9 +30,11 @@ export function AuditPage({ query }) {
     { name: 'since', label: 'Since', isTime: true },
     { name: 'until', label: 'Until', isTime: true },
   ];
-  return html`<h1 tabindex="-1">Audit</h1>
-    <${Chain} head=${data?.head ?? null} onExported=${reload} />
-    <${Filters} list=${list} label="Entries" fields=${fields} />
+  const [check, setCheck] = useState(/** @type {AuditVerification | undefined} */ (undefined));
+  return html`<${PageHeader} title="Audit" about=${html`<${Badge} ...${stateOf(check)} />`}>
+      <${ChainActions} setCheck=${setCheck} onExported=${reload} />
+    <//>
+    <${Filters} list=${list} label="Entries" fields=${fields} search=${SEARCH} />
     <${List}
       list=${list}
       of="entries"
@@ -39,8 +42,15 @@ export function AuditPage({ query }) {
       columns=${COLUMNS}
       keyOf=${(/** @type {AuditEntry} */ { seq }) => seq}
       empty=${html`<${Empty} title=${Object.keys(list.given).length > 0 ? 'No entry matches.' : 'No entries yet.'} />`}
-    />`;
+    />
+    ${data?.head && html`<${Head} head=${data.head} />`}`;
 }
+
+/** @type {import('../parts/filters.js').Search} */
+const SEARCH = {
+  placeholder: 'subject, e-mail address, action:webhooks.create',
+  fieldOf: (words) => (words.includes('@') ? 'email' : 'subject'),
+};
 
 /** The person who signed in, or else the name of the credential. @param {AuditEntry} entry */
 function nameOf({ caller, caller_person }) {
@@ -49,44 +59,47 @@ function nameOf({ caller, caller_person }) {
 
 /** @type {readonly import('../parts/table.js').Column<AuditEntry>[]} */
 const COLUMNS = [
-  { title: 'Time', cell: ({ at }) => html`<${Time} at=${at} />` },
+  { title: 'Time', width: 8, cell: ({ at }) => html`<${Time} at=${at} />` },
   {
     title: 'Caller',
+    class: 'from-m',
     cell: (entry) =>
       html`<a href=${hrefTo('audit', undefined, { caller: nameOf(entry) })}>${nameOf(entry)}</a>`,
   },
   {
     title: 'Action',
+    class: 'at-left',
     cell: ({ action }) => html`<a href=${hrefTo('audit', undefined, { action })}>${action}</a>`,
   },
-  { title: 'Result', cell: ({ result }) => result },
+  { title: 'Result', width: 7, class: 'at-state', cell: ({ result }) => result },
   {
     title: 'Subject',
+    class: 'at-middle',
     cell: ({ subject }) =>
       subject !== null &&
       html`<a class="id" href=${hrefTo('audit', undefined, { subject })}>${subject}</a>`,
   },
   {
     title: 'Person',
+    class: 'from-l',
     cell: ({ email_hash, email_masked }) =>
       email_hash !== null &&
       html`<a href=${hrefTo('audit', undefined, { email: email_hash })}>${email_masked}</a>`,
   },
-  { title: 'Detail', cell: ({ detail }) => detail },
-  { title: 'Address', class: 'secondary', cell: ({ address }) => address },
-  { title: 'Entry', class: 'number', cell: ({ seq }) => seq },
+  { title: 'Detail', class: 'from-m', cell: ({ detail }) => detail },
+  { title: 'Address', class: 'from-l', cell: ({ address }) => address },
+  { title: 'Entry', width: 5, class: 'number from-l', cell: ({ seq }) => seq },
 ];
 
 /** The server reads a million entries in some ten seconds. */
 const VERIFY_TIMEOUT_MS = 600_000;
 
 /**
- * The chain of hashes: its head, a check of all hashes, and the export.
- * @param {{ head: Page['head'], onExported: () => void }} props
+ * A check of all hashes, and the export.
+ * @param {{ setCheck: (check: AuditVerification | undefined) => void, onExported: () => void }} props
  */
-function Chain({ head, onExported }) {
+function ChainActions({ setCheck, onExported }) {
   const { api } = useDashboard();
-  const [check, setCheck] = useState(/** @type {AuditVerification | undefined} */ (undefined));
   const verify = async () => {
     setCheck(undefined);
     const result = await api.get('v1/audit/verify', { timeoutMs: VERIFY_TIMEOUT_MS });
@@ -100,26 +113,16 @@ function Chain({ head, onExported }) {
     onExported();
     return 'The browser saves the export. The audit records the export.';
   };
-  return html`<section aria-labelledby="chain">
-    <h2 id="chain">Chain</h2>
-    <${Facts}
-      of=${[
-        ['Entries', head === null ? null : count(head.seq)],
-        ['State', html`<${Badge} ...${stateOf(check)} />`],
-        [
-          'Hash of the newest entry',
-          head &&
-            html`<span class="id value hash">${head.hash}</span> <${CopyButton} text=${head.hash} name="the hash" />`,
-        ],
-      ]}
-    />
-    <div class="actions">
-      <${Action} label="Verify" name="Verify every hash" act=${verify} />
-      <${Action} label="Export" name="Export all entries as NDJSON" act=${exportAll} />
-    </div>
-    <p class="muted">
-      Note the hash elsewhere: with <code>dawatch audit verify --expect-head</code> it shows later whether entries were removed.
-    </p>
+  return html`<${Action} label="Verify" name="Verify every hash" act=${verify} />
+    <${Action} label="Export" name="Export all entries as NDJSON" act=${exportAll} />`;
+}
+
+/** The newest entry of the chain of hashes. @param {{ head: NonNullable<Page['head']> }} props */
+function Head({ head: { seq, hash } }) {
+  return html`<section aria-labelledby="head">
+    <h2 id="head">Newest of ${count(seq)} entries</h2>
+    <p><span class="id value hash">${hash}</span> <${CopyButton} text=${hash} name="the hash" /></p>
+    <p class="muted">Store this hash elsewhere; <code>dawatch audit verify --expect-head</code> then detects removed entries.</p>
   </section>`;
 }
 

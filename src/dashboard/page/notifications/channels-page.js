@@ -1,7 +1,7 @@
 import { isAdmin, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { count, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Action, Badge, Empty, Loadable, Time } from '../parts/parts.js';
+import { Action, Badge, Empty, Loadable, PageHeader, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
@@ -15,11 +15,10 @@ export function ChannelsPage() {
   const loaded = useLoad((signal) => api.get('v1/channels', { signal }), 'channels');
   useWhileVisible(loaded.reload, REFRESH_MS);
   const mayTest = isAdmin(session);
-  return html`<h1 tabindex="-1">Channels</h1>
-    <p class="muted">
-      Channels and their routes are defined in the settings of the server.
-      ${!mayTest && ' This session cannot test them.'}
-    </p>
+  return html`<${PageHeader}
+      title="Channels"
+      about=${`Defined in the settings of the server.${mayTest ? '' : ' This session cannot test them.'}`}
+    />
     <${Loadable} loaded=${loaded}>
       ${(/** @type {ChannelList} */ { channels }) =>
         channels.length === 0
@@ -28,6 +27,7 @@ export function ChannelsPage() {
             <//>`
           : html`<${Table}
               caption="Channels, in the order of the settings"
+              hidesCaption
               columns=${mayTest ? [...COLUMNS, testColumn(loaded.reload)] : COLUMNS}
               rows=${channels.map((channel) => ({ ...channel, id: channel.name }))}
             />`}
@@ -37,32 +37,54 @@ export function ChannelsPage() {
 /** @type {readonly import('../parts/table.js').Column<Channel>[]} */
 const COLUMNS = [
   { title: 'Channel', cell: ({ name, type }) => html`${name} <span class="muted">${type}</span>` },
-  { title: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
+  {
+    title: 'Address',
+    class: 'from-m',
+    cell: ({ address }) => html`<span class="id">${address}</span>`,
+  },
   {
     title: 'Events',
+    class: 'from-m at-middle',
     cell: ({ routes }) =>
       routes.length === 0
         ? html`<span class="muted">none: no route selects it</span>`
         : routes.map(
             ({ types, metadata }, index) =>
-              html`<div key=${index}>${types.join(', ')}${metadata && ` with ${text(metadata)}`}</div>`,
+              html`<span key=${index}>${index > 0 && '; '}${types.join(', ')}${metadata && ` with ${text(metadata)}`}</span>`,
           ),
   },
-  { title: 'State', cell: (channel) => html`<${Badge} ...${stateOf(channel)} />` },
-  { title: 'Last success', cell: ({ last_success_at }) => html`<${Time} at=${last_success_at} />` },
-  { title: 'Last failure', cell: ({ last_failure_at }) => html`<${Time} at=${last_failure_at} />` },
-  { title: 'Waiting', class: 'number', cell: (channel) => deliveriesLink(channel, 'waiting') },
-  { title: 'Dead letters', class: 'number', cell: (channel) => deliveriesLink(channel, 'dead') },
+  {
+    title: 'State',
+    width: 15,
+    class: 'at-state',
+    cell: (channel) => {
+      const { at, ...state } = stateOf(channel);
+      return html`<${Badge} ...${state} />${at && html` <${Time} at=${at} />`}`;
+    },
+  },
+  {
+    title: 'Waiting',
+    class: 'number from-m',
+    width: 6,
+    cell: (channel) => deliveriesLink(channel, 'waiting'),
+  },
+  {
+    title: 'Dead letters',
+    class: 'number from-m',
+    width: 7,
+    cell: (channel) => deliveriesLink(channel, 'dead'),
+  },
 ];
 
 /**
- * Returns the state by the newest attempt. @param {Channel} channel
+ * Returns the state by the newest attempt, and its time. @param {Channel} channel
  */
 function stateOf({ last_success_at: success, last_failure_at: failure }) {
-  if (failure !== null && (success === null || failure > success)) return { state: 'failing' };
+  if (failure !== null && (success === null || failure > success))
+    return { state: 'failing', at: failure };
   return success === null
-    ? { state: 'unused', label: 'not used yet' }
-    : { state: 'enabled', label: 'working' };
+    ? { state: 'unused', label: 'not used yet', at: null }
+    : { state: 'enabled', label: 'working', at: success };
 }
 
 /** @param {Channel} channel @param {'waiting' | 'dead'} state */
@@ -76,6 +98,8 @@ function deliveriesLink({ name, deliveries }, state) {
 function testColumn(reload) {
   return {
     title: 'Action',
+    class: 'at-end',
+    width: 11,
     cell: ({ name }) => html`<${ChannelTest} name=${name} reload=${reload} />`,
   };
 }

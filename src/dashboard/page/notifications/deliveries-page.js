@@ -1,9 +1,21 @@
 import { mayChangeNotifications, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { TYPES } from '../data/feed.js';
+import { useLiveData } from '../data/live.js';
+import { Filters } from '../parts/filters.js';
 import { absoluteTime, count } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Filters, List, useList } from '../parts/list.js';
-import { Action, Badge, Command, Empty, Facts, Loadable, Time } from '../parts/parts.js';
+import { List, useList } from '../parts/list.js';
+import {
+  Action,
+  Badge,
+  Command,
+  Empty,
+  Facts,
+  Loadable,
+  PageHeader,
+  Tabs,
+  Time,
+} from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
@@ -14,9 +26,15 @@ const REFRESH_MS = 2_000;
 const STATES = ['waiting', 'delivered', 'dead', 'discarded'];
 /** @typedef {(query: Record<string, string | undefined>) => string} HrefOf */
 
+/** @type {import('../parts/filters.js').Search} */
+const SEARCH = {
+  placeholder: 'submission id, state:delivered, destination:channel:orders',
+  fieldOf: () => 'submission_id',
+};
+
 /** @param {{ query: URLSearchParams }} props */
 export function DeliveriesPage({ query }) {
-  return html`<h1 tabindex="-1">Deliveries</h1>
+  return html`<${PageHeader} title="Deliveries" />
     <${DeliveryLog} query=${query} hrefOf=${(/** @type {Record<string, string | undefined>} */ given) => hrefTo('deliveries', undefined, given)} />`;
 }
 
@@ -39,6 +57,8 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
     loaded.reload();
     onReplayed?.();
   };
+  const { overview } = useLiveData();
+  const numbers = webhookId === undefined ? overview.data?.deliveries : undefined;
   const destination = webhookId === undefined ? given.destination : `webhook:${webhookId}`;
   const hidden = webhookId === undefined ? [] : ['To'];
   const fields = [
@@ -58,18 +78,25 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
     { name: 'since', label: 'Events since', isTime: true },
     { name: 'until', label: 'Events until', isTime: true },
   ];
-  return html`<${Filters} list=${list} label="Deliveries" fields=${fields} />
-    ${
-      mayChangeNotifications(session) &&
-      !loaded.error &&
-      html`<div class="actions">
-        ${
-          destination
-            ? html`<${BulkReplay} key=${destination} filter=${{ ...given, destination }} onReplayed=${replayed} />`
-            : html`<span class="muted">Filter by destination to replay its dead letters.</span>`
-        }
-      </div>`
-    }
+  const tabs = [
+    { label: 'All', state: undefined },
+    { label: 'Waiting', state: 'waiting', number: numbers?.waiting },
+    { label: 'Dead letters', state: 'dead', number: numbers?.dead },
+  ].map(({ state, ...tab }) => ({
+    ...tab,
+    href: hrefOf({ ...given, state }),
+    isCurrent: given.state === state,
+  }));
+  return html`<${Tabs} label="Deliveries by state" of=${tabs} />
+    <${Filters} list=${list} label="Deliveries" fields=${fields} search=${SEARCH}>
+      ${
+        mayChangeNotifications(session) &&
+        !loaded.error &&
+        (destination
+          ? html`<${BulkReplay} key=${destination} filter=${{ ...given, destination }} onReplayed=${replayed} />`
+          : html`<span class="muted">Filter by destination to replay its dead letters.</span>`)
+      }
+    <//>
     <${List}
       list=${list}
       of="deliveries"
@@ -179,37 +206,49 @@ function useDeliveryColumns({ hidden, onReplayed }) {
   const columns = [
     {
       title: 'Delivery',
+      width: 6.5,
       cell: ({ id }) =>
         html`<span class="unseen">Delivery </span>${id}<span class="unseen">: attempts</span>`,
     },
     {
       title: 'State',
-      cell: ({ state, dead_reason: reason }) =>
-        html`<${Badge} state=${state} />${reason && html` <span class="muted">${REASONS[reason]}</span>`}`,
+      class: 'at-state',
+      width: 8,
+      cell: ({ state }) => html`<${Badge} state=${state} />`,
     },
-    { title: 'Event', cell: ({ event_type }) => event_type },
+    { title: 'Event', class: 'at-left', width: 13, cell: ({ event_type }) => event_type },
     {
       title: 'Submission',
+      class: 'at-middle from-m',
       cell: ({ submission_id }) => html`<${SubmissionLink} id=${submission_id} />`,
     },
     {
       title: 'To',
+      class: 'from-m',
       cell: ({ destination }) => html`<${Destination} to=${destination} names=${names} />`,
     },
-    { title: 'Attempts', class: 'number secondary', cell: ({ attempts_made }) => attempts_made },
     {
       title: 'Last response',
+      width: 10,
+      class: 'from-m',
       cell: (one) =>
-        html`<${LastResponse} status=${one.last_http_status} error=${one.last_error} />`,
+        html`<${LastResponse} status=${one.last_http_status} error=${one.last_error} reason=${one.dead_reason} attempts=${one.attempts_made} />`,
     },
     {
-      title: 'Ended or next attempt',
+      title: 'Ended or next',
+      width: 8,
+      class: 'from-l',
       cell: ({ state, next_at, ended_at }) =>
         state === 'waiting'
           ? html`<span class="muted">next </span><${Time} at=${next_at} />`
           : html`<${Time} at=${ended_at} />`,
     },
-    { title: 'Action', cell: (one) => html`<${Replay} one=${one} onReplayed=${onReplayed} />` },
+    {
+      title: 'Action',
+      class: 'at-end',
+      width: 8,
+      cell: (one) => html`<${Replay} one=${one} onReplayed=${onReplayed} />`,
+    },
   ];
   return columns.filter(({ title }) => !omitted.includes(title));
 }
@@ -228,13 +267,17 @@ function Replay({ one: { id, state }, onReplayed }) {
 }
 
 /**
- * Of the newest attempt; a channel without HTTP has an error at most. @param {{ status: number |
- * null, error: string | null }} props
+ * Of the newest attempt; a channel without HTTP has an error at most.
+ * @param {{ status: number | null, error: string | null, reason: string | null, attempts: number }} props `reason`: why it is dead
  */
-function LastResponse({ status, error }) {
+function LastResponse({ status, error, reason, attempts }) {
   if (status === null && error === null) return html`<span class="muted">–</span>`;
-  const text = status === null ? error : `HTTP ${status}`;
-  return error === null ? text : html`<span class="wrong" title=${error}>${text}</span>`;
+  const times = attempts > 1 ? ` ×${count(attempts)}` : '';
+  const text = `${status === null ? error : `HTTP ${status}`}${times}`;
+  const why = reason && REASONS[reason];
+  return error === null
+    ? text
+    : html`<span class="wrong" title=${error}>${text}</span>${why && html` <span class="muted">${why}</span>`}`;
 }
 
 /** @param {{ id: string | null }} props */
@@ -291,21 +334,25 @@ function Attempts({ id, version }) {
   );
   return html`<${Loadable} loaded=${loaded}>
     ${(/** @type {DeliveryDetails} */ { attempts, event }) => html`
-      ${attempts.length === 0 && html`<p class="muted">No attempt yet.</p>`}
-      <ol class="attempts">
-        ${attempts.map(
-          (attempt) => html`<li key=${attempt.at}>
-            <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms ·
-            ${attempt.http_status === null ? '' : `HTTP ${attempt.http_status} · `}
-            ${attempt.error === null ? 'delivered' : html`<span class="wrong">${attempt.error}</span>`}
-            ${attempt.response && html`<${Command}>${attempt.response}<//>`}
-          </li>`,
-        )}
-      </ol>
-      <details>
-        <summary>Request body</summary>
-        <${Command}>${JSON.stringify(event, null, 2)}<//>
-      </details>
+      <div class="columns">
+        <div>
+          ${attempts.length === 0 && html`<p class="muted">No attempt yet.</p>`}
+          <ol class="attempts">
+            ${attempts.map(
+              (attempt) => html`<li key=${attempt.at}>
+                <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms ·
+                ${attempt.http_status === null ? '' : `HTTP ${attempt.http_status} · `}
+                ${attempt.error === null ? 'delivered' : html`<span class="wrong">${attempt.error}</span>`}
+                ${attempt.response && html`<${Command}>${attempt.response}<//>`}
+              </li>`,
+            )}
+          </ol>
+        </div>
+        <details open>
+          <summary>Request body</summary>
+          <${Command}>${JSON.stringify(event, null, 2)}<//>
+        </details>
+      </div>
     `}
   <//>`;
 }

@@ -4,7 +4,7 @@ import { mayChangeNotifications, useDashboard, useLoad, useWhileVisible } from '
 import { ChoiceField, TextField, textOf } from '../parts/form.js';
 import { text } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Action, CopyButton, Empty, Facts, Loadable, Time } from '../parts/parts.js';
+import { Action, CopyButton, Empty, Facts, Loadable, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { resultOf } from './channels-page.js';
 import { DeliveryLog } from './deliveries-page.js';
@@ -34,12 +34,9 @@ export function WebhookPage({ id, query }) {
     loaded.reload();
   };
   if (loaded.error instanceof ApiError && [400, 404].includes(loaded.error.status))
-    return html`<h1 tabindex="-1" class="id">${id}</h1>
+    return html`<${PageHeader} title=${id} isId />
       <${Empty} title="Webhook not found."><p><a href=${hrefTo('webhooks')}>All webhooks</a></p><//>`;
-  return html`<div class="title">
-      <h1 tabindex="-1" class="id">${id}</h1>
-      <${CopyButton} text=${id} name="the id" />
-    </div>
+  return html`<${PageHeader} title=${id} isId><${CopyButton} text=${id} name="the id" /><//>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {Webhook} */ webhook) => html`<${Details} webhook=${webhook} onChanged=${onChanged} />`}
     <//>

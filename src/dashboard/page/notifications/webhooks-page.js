@@ -4,7 +4,7 @@ import { EVENT_TYPES, TYPES } from '../data/feed.js';
 import { ChoiceField, Field, jsonOf, TextField, textOf } from '../parts/form.js';
 import { html } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
-import { Action, Badge, Command, Empty, Secret, Time } from '../parts/parts.js';
+import { Action, Badge, Command, Empty, PageHeader, Secret, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 /** @import { Webhook, WebhookWithSecret } from '../../../client/api.ts' */
@@ -18,6 +18,7 @@ export function WebhooksPage({ query }) {
     limit: 100,
     hrefOf: (given) => hrefTo('webhooks', undefined, given),
   });
+  const mayChange = mayChangeNotifications(session);
   const [created, setCreated] = useState(/** @type {WebhookWithSecret | undefined} */ (undefined));
   const create = async (/** @type {FormData} */ form) => {
     setCreated(await api.post('v1/webhooks', fieldsOf(form)));
@@ -26,16 +27,14 @@ export function WebhooksPage({ query }) {
   };
   /** @type {{ webhooks?: readonly Webhook[], next_cursor?: string | null }} */
   const { webhooks = [], next_cursor: next } = list.loaded.data ?? {};
-  return html`<h1 tabindex="-1">Webhooks</h1>
-    ${
-      mayChangeNotifications(session)
-        ? html`<div class="actions">
-            <${Action} label="Create a webhook" title="Create a webhook" submit="Create webhook" fields=${[...WEBHOOK_FIELDS, ...CREATION_FIELDS]} act=${create}>
-              ${(/** @type {ErrorOf} */ errorOf) => html`<${WebhookFields} errorOf=${errorOf} /><${CreationFields} errorOf=${errorOf} />`}
-            <//>
-          </div>`
-        : html`<p class="muted">This session cannot change webhooks.</p>`
-    }
+  return html`<${PageHeader} title="Webhooks" about=${!mayChange && 'This session cannot change webhooks.'}>
+      ${
+        mayChange &&
+        html`<${Action} label="Create a webhook" title="Create a webhook" submit="Create webhook" fields=${[...WEBHOOK_FIELDS, ...CREATION_FIELDS]} isPrimary act=${create}>
+          ${(/** @type {ErrorOf} */ errorOf) => html`<${WebhookFields} errorOf=${errorOf} /><${CreationFields} errorOf=${errorOf} />`}
+        <//>`
+      }
+    <//>
     ${
       created &&
       html`<${WebhookSecret} webhook=${created} onClose=${() => setCreated(undefined)}>
@@ -59,21 +58,36 @@ const COLUMNS = [
   {
     title: 'Webhook',
     cell: ({ id, description }) => html`
-      <a class="id" href=${hrefTo('webhooks', id)}>${id}</a>
-      ${description && html`<br /><span class="muted">${description}</span>`}
+      <a href=${hrefTo('webhooks', id)}>${description ? html`${description} <span class="muted id">${id}</span>` : html`<span class="id">${id}</span>`}</a>
     `,
   },
   {
     title: 'Address',
+    class: 'at-middle from-m',
     cell: ({ url }) =>
       url === null
         ? html`<span class="muted">the callback_url of each submission</span>`
         : html`<span class="id">${url}</span>`,
   },
-  { title: 'Events', cell: ({ types }) => types.join(', ') },
-  { title: 'State', cell: (webhook) => html`<${WebhookState} webhook=${webhook} />` },
-  { title: 'Failing since', cell: ({ failing_since }) => html`<${Time} at=${failing_since} />` },
-  { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
+  { title: 'Events', class: 'from-m', cell: ({ types }) => types.join(', ') },
+  {
+    title: 'State',
+    width: 9,
+    class: 'at-state',
+    cell: (webhook) => html`<${WebhookState} webhook=${webhook} />`,
+  },
+  {
+    title: 'Failing since',
+    width: 8,
+    class: 'from-l',
+    cell: ({ failing_since }) => html`<${Time} at=${failing_since} />`,
+  },
+  {
+    title: 'Created',
+    width: 8,
+    class: 'from-l',
+    cell: ({ created_at }) => html`<${Time} at=${created_at} />`,
+  },
 ];
 
 /** @type {Record<string, string>} */

@@ -1,8 +1,24 @@
 import { useState } from 'preact/hooks';
-import { maySeeNotifications, useDashboard, useFeed, useLive, useLoad } from '../data/context.js';
-import { count, decimal, duration, lagSource, percent, wholeDuration } from '../parts/format.js';
+import {
+  maySeeNotifications,
+  useDashboard,
+  useFeed,
+  useLoad,
+  useWhileVisible,
+} from '../data/context.js';
+import { useLiveData } from '../data/live.js';
+import {
+  count,
+  decimal,
+  duration,
+  lagSource,
+  percent,
+  utcDayOf,
+  utcMinuteOf,
+  wholeDuration,
+} from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
+import { Badge, Empty, Loadable, PageHeader, Tabs, Time } from '../parts/parts.js';
 import { Plot } from '../parts/plot.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
@@ -14,33 +30,50 @@ import {
   submissionLink,
   TrackHint,
 } from '../submissions/submission-table.js';
+import { headlineOf } from './headline.js';
+import { loadSteps, medianOf, RANGES, STEP_MS, stepsOfMinutes, sumOf } from './ranges.js';
 
-/** @import { Overview, OverviewMinute, Spread } from '../../../client/api.ts' */
+/** @import { Alert, Overview } from '../../../client/api.ts' */
+/** @import { Step, Steps } from './ranges.js' */
 
-/** Reload interval: ages and budgets change without an event. */
-const IDLE_MS = 10_000;
+const REFRESH_MS = 60_000;
+const DEFAULT_RANGE = '1h';
 
-export function OverviewPage() {
-  const { api } = useDashboard();
-  const loaded = useLoad((signal) => api.get('v1/overview', { signal }), 'v1/overview');
-  useLive(loaded.reload, IDLE_MS);
+/** @param {{ query: URLSearchParams }} props */
+export function OverviewPage({ query }) {
+  const { overview: loaded, alerts } = useLiveData();
+  const name = query.get('range') ?? DEFAULT_RANGE;
+  const range = RANGES[name] ?? RANGES[DEFAULT_RANGE];
 
-  return html`<h1 tabindex="-1">Overview</h1>
+  return html`<${PageHeader} title="Overview">
+      <${Tabs}
+        label="Range of the charts"
+        of=${Object.entries(RANGES).map(([one, { label }]) => ({ label, href: hrefTo('overview', undefined, { range: one }), isCurrent: RANGES[one] === range }))}
+      />
+    <//>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {Overview} */ overview) => html`
+        <${Headline} overview=${overview} alerts=${alerts.data?.alerts ?? []} />
         ${isUnused(overview) && html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`}
         <${StatusCounts} submissions=${overview.submissions} />
-        <${Plots} minutes=${overview.per_minute} lastHour=${overview.last_hour} />
+        ${
+          range?.unit === 'minute'
+            ? html`<${Charts} key=${name} overview=${overview} range=${range} steps=${stepsOfMinutes(overview.per_minute, range.steps)} />`
+            : html`<${Reported} key=${name} overview=${overview} range=${range} />`
+        }
         <div class="columns">
-          <${RequestStats} lastHour=${overview.last_hour} />
-          <${DeliveryStats} deliveries=${overview.deliveries} />
           <${Upstreams} upstreams=${overview.upstreams} readers=${overview.readers} workers=${overview.workers} />
           <${LatestEvents} />
         </div>
         <${OldestOpen} oldest=${overview.oldest_open} />
-        <p class="muted">As of <${Time} at=${overview.at} />, server time.</p>
       `}
     <//>`;
+}
+
+/** @param {{ overview: Overview, alerts: readonly Alert[] }} props */
+function Headline({ overview, alerts }) {
+  const { state, text } = headlineOf(overview, alerts);
+  return html`<p class=${`headline ${state}`}>${text}</p>`;
 }
 
 /** @param {{ submissions: Record<string, number> }} overview */
@@ -48,150 +81,166 @@ function isUnused({ submissions }) {
   return Object.values(submissions).every((number) => number === 0);
 }
 
-/** @typedef {Exclude<keyof OverviewMinute, 'at'>} Series */
+/**
+ * Hours or days of the reports.
+ * @param {{ overview: Overview, range: (typeof RANGES)[string] }} props
+ */
+function Reported({ overview, range }) {
+  const { api } = useDashboard();
+  const loaded = useLoad(
+    (signal) => loadSteps(api, range, { now: Date.now(), signal }),
+    range.label,
+  );
+  useWhileVisible(loaded.reload, REFRESH_MS);
+  return html`<${Loadable} loaded=${loaded}>
+    ${(/** @type {Steps} */ steps) => html`<${Charts} overview=${overview} range=${range} steps=${steps} />`}
+  <//>`;
+}
 
-const MINUTE_MS = 60_000;
+/** Alerts about times in which submissions were found final late. */
+const OUTAGES = ['upstream_down', 'credentials_refused', 'ledger_not_writable', 'redis_down'];
 
 /**
- * The last hour, minute by minute.
- * @param {{ minutes: readonly OverviewMinute[], lastHour: Overview['last_hour'] }} props
+ * The outages as bands of the charts, in seconds since the epoch.
+ * @returns {[from: number, to: number][]}
  */
-function Plots({ minutes, lastHour }) {
-  const at = minutes.map((minute) => Date.parse(minute.at) / 1_000);
-  const valuesOf = (/** @type {Series} */ name) => minutes.map((minute) => minute[name]);
-  const perMinute = minutes.map(({ finalized }) => finalized);
+function useOutages() {
+  const { api } = useDashboard();
+  const path = 'v1/alerts?state=all&limit=200';
+  const { data } = useLoad((signal) => api.get(path, { signal }), path);
+  /** @type {readonly Alert[]} */
+  const alerts = data?.alerts ?? [];
+  return alerts
+    .filter(({ rule }) => OUTAGES.includes(rule))
+    .map(({ since, resolved_at }) => [
+      Date.parse(since) / 1_000,
+      (resolved_at === null ? Date.now() : Date.parse(resolved_at)) / 1_000,
+    ]);
+}
+
+/**
+ * The numbers of a range compared with those before, and its charts.
+ * @param {{ overview: Overview, range: (typeof RANGES)[string], steps: Steps }} props
+ */
+function Charts({ overview, range: { label, unit }, steps: { now, before } }) {
+  const outages = useOutages();
+  const at = now.map((step) => step.at / 1_000);
+  const shown = outages.filter(([, to]) => to > (at[0] ?? 0));
   const hrefOf = (/** @type {number} */ index) => {
-    const { finalized, at } = minutes[index] ?? { finalized: 0, at: '' };
-    const start = Date.parse(at);
-    return finalized === 0
-      ? undefined
-      : endedBetween(start, start + MINUTE_MS, { status: 'finalized' });
+    const step = now[index];
+    return step?.finalized
+      ? endedBetween(step.at, step.at + STEP_MS[unit], { status: 'finalized' })
+      : undefined;
   };
-  return html`<section aria-labelledby="plots">
-    <h2 id="plots">The last hour</h2>
+  const common = { at, times: timesOf(unit), bands: shown, hrefOf };
+  const spread = (/** @type {'finality' | 'lag'} */ name) => [
+    { label: 'p50', values: now.map((step) => step[`${name}50`]), color: '--plot-1' },
+    { label: 'p99', values: now.map((step) => step[`${name}99`]), color: '--plot-2' },
+  ];
+  const finalized = sumOf(now, 'finalized');
+  const most = Math.max(0, ...now.map((step) => step.finalized));
+  const summary = (/** @type {'finality50' | 'lag50'} */ name) => {
+    const median = medianOf(now, name);
+    return median === null
+      ? 'No estimate yet: too few submissions were found final.'
+      : `Mostly ${duration(median)}.`;
+  };
+  return html`<${Numbers} overview=${overview} range=${{ label, unit }} now=${now} before=${before} />
     <div class="plots">
       <${Plot}
-        title="Finalizations per minute"
-        summary=${`${count(lastHour.finalized)} became final; at most ${count(Math.max(0, ...perMinute))} in one minute.`}
-        at=${at}
-        series=${[{ label: 'finalized', values: perMinute, color: '--plot-1', isBars: true }]}
+        ...${common}
+        title=${`Finalizations per ${unit}`}
+        summary=${`${count(finalized)} became final; at most ${count(most)} in one ${unit}.`}
+        series=${[{ label: 'finalized', values: now.map((step) => step.finalized), color: '--plot-1', isBars: true }]}
         format=${count}
         unit=""
-        hrefOf=${hrefOf}
       />
-      <${Plot}
-        title="Time to finality"
-        summary=${summaryOf(lastHour.time_to_finality_s)}
-        at=${at}
-        series=${quantiles(valuesOf, 'time_to_finality')}
-        format=${duration}
-        unit=" s"
-        hrefOf=${hrefOf}
-      />
-      <${Plot}
-        title="Detection lag"
-        summary=${lastHour.finalized > 0 && lastHour.detection_lag_s === null ? 'No estimate yet: too few submissions were found final.' : `${summaryOf(lastHour.detection_lag_s)} ${lagSource(lastHour.detection_lag_chain_share)}`}
-        at=${at}
-        series=${quantiles(valuesOf, 'detection_lag')}
-        format=${duration}
-        unit=" s"
-        hrefOf=${hrefOf}
-      />
-    </div>
+      <${Plot} ...${common} title="Time to finality" summary=${summary('finality50')} series=${spread('finality')} format=${duration} unit=" s" />
+      <${Plot} ...${common} title="Detection lag" summary=${unit === 'minute' ? `${summary('lag50')} ${lagSource(overview.last_hour.detection_lag_chain_share)}` : summary('lag50')} series=${spread('lag')} format=${duration} unit=" s" />
+    </div>`;
+}
+
+/** @param {'minute' | 'hour' | 'day'} unit @returns {import('../parts/plot.js').Times} */
+function timesOf(unit) {
+  const empty = 'Nothing became final in this time.';
+  if (unit === 'minute') return { title: 'Minute', name: utcMinuteOf, mark: utcMinuteOf, empty };
+  if (unit === 'day') return { title: 'Day', name: utcDayOf, mark: utcDayOf, empty };
+  const name = (/** @type {number} */ ms) => `${utcDayOf(ms)} ${utcMinuteOf(ms)}`;
+  const mark = (/** @type {number} */ ms) =>
+    ms % STEP_MS.day === 0 ? utcDayOf(ms) : utcMinuteOf(ms);
+  return { title: 'Hour', name, mark, empty };
+}
+
+/**
+ * @param {{ overview: Overview, range: { label: string, unit: string }, now: readonly Step[], before: readonly Step[] | undefined }} props
+ */
+function Numbers({ overview, range: { label, unit }, now, before }) {
+  const { session } = useDashboard();
+  const { deliveries, last_hour: hour } = overview;
+  const seesDeliveries = maySeeNotifications(session);
+  const polls = hour.polls_per_submission;
+  const fixed = hour.fixed_5s_polls_per_submission;
+  const change = (/** @type {(steps: readonly Step[]) => number | null} */ of) => {
+    const [value, earlier] = [of(now), before ? of(before) : null];
+    if (value === null || !earlier) return undefined;
+    const share = value / earlier - 1;
+    return `${share < 0 ? '−' : '+'}${percent(Math.abs(share))} than the ${label} before`;
+  };
+  const medianText = (/** @type {'finality50' | 'lag50'} */ name) => {
+    const median = medianOf(now, name);
+    return median === null ? 'unknown' : duration(median);
+  };
+  const finalized = (/** @type {readonly Step[]} */ steps) => sumOf(steps, 'finalized');
+  return html`<section class="numbers" aria-label="Numbers">
+    <${Figure} name=${`Finalized in ${label}`} value=${count(finalized(now))} note=${change(finalized) ?? `${decimal(finalized(now) / now.length)} per ${unit}`} />
+    <${Figure} name="Time to finality, p50" value=${medianText('finality50')} note=${change((steps) => medianOf(steps, 'finality50')) ?? p99Of(hour.time_to_finality_s)} />
+    <${Figure} name="Detection lag, p50" value=${medianText('lag50')} note=${change((steps) => medianOf(steps, 'lag50')) ?? p99Of(hour.detection_lag_s)} />
+    <${Figure}
+      name="Requests per submission"
+      value=${polls === null ? 'unknown' : decimal(polls)}
+      note=${fixed === null ? 'in the last hour' : `${decimal(fixed)} if polled every 5 s`}
+    />
+    <${Figure}
+      name="Deliveries waiting"
+      value=${count(deliveries.waiting)}
+      href=${seesDeliveries && hrefTo('deliveries', undefined, { state: 'waiting' })}
+      note=${deliveries.oldest_waiting_at === null ? 'none is late' : html`the oldest since <${Time} at=${deliveries.oldest_waiting_at} />`}
+    />
+    <${Figure}
+      name="Dead letters"
+      value=${count(deliveries.dead)}
+      isBad=${deliveries.dead > 0}
+      href=${seesDeliveries && hrefTo('deliveries', undefined, { state: 'dead' })}
+      note=${deliveries.dead > 0 ? 'can be replayed' : 'everything was delivered'}
+    />
   </section>`;
 }
 
-/**
- * @param {(name: Series) => readonly (number | null)[]} valuesOf
- * @param {'time_to_finality' | 'detection_lag'} name
- */
-function quantiles(valuesOf, name) {
-  return [
-    { label: 'p50', values: valuesOf(`${name}_p50_s`), color: '--plot-1' },
-    { label: 'p99', values: valuesOf(`${name}_p99_s`), color: '--plot-2' },
-  ];
+/** @param {import('../../../client/api.ts').Spread | null} spread of the last hour */
+function p99Of(spread) {
+  return spread === null ? '' : `99 % within ${duration(spread.p99)} in the last hour`;
 }
 
-/** @param {Spread | null} spread */
-function summaryOf(spread) {
-  if (spread === null) return 'No data yet.';
-  return `Mean ${duration(spread.mean)}, p50 ${duration(spread.p50)}, p90 ${duration(spread.p90)}, p99 ${duration(spread.p99)}.`;
+/** @param {{ name: string, value: string, note?: any, href?: string | false, isBad?: boolean }} props */
+function Figure({ name, value, note, href, isBad }) {
+  const shown = html`<strong class=${isBad ? 'wrong' : ''}>${value}</strong>`;
+  return html`<div>
+    <span class="muted">${name}</span>
+    ${href ? html`<a href=${href}>${shown}</a>` : shown}
+    <span class="muted">${note}</span>
+  </div>`;
 }
 
 /** Number of submissions by status. @param {{ submissions: Record<string, number> }} props */
 function StatusCounts({ submissions }) {
-  return html`<section aria-labelledby="counts">
-    <h2 id="counts">Submissions</h2>
-    <div class="counts">
-      <${Group} title="Open" statuses=${OPEN_STATUSES} submissions=${submissions} />
-      <${Group} title="Final" statuses=${FINAL_STATUSES} submissions=${submissions} />
-    </div>
-  </section>`;
-}
-
-/**
- * @param {{ title: string, statuses: readonly string[], submissions: Record<string, number> }}
- * props
- */
-function Group({ title, statuses, submissions }) {
-  return html`<div>
-    <h3>${title}</h3>
-    <ul>
-      ${statuses.map((status) => {
-        const number = submissions[status] ?? 0;
-        return html`<li key=${status} class=${`${status}${number === 0 ? ' none' : ''}`}>
-          <a href=${hrefTo('submissions', undefined, { status })}><strong>${count(number)}</strong> <span>${status}</span></a>
-        </li>`;
-      })}
-    </ul>
-  </div>`;
-}
-
-/**
- * Requests per submission, compared with polling every 5 s.
- * @param {{ lastHour: Overview['last_hour'] }} props
- */
-function RequestStats({ lastHour }) {
-  const { polls_per_submission: polls, fixed_5s_polls_per_submission: fixed } = lastHour;
-  const isKnown = polls !== null && fixed !== null;
-  return html`<section aria-labelledby="requests">
-    <h2 id="requests">Requests per submission</h2>
-    ${
-      isKnown
-        ? html`<${Facts}
-            of=${[
-              ['dawatch', decimal(polls)],
-              ['polling every 5 s', decimal(fixed)],
-              ['fewer', fixed > polls ? percent(1 - polls / fixed) : null],
-            ]}
-          />`
-        : html`<p class="muted">Available after the first submission of the last hour becomes final.</p>`
-    }
-  </section>`;
-}
-
-/**
- * @param {{ deliveries: Overview['deliveries'] }} props
- */
-function DeliveryStats({ deliveries }) {
-  const { session } = useDashboard();
-  const linked = (/** @type {string} */ state, /** @type {number} */ number) =>
-    maySeeNotifications(session)
-      ? html`<a href=${hrefTo('deliveries', undefined, { state })}>${count(number)}</a>`
-      : count(number);
-  return html`<section aria-labelledby="delivery-stats">
-    <h2 id="delivery-stats">Deliveries</h2>
-    <${Facts}
-      of=${[
-        ['Waiting', linked('waiting', deliveries.waiting)],
-        ['The oldest waits since', html`<${Time} at=${deliveries.oldest_waiting_at} />`],
-        [
-          'Dead letters',
-          html`<span class=${deliveries.dead > 0 ? 'wrong' : ''}>${linked('dead', deliveries.dead)}</span>`,
-        ],
-      ]}
-    />
-  </section>`;
+  return html`<ul class="counts" aria-label="Submissions by status">
+    ${[...OPEN_STATUSES, ...FINAL_STATUSES].map((status) => {
+      const number = submissions[status] ?? 0;
+      return html`<li key=${status} class=${`${status}${number === 0 ? ' none' : ''}`}>
+        <a href=${hrefTo('submissions', undefined, { status })}><strong>${count(number)}</strong> <span>${status}</span></a>
+      </li>`;
+    })}
+  </ul>`;
 }
 
 /** @type {Record<string, string>} */
@@ -202,17 +251,26 @@ const UPSTREAM_COLUMNS = [
   { title: 'Upstream', cell: ({ name }) => name },
   {
     title: 'State',
+    class: 'at-state',
+    width: 8,
     cell: ({ state }) => html`<${Badge} state=${state} label=${STATES[state] ?? state} />`,
   },
   {
     title: 'Tracked',
     cell: ({ name, tracked }) =>
       html`<a href=${hrefTo('submissions', undefined, { upstream: name, status: OPEN_STATUSES.join() })}>${count(tracked)}</a>`,
-    class: 'number',
+    class: 'number at-left',
+    width: 6,
   },
-  { title: 'In flight', cell: ({ in_flight }) => count(in_flight), class: 'number' },
+  {
+    title: 'In flight',
+    cell: ({ in_flight }) => count(in_flight),
+    class: 'number from-m',
+    width: 6,
+  },
   {
     title: 'Budget used',
+    class: 'at-middle',
     cell: ({ name, budget: { used, limit, window_ms } }) => html`
       <meter min="0" max=${limit} value=${used} aria-label=${`Budget used at ${name}`}></meter>
       ${` ${count(used)} of ${count(limit)} per ${wholeDuration(window_ms / 1_000)}`}
@@ -272,10 +330,14 @@ function About({ event: { data } }) {
 /** @type {readonly import('../parts/table.js').Column<Overview['oldest_open'][number]>[]} */
 const OPEN_COLUMNS = [
   { title: 'Submission', cell: submissionLink },
-  { title: 'Status', cell: ({ status }) => html`<${Badge} state=${status} />` },
-  { title: 'Upstream', cell: ({ upstream }) => upstream },
-  { title: 'Tracked', cell: ({ tracked_at }) => html`<${Time} at=${tracked_at} />` },
-  { title: 'Age', cell: ({ age_s }) => wholeDuration(age_s), class: 'number' },
+  {
+    title: 'Status',
+    width: 8,
+    class: 'at-state',
+    cell: ({ status }) => html`<${Badge} state=${status} />`,
+  },
+  { title: 'Upstream', class: 'from-m at-middle', cell: ({ upstream }) => upstream },
+  { title: 'Age', width: 8, cell: ({ age_s }) => wholeDuration(age_s), class: 'number at-left' },
 ];
 
 /** @param {{ oldest: Overview['oldest_open'] }} props */

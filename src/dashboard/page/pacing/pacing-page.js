@@ -1,7 +1,7 @@
 import { useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { count, decimal, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
+import { Badge, Empty, Facts, Loadable, PageHeader, Time } from '../parts/parts.js';
 import { AXIS, css, PlotCanvas } from '../parts/plot.js';
 import { PlotTable, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
@@ -33,7 +33,7 @@ export function PacingPage() {
   const { api } = useDashboard();
   const loaded = useLoad((signal) => api.get('v1/pacing', { signal }), 'v1/pacing');
   useWhileVisible(loaded.reload, EVERY_MS);
-  return html`<h1 tabindex="-1">Pacing</h1>
+  return html`<${PageHeader} title="Pacing" />
     <${Loadable} loaded=${loaded}>
       ${(/** @type {Pacing} */ { at, upstreams }) => html`
         ${upstreams.length === 0 && html`<${Empty} title="No upstream is configured." />`}
@@ -108,6 +108,7 @@ function Costs({ name, cost, price }) {
   const columns = [
     {
       title: html`<span class="unseen">Polling</span>`,
+      width: 17,
       cell: (/** @type {Row} */ [title]) => title,
     },
     { title: 'Requests', ...numberOf(({ requests }) => decimal(requests, 2)) },
@@ -121,6 +122,8 @@ function Costs({ name, cost, price }) {
 const HEIGHT_PX = 260;
 const QUANTILES = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
 const MOST_POLLS = 5;
+/** With fewer finalized submissions, quantiles would state what nobody has measured. */
+const FEW = 20;
 
 /**
  * The probability that a submission is final by its time since tracking, with its polls. A point
@@ -151,7 +154,9 @@ function CurvePlot({ upstream, now }) {
 }
 
 /** @param {UpstreamPacing} upstream */
-function summaryOf({ curve, polls_ms: pollsMs }) {
+function summaryOf({ curve, polls_ms: pollsMs, observed }) {
+  if (observed < FEW)
+    return `Few data yet: this is an assumption${observed > 0 ? ` and ${count(observed)} of the first ${FEW} finalized submissions` : ''}. It is replaced as submissions become final.`;
   const quantiles = [0.5, 0.9, 0.99].flatMap((share) => {
     const ms = quantileMs(curve, share);
     return ms === null ? [] : [`${percent(share)} are final within ${duration(ms / 1_000)}`];

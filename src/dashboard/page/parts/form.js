@@ -110,23 +110,37 @@ export function jsonOf(form, name) {
 }
 
 /**
- * Returns the value of a datetime-local input, in the time zone of the browser; empty for an
- * invalid time. @param {string | number | undefined} at
+ * "2026-01-31 14:00": UTC without zeros at its end; empty for an invalid time. @param {string |
+ * number | undefined} at
  */
-export function toLocalTime(at) {
+export function toUtcText(at) {
   const date = new Date(at ?? '');
   if (Number.isNaN(date.getTime())) return '';
-  const local = new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString();
-  return local.endsWith(':00.000Z') ? local.slice(0, 16) : local.slice(0, 19);
+  return date
+    .toISOString()
+    .replace('T', ' ')
+    .replace(/(?::00)?\.000Z$/, '')
+    .replace(/Z$/, '');
 }
 
 /**
- * Returns the time in ISO 8601 and UTC; empty for an empty or incomplete value. @param {string}
- * local
+ * Returns the time in ISO 8601 and UTC; empty for an empty or incomplete value. Without a zone, the
+ * text is in UTC. @param {string} text
  */
-export function fromLocalTime(local) {
-  const date = new Date(local);
+export function fromUtcText(text) {
+  const hasZone = /(?:z|[+-]\d\d:?\d\d)$/i.test(text);
+  const isDate = /^\d{4}-\d\d-\d\d$/.test(text);
+  if (!/^\d{4}-\d\d-\d\d/.test(text)) return '';
+  const date = new Date(isDate || hasZone ? text : `${text.replace(' ', 'T')}Z`);
   return Number.isNaN(date.getTime()) ? '' : date.toISOString();
+}
+
+/**
+ * A field for a time. @param {{ label: string, name: string, value?: string | number, hint?:
+ * string, error?: string | undefined }} props
+ */
+export function TimeField({ value, hint, ...others }) {
+  return html`<${TextField} ...${others} value=${toUtcText(value)} placeholder="2026-01-31 14:00" hint=${['UTC.', hint].filter(Boolean).join(' ')} />`;
 }
 
 /**

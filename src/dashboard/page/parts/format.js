@@ -1,18 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
 const counts = new Intl.NumberFormat('en');
-const moments = new Intl.DateTimeFormat('en-GB', {
-  day: 'numeric',
-  month: 'short',
-  year: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  fractionalSecondDigits: 3,
-  timeZoneName: 'short',
-});
-const minutes = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
-
 /** @param {number} value */
 export function count(value) {
   return counts.format(value);
@@ -74,9 +62,14 @@ export function between(from, until) {
   return duration(Math.max(0, Date.parse(until) - Date.parse(from)) / 1_000);
 }
 
-/** The time with its zone: "2 Jan 2026, 03:04:05.123 UTC". @param {string} at ISO 8601 */
+/** "2026-01-02 03:04:05 UTC". @param {string} at ISO 8601 */
 export function absoluteTime(at) {
-  return moments.format(new Date(at));
+  return `${utcText(at).slice(0, 19)} UTC`;
+}
+
+/** "2026-01-02 03:04:05.123". @param {string | number} at ISO 8601, or epoch milliseconds */
+function utcText(at) {
+  return new Date(at).toISOString().slice(0, -1).replace('T', ' ');
 }
 
 const UNITS = /** @type {const} */ ([
@@ -98,30 +91,14 @@ export function relativeTime(at, now) {
   return s < 0 ? `${amount} ago` : `in ${amount}`;
 }
 
-/** @param {number} ms */
-export function minuteOf(ms) {
-  return minutes.format(ms);
-}
-
-const utcDays = new Intl.DateTimeFormat('en-GB', {
-  day: 'numeric',
-  month: 'short',
-  timeZone: 'UTC',
-});
-const utcMinutes = new Intl.DateTimeFormat('en-GB', {
-  hour: '2-digit',
-  minute: '2-digit',
-  timeZone: 'UTC',
-});
-
-/** "2 Jan". @param {number} ms */
+/** "01-02" of a year. @param {number} ms */
 export function utcDayOf(ms) {
-  return utcDays.format(ms);
+  return utcText(ms).slice(5, 10);
 }
 
 /** "14:00". @param {number} ms */
 export function utcMinuteOf(ms) {
-  return utcMinutes.format(ms);
+  return utcText(ms).slice(11, 16);
 }
 
 /** An integer of any length. @param {string} digits */

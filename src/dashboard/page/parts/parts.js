@@ -2,8 +2,9 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, messageOf, Unreachable } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
 import { FormDialog } from './form.js';
-import { absoluteTime, relativeTime, useAbsoluteTimes } from './format.js';
+import { absoluteTime, count, relativeTime, useAbsoluteTimes } from './format.js';
 import { html } from './html.js';
+import { Icon } from './icon.js';
 
 /** Shown only after a delay, so that fast responses do not flicker. */
 export function Loading() {
@@ -13,6 +14,36 @@ export function Loading() {
     return () => clearTimeout(timer);
   }, []);
   return html`<p class="state muted" role="status">${isLong ? 'Loading…' : ''}</p>`;
+}
+
+/**
+ * The title of a page, a sentence about it, and its actions.
+ * @param {{ title: any, isId?: boolean, isPanel?: boolean, about?: any, children?: any }} props
+ *   `isPanel`: it is not the title of the page; `children`: the actions
+ */
+export function PageHeader({ title, isId, isPanel, about, children }) {
+  const name = isId ? 'id' : '';
+  return html`<div class="header">
+    ${isPanel ? html`<h2 class=${name}>${title}</h2>` : html`<h1 tabindex="-1" class=${name}>${title}</h1>`}
+    ${about && html`<p class="muted">${about}</p>`}
+    ${children && html`<div class="actions">${children}</div>`}
+  </div>`;
+}
+
+/**
+ * Links to the parts of a page. @param {{ label: string, of: readonly { label: string, href:
+ * string, isCurrent: boolean, number?: number | undefined }[] }} props
+ */
+export function Tabs({ label, of }) {
+  return html`<nav class="tabs" aria-label=${label}>
+    ${of.map(
+      (
+        tab,
+      ) => html`<a key=${tab.label} href=${tab.href} aria-current=${tab.isCurrent ? 'true' : undefined}>
+        ${tab.label}${tab.number !== undefined && html`<span class="number muted">${count(tab.number)}</span>`}
+      </a>`,
+    )}
+  </nav>`;
 }
 
 /** @param {{ error: Error, retry?: () => void }} props */
@@ -205,13 +236,9 @@ export function CopyButton({ text, name, label }) {
   };
   return html`<span class="copy">
     <button type="button" class="plain" ref=${button} aria-label=${`Copy ${name}`} title=${`Copy ${name}`} onClick=${copy}>
-      <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.5">
-        <rect x="5.5" y="5.5" width="8" height="8" rx="1.5" />
-        <path d="M10.5 3.5v-1h-8v8h1" />
-      </svg>
-      ${label && ` ${label}`}
+      <${Icon} name="copy" />${label}
     </button>
-    ${result && html`<span class="muted" aria-hidden="true">${result}</span>`}
+    ${result && html`<span class="bubble" aria-hidden="true">${result}</span>`}
   </span>`;
 }
 

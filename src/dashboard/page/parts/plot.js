@@ -1,6 +1,5 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import { minuteOf } from './format.js';
 import { html } from './html.js';
 import { PlotTable } from './table.js';
 
@@ -8,54 +7,67 @@ const HEIGHT_PX = 150;
 
 /**
  * The times of a plot: the title of their column, and their formats in words and on the axis.
- * @typedef {{ title: string, name: (at: number) => string, mark: (at: number) => string, empty: string, isUtc?: boolean }} Times
+ * @typedef {{ title: string, name: (at: number) => string, mark: (at: number) => string, empty: string }} Times
  *   `name`, `mark`: of epoch milliseconds; `empty`: shown instead of a plot without data
  * @typedef {{ label: string, values: readonly (number | null)[], color: string, isBars?: boolean }} Series
- * @typedef {{ title: string, summary: string, at: readonly number[], series: readonly Series[], format: (value: number) => string, unit: string, times?: Times, hrefOf: (index: number) => string | undefined }} Props
+ * @typedef {readonly (readonly [from: number, to: number])[]} Bands times in seconds since the epoch
+ * @typedef {{ title: string, summary: string, at: readonly number[], series: readonly Series[], format: (value: number) => string, unit: string, times: Times, bands?: Bands, hrefOf: (index: number) => string | undefined }} Props
  *   `at`: seconds since the epoch; `color`: the name of a CSS property; `unit`: of the values, on
- *   the axis; `hrefOf`: the address of the submissions behind the values of a time, undefined if
- *   there are none
+ *   the axis; `bands`: outages; `hrefOf`: the address of the submissions behind the values of a
+ *   time, undefined if there are none
  */
-
-/** @type {Times} */
-const MINUTES = {
-  title: 'Minute',
-  name: minuteOf,
-  mark: minuteOf,
-  empty: 'No data in the last hour.',
-};
 
 /** UTC on the axis, too. @param {number} at */
 const utcDate = (at) => uPlot.tzDate(new Date(at * 1_000), 'Etc/UTC');
 
-/** A plot with a summary in words and, on demand, a table. @param {Props} props */
-export function Plot({ title, summary, at, series, format, unit, times = MINUTES, hrefOf }) {
+/**
+ * A plot with a summary in words, which makes way for the values at the pointer, and, on demand, a
+ * table. @param {Props} props
+ */
+export function Plot({ title, summary, at, series, format, unit, times, bands = [], hrefOf }) {
+  const [index, setIndex] = useState(/** @type {number | undefined} */ (undefined));
   const isEmpty = series.every(({ values }) =>
     values.every((value) => value === null || value === 0),
   );
+  const reading = () =>
+    [
+      times.name((at[index ?? 0] ?? 0) * 1_000),
+      ...series.flatMap(({ label, values }) => {
+        const value = values[index ?? 0];
+        return value == null ? [] : [`${label} ${format(value)}`];
+      }),
+    ].join(' · ');
   return html`<figure class="plot">
-    <figcaption><strong>${title}</strong><span class="muted">${summary}</span></figcaption>
+    <figcaption>
+      <strong>${title}</strong>
+      <span class="summary muted">${index === undefined ? summary : html`<span aria-hidden="true">${reading()}</span>`}</span>
+    </figcaption>
     ${
       isEmpty
         ? html`<p class="state muted">${times.empty}</p>`
         : html`<${PlotCanvas}
             data=${[at, ...series.map(({ values }) => values)]}
             height=${HEIGHT_PX}
-            options=${optionsOf({ series, format, unit, times })}
+            options=${optionsOf({ series, unit, times })}
+            bands=${bands}
+            onIndex=${setIndex}
             hrefOf=${hrefOf}
           />`
     }
-    <${AsTable} title=${title} at=${at} series=${series} format=${format} times=${times} hrefOf=${hrefOf} />
+    <div class="keys muted">
+      ${series.length > 1 && series.map(({ label }, index) => html`<span key=${label} class=${`key key-${index + 1}`}>${label}</span>`)}
+      ${bands.length > 0 && html`<span class="key key-band">outage</span>`}
+      <${AsTable} title=${title} at=${at} series=${series} format=${format} times=${times} hrefOf=${hrefOf} />
+    </div>
   </figure>`;
 }
 
 /**
- * @param {Pick<Props, 'series' | 'format' | 'unit'> & { times: Times }} props @returns
- * {Omit<uPlot.Options, 'width' | 'height'>}
+ * @param {{ series: readonly Series[], unit: string, times: Times }} props @returns {Omit<uPlot.Options, 'width' | 'height'>}
  */
-function optionsOf({ series, format, unit, times }) {
+function optionsOf({ series, unit, times }) {
   return {
-    ...(times.isUtc && { tzDate: utcDate }),
+    tzDate: utcDate,
     cursor: { y: false, drag: { x: false, y: false } },
     scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 0.001) * 1.1] } },
     axes: [
@@ -68,18 +80,13 @@ function optionsOf({ series, format, unit, times }) {
       { ...AXIS, size: 48, values: (_plot, splits) => splits.map((value) => `${value}${unit}`) },
     ],
     series: [
-      {
-        label: times.title.toLowerCase(),
-        value: (_plot, at) => (at === null ? '–' : times.name(at * 1_000)),
-      },
+      {},
       ...series.map(({ label, color, isBars }) => ({
         label,
         stroke: () => css(color),
         width: 1.5,
         points: { show: true, size: 4, fill: () => css(color) },
         ...(isBars && bars && { fill: () => css(color), paths: bars, points: { show: false } }),
-        value: (/** @type {uPlot} */ _plot, /** @type {number | null} */ value) =>
-          formatted(value, format),
       })),
     ],
   };
@@ -123,16 +130,32 @@ export const AXIS = {
 /**
  * Drawn by uPlot at the available width. A click opens the submissions behind a point, as the links
  * of the table do.
- * @param {{ data: uPlot.AlignedData, height: number, options: Omit<uPlot.Options, 'width' | 'height'>, hrefOf: (index: number) => string | undefined }} props
- *   `options`: read when a plot is made; `hrefOf`: undefined for a point without submissions
+ * @param {{ data: uPlot.AlignedData, height: number, options: Omit<uPlot.Options, 'width' | 'height'>, bands?: Bands, onIndex?: (index: number | undefined) => void, hrefOf: (index: number) => string | undefined }} props
+ *   `options`: read when a plot is made; `onIndex`: called with the values at the pointer;
+ *   `hrefOf`: undefined for a point without submissions
  */
-export function PlotCanvas({ data, height, options, hrefOf }) {
+export function PlotCanvas({ data, height, options, bands, onIndex, hrefOf }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   const plot = useRef(/** @type {uPlot | undefined} */ (undefined));
+  const newest = useRef(bands);
+  newest.current = bands;
   useEffect(() => {
     const target = place.current;
     if (!target) return undefined;
-    const made = new uPlot({ ...options, width: target.clientWidth, height }, data, target);
+    const hooks = {
+      drawClear: [(/** @type {uPlot} */ made) => drawBands(made, newest.current ?? [])],
+      setCursor: [
+        (/** @type {uPlot} */ { cursor }) =>
+          onIndex?.(
+            cursor.left !== undefined && cursor.left >= 0 ? (cursor.idx ?? undefined) : undefined,
+          ),
+      ],
+    };
+    const made = new uPlot(
+      { legend: { show: false }, ...options, hooks, width: target.clientWidth, height },
+      data,
+      target,
+    );
     plot.current = made;
     const resized = new ResizeObserver(() => made.setSize({ width: target.clientWidth, height }));
     resized.observe(target);
@@ -141,7 +164,7 @@ export function PlotCanvas({ data, height, options, hrefOf }) {
       made.destroy();
     };
   }, []);
-  useEffect(() => plot.current?.setData(data));
+  useEffect(() => plot.current?.setData(data), [data[0].length, JSON.stringify([data, bands])]);
   const open = (/** @type {MouseEvent} */ { target, clientX }) => {
     const { current } = plot;
     if (!current?.over.contains(/** @type {Node} */ (target))) return;
@@ -154,4 +177,16 @@ export function PlotCanvas({ data, height, options, hrefOf }) {
 /** @param {string} property */
 export function css(property) {
   return getComputedStyle(document.documentElement).getPropertyValue(property).trim();
+}
+
+/** @param {uPlot} plot @param {Bands} bands */
+function drawBands({ ctx, bbox, valToPos }, bands) {
+  ctx.fillStyle = css('--band');
+  for (const [from, to] of bands) {
+    const [start, end] = [from, to].map((at) =>
+      Math.min(bbox.left + bbox.width, Math.max(bbox.left, valToPos(at, 'x', true))),
+    );
+    // A short outage stays visible.
+    ctx.fillRect(start ?? 0, bbox.top, Math.max(2, (end ?? 0) - (start ?? 0)), bbox.height);
+  }
 }

@@ -3,17 +3,20 @@ import { html } from './html.js';
 
 /**
  * @template [Row=any]
- * @typedef {{ title: any, cell: (row: Row) => any, class?: string }} Column
- *   `class`: of the title and of every cell; "secondary": shown only where there is much space
+ * @typedef {{ title: any, cell: (row: Row) => any, class?: string, width?: number, key?: string }} Column
+ *   `class`: of the title and of every cell: "number"; "from-m", "from-l": only where there is that
+ *   much space; "at-state", "at-left", "at-middle", "at-end": the place on a phone, where columns
+ *   without one are absent; `width`: in rem, default: a share of the rest
  */
 
 /**
- * A table that becomes a list of named values in a narrow place. The cells of the first column are
- * the headers of their rows.
- * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean, keyOf?: (row: any, index: number) => string | number, details?: (row: any) => any }} Props
- * @param {Props} props `label`: the name of its region, if it is not the caption; `isShort`: it scrolls vertically, too; `keyOf`: identifies a row,
+ * A table with one line per row, and two lines on a phone. The cells of the first column are the
+ * headers of their rows.
+ * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean, keyOf?: (row: any, index: number) => string | number, details?: (row: any) => any, current?: string | number | undefined, onRow?: (row: any) => void }} Props
+ * @param {Props} props `label`: the name of its region, if it is not the caption; `isShort`: it scrolls vertically; `keyOf`: identifies a row,
  *   so that the focus stays in it when others appear; default: its `id`; `details`: shown below a
- *   row on demand, by a button in its first cell
+ *   row on demand, by a button in its first cell; `current`: the key of a marked row; `onRow`:
+ *   called for a click on a row, beside its controls
  */
 export function Table({
   caption,
@@ -25,15 +28,25 @@ export function Table({
   hidesCaption,
   keyOf = idOf,
   details,
+  current,
+  onRow,
 }) {
-  return html`<div class=${isShort ? 'wide short' : 'wide'} tabindex="0" role="region" aria-label=${label}>
-    <table aria-busy=${isBusy}>
+  return html`<div class=${isShort ? 'wide short' : 'wide'} tabindex=${isShort ? '0' : undefined} role="region" aria-label=${label}>
+    <table aria-busy=${isBusy} onKeyDown=${moveByRow}>
       <caption class=${hidesCaption ? 'unseen' : ''}>${caption}</caption>
       <thead>
-        <tr>${columns.map(({ title, class: name }, index) => html`<th key=${index} scope="col" class=${name}>${title}</th>`)}</tr>
+        <tr>
+          ${columns.map(
+            ({ title, class: name, width }, index) =>
+              html`<th key=${index} scope="col" class=${name} style=${width && { width: `${width}rem` }}>${title}</th>`,
+          )}
+        </tr>
       </thead>
       <tbody>
-        ${rows.map((row, index) => html`<${Row} key=${keyOf(row, index)} columns=${columns} row=${row} details=${details} />`)}
+        ${rows.map((row, index) => {
+          const key = keyOf(row, index);
+          return html`<${Row} key=${key} columns=${columns} row=${row} details=${details} isCurrent=${current === key} onRow=${onRow} />`;
+        })}
       </tbody>
     </table>
   </div>`;
@@ -44,11 +57,31 @@ function idOf(row, index) {
   return row.id ?? index;
 }
 
-/** @param {{ columns: readonly Column[], row: any, details?: ((row: any) => any) | undefined }} props */
-function Row({ columns, row, details }) {
+/** The arrow keys move the focus from row to row. @param {KeyboardEvent} event */
+function moveByRow(event) {
+  const { target, key } = event;
+  if ((key !== 'ArrowDown' && key !== 'ArrowUp') || !(target instanceof HTMLElement)) return;
+  const row = target.closest('tbody > tr');
+  if (!row || target.matches('select, textarea, input:not([type="checkbox"])')) return;
+  event.preventDefault();
+  let next = key === 'ArrowDown' ? row.nextElementSibling : row.previousElementSibling;
+  while (next && !next.querySelector('th'))
+    next = key === 'ArrowDown' ? next.nextElementSibling : next.previousElementSibling;
+  const control = next?.querySelector('th :is(a, button)') ?? next?.querySelector('a, button');
+  if (control instanceof HTMLElement) control.focus();
+}
+
+/**
+ * @param {{ columns: readonly Column[], row: any, details?: ((row: any) => any) | undefined, isCurrent: boolean, onRow?: ((row: any) => void) | undefined }} props
+ */
+function Row({ columns, row, details, isCurrent, onRow }) {
   const [isOpen, setIsOpen] = useState(false);
   const [first, ...others] = columns;
-  return html`<tr>
+  const click = (/** @type {MouseEvent} */ { target }) => {
+    const isControl = target instanceof Element && target.closest('a, button, input, label, time');
+    if (!isControl && !getSelection()?.toString()) onRow?.(row);
+  };
+  return html`<tr class=${isCurrent ? 'current' : ''} onClick=${onRow && click}>
       <th scope="row" class=${first?.class}>
         ${
           details
@@ -58,10 +91,7 @@ function Row({ columns, row, details }) {
             : first?.cell(row)
         }
       </th>
-      ${others.map(
-        ({ title, cell, class: name }, index) =>
-          html`<td key=${index} class=${name} data-title=${typeof title === 'string' ? title : undefined}>${cell(row)}</td>`,
-      )}
+      ${others.map(({ cell, class: name }, index) => html`<td key=${index} class=${name}>${cell(row)}</td>`)}
     </tr>
     ${details && isOpen && html`<tr><td colspan=${columns.length}>${details(row)}</td></tr>`}`;
 }

@@ -11,7 +11,7 @@ import {
   wholeDuration,
 } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Facts, Loadable } from '../parts/parts.js';
+import { Facts, Loadable, PageHeader } from '../parts/parts.js';
 import { Plot } from '../parts/plot.js';
 import { hrefTo } from '../router.js';
 import { endedBetween, FINAL_STATUSES } from '../submissions/submission-table.js';
@@ -27,7 +27,7 @@ const EVERY_MS = 60_000;
 export function ReportsPage({ query }) {
   const { api } = useDashboard();
   const upstreams = useLoad((signal) => api.get('v1/overview', { signal }), 'upstreams');
-  return html`<h1 tabindex="-1">Reports</h1>
+  return html`<${PageHeader} title="Reports" />
     <${Loadable} loaded=${upstreams}>
       ${(/** @type {Overview} */ overview) => {
         const names = overview.upstreams.map(({ name }) => name);
@@ -81,7 +81,7 @@ function Report({ upstream, names, query }) {
 function Choices({ upstream, names, name, link }) {
   const choose = (/** @type {any} */ event) =>
     location.assign(link({ upstream: event.target.value }));
-  return html`<form class="filter" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+  return html`<form class="inline" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     <label>
       <span>Upstream</span>
       <select onChange=${choose}>
@@ -121,8 +121,7 @@ function Charts({ report, upstream }) {
   const endedOf = (/** @type {number} */ index) => (rows[index] ? linkTo(index, '') : undefined);
   const finalizedOf = (/** @type {number} */ index) =>
     rows[index]?.submissions.finalized ? linkTo(index, 'finalized') : undefined;
-  return html`<section aria-labelledby="report-plots">
-    <h2 id="report-plots">Submissions of ${upstream}</h2>
+  return html`<h2>Submissions of ${upstream}</h2>
     <div class="plots">
       <${Plot}
         title="Ended"
@@ -137,7 +136,7 @@ function Charts({ report, upstream }) {
           },
           {
             label: 'others',
-            values: rows.map((row) => (row ? othersOf(row) : 0)),
+            values: rows.map((row) => (row && othersOf(row)) || null),
             color: '--plot-2',
           },
         ]}
@@ -166,8 +165,7 @@ function Charts({ report, upstream }) {
         times=${times}
         hrefOf=${finalizedOf}
       />
-    </div>
-  </section>`;
+    </div>`;
 }
 
 /** @param {ReportSums} sums */
@@ -201,8 +199,8 @@ function Totals({ report, upstream }) {
         ['corrected', count(total.corrected)],
         ['Requests', count(total.requests)],
         ['Requests per submission', ended === 0 ? null : decimal(total.requests / ended, 2)],
-        ['Fees', amount(total.fees)],
-        ['Data billed', amount(total.data_billed)],
+        ['Fees', html`<span class="hash">${amount(total.fees)}</span>`],
+        ['Data billed', html`<span class="hash">${amount(total.data_billed)}</span>`],
         [
           'Without readable amounts',
           total.without_billing === 0 ? null : count(total.without_billing),
@@ -285,7 +283,7 @@ export function periodOf(name, to, now) {
 }
 
 /** @param {number} ms */
-function dayText(ms) {
+export function dayText(ms) {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
@@ -313,9 +311,8 @@ export function everyRow({ from, to, interval, rows }, now) {
 /** @param {string} interval @returns {import('../parts/plot.js').Times} */
 function timesOf(interval) {
   const empty = 'No data in this period.';
-  if (interval === 'day')
-    return { title: 'Day', name: utcDayOf, mark: utcDayOf, empty, isUtc: true };
+  if (interval === 'day') return { title: 'Day', name: utcDayOf, mark: utcDayOf, empty };
   const name = (/** @type {number} */ at) => `${utcDayOf(at)} ${utcMinuteOf(at)}`;
   const mark = (/** @type {number} */ at) => (at % DAY_MS === 0 ? utcDayOf(at) : utcMinuteOf(at));
-  return { title: 'Hour', name, mark, empty, isUtc: true };
+  return { title: 'Hour', name, mark, empty };
 }

@@ -62,8 +62,8 @@ export function SignInPage({ reason, provider, onSignedIn }) {
       <p id="token-error" class="wrong" role="alert">${error}</p>
       <button class="primary" disabled=${isBusy}>${isBusy ? 'Signing in…' : 'Sign in'}</button>
       <p id="token-hint" class="muted">
-        It is exchanged for a session of this browser and not stored. A service token shows submissions, an operator token
-        also notifications, an admin token everything.
+        Your token is not stored. A service token shows submissions, an operator token also notifications, an admin token
+        everything.
       </p>
     </form>
     <details>

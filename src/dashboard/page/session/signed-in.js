@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { AlertBanner, AlertsPage } from '../alerts/alerts-page.js';
+import { AlertNotice, AlertsPage } from '../alerts/alerts-page.js';
 import { AuditPage } from '../audit/audit-page.js';
 import { Api } from '../data/api.js';
 import {
@@ -13,21 +13,22 @@ import {
   useFeedState,
 } from '../data/context.js';
 import { Feed } from '../data/feed.js';
+import { LiveDataProvider } from '../data/live.js';
 import { ChannelsPage } from '../notifications/channels-page.js';
 import { DeliveriesPage } from '../notifications/deliveries-page.js';
 import { WebhookPage } from '../notifications/webhook-page.js';
 import { WebhooksPage } from '../notifications/webhooks-page.js';
 import { OverviewPage } from '../overview/overview-page.js';
 import { PacingPage } from '../pacing/pacing-page.js';
-import { switchTimes, useAbsoluteTimes } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Empty } from '../parts/parts.js';
+import { Empty, PageHeader } from '../parts/parts.js';
 import { ReportsPage } from '../reports/reports-page.js';
 import { hrefTo, useRoute } from '../router.js';
 import { SubmissionPage } from '../submissions/submission-page.js';
 import { SubmissionsPage } from '../submissions/submissions-page.js';
 import { TokensPage } from '../tokens/tokens-page.js';
 import { UsersPage } from '../users/users-page.js';
+import { Navigation } from './navigation.js';
 
 /** @typedef {import('../data/context.js').Session} Session */
 
@@ -60,14 +61,16 @@ export function SignedIn({ session, signOut, onEnded }) {
   const place = `${page}/${route.id ?? ''}`;
   return html`<${DashboardContext.Provider} value=${dashboard}>
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
-    <div class="frame">
-      <${Header} pages=${allowed} page=${page} place=${place} signOut=${signOut} />
-      <div class="content">
-        ${hasFeed && html`<${Disconnected} />`}
-        ${hasFeed && html`<${AlertBanner} />`}
-        <${Main} key=${place} page=${page} route=${route} session=${session} isLater=${isLater.current} />
+    <${LiveDataProvider}>
+      <div class="frame">
+        <${Navigation} pages=${allowed} page=${page} place=${place} signOut=${signOut} />
+        <div class="content">
+          ${hasFeed && html`<${Disconnected} />`}
+          ${hasFeed && html`<${AlertNotice} isHidden=${place === 'alerts/'} />`}
+          <${Main} key=${place} page=${page} route=${route} session=${session} isLater=${isLater.current} />
+        </div>
       </div>
-    </div>
+    <//>
     ${announcements}
   <//>`;
 }
@@ -89,7 +92,7 @@ function Main({ page, route, session, isLater }) {
     ${
       View
         ? html`<${View} id=${route.id} query=${route.query} />`
-        : html`<h1 tabindex="-1">Not found</h1>
+        : html`<${PageHeader} title="Not found" />
           <${Empty} title="This page does not exist or you have no access to it."><p><a href=${hrefTo('overview')}>Overview</a></p><//>`
     }
   </main>`;
@@ -116,7 +119,7 @@ function Disconnected() {
     wasLost.current = state === 'lost';
   }, [state]);
   if (state !== 'lost') return null;
-  return html`<section class="disconnected" aria-label="Connection">
+  return html`<section class="notice disconnected" aria-label="Connection">
     <span>Disconnected: this page may be outdated. Trying again…</span>
     <button type="button" onClick=${() => feed.connect()}>Try now</button>
   </section>`;
@@ -137,75 +140,35 @@ function useAnnouncer() {
 /**
  * Pages by their name in the URL, in navigation order. `All`: the list; `One`: the page of a single
  * item.
- * @satisfies {Record<string, { title: string, may: (session: any) => boolean, All: any, One?: any }>}
+ * @satisfies {Record<string, { title: string, group: string, may: (session: any) => boolean, All: any, One?: any }>}
  */
 const PAGES = {
-  overview: { title: 'Overview', may: maySeeSubmissions, All: OverviewPage },
+  overview: { title: 'Overview', group: 'Monitor', may: maySeeSubmissions, All: OverviewPage },
   submissions: {
     title: 'Submissions',
-
+    group: 'Monitor',
     may: maySeeSubmissions,
     All: SubmissionsPage,
     One: SubmissionPage,
   },
-  pacing: { title: 'Pacing', may: maySeeSubmissions, All: PacingPage },
-  reports: { title: 'Reports', may: maySeeSubmissions, All: ReportsPage },
+  pacing: { title: 'Pacing', group: 'Monitor', may: maySeeSubmissions, All: PacingPage },
+  reports: { title: 'Reports', group: 'Monitor', may: maySeeSubmissions, All: ReportsPage },
+  alerts: { title: 'Alerts', group: 'Monitor', may: maySeeSubmissions, All: AlertsPage },
   webhooks: {
     title: 'Webhooks',
-
+    group: 'Notify',
     may: maySeeNotifications,
     All: WebhooksPage,
     One: WebhookPage,
   },
-  deliveries: { title: 'Deliveries', may: maySeeNotifications, All: DeliveriesPage },
-  channels: { title: 'Channels', may: maySeeOperations, All: ChannelsPage },
-  alerts: { title: 'Alerts', may: maySeeSubmissions, All: AlertsPage },
-  users: { title: 'Users', may: mayLookUpUsers, All: UsersPage },
-  tokens: { title: 'Tokens', may: isAdmin, All: TokensPage },
-  audit: { title: 'Audit', may: isAdmin, All: AuditPage },
+  channels: { title: 'Channels', group: 'Notify', may: maySeeOperations, All: ChannelsPage },
+  deliveries: {
+    title: 'Deliveries',
+    group: 'Notify',
+    may: maySeeNotifications,
+    All: DeliveriesPage,
+  },
+  users: { title: 'Users', group: 'Manage', may: mayLookUpUsers, All: UsersPage },
+  tokens: { title: 'Tokens', group: 'Manage', may: isAdmin, All: TokensPage },
+  audit: { title: 'Audit', group: 'Manage', may: isAdmin, All: AuditPage },
 };
-
-/**
- * The navigation, the state of the live feed, and the session. In a narrow window all but the state
- * is in a menu.
- * @param {{ pages: readonly [name: string, page: { title: string }][], page: string, place: string, signOut: () => void }} props
- *   `place`: changes with each navigation, which closes the menu
- */
-function Header({ pages, page, place, signOut }) {
-  const { session } = useDashboard();
-  const areAbsolute = useAbsoluteTimes();
-  const [isOpen, setIsOpen] = useState(false);
-  useEffect(() => setIsOpen(false), [place]);
-  const close = (/** @type {KeyboardEvent} */ { key }) => key === 'Escape' && setIsOpen(false);
-  return html`<header class=${isOpen ? 'top open' : 'top'} onKeyDown=${close}>
-    <a class="brand" href=${hrefTo('overview')}>dawatch</a>
-    ${maySeeSubmissions(session) && html`<${Connection} />`}
-    <button type="button" class="menu" aria-expanded=${isOpen} aria-controls="menu" onClick=${() => setIsOpen(!isOpen)}>Menu</button>
-    <div class="folded" id="menu">
-      <nav aria-label="Pages">
-        <ul>
-          ${pages.map(
-            ([name, { title }]) => html`<li key=${name}>
-              <a href=${hrefTo(name)} aria-current=${name === page ? 'page' : undefined}>${title}</a>
-            </li>`,
-          )}
-        </ul>
-      </nav>
-      <div class="session">
-        <p class="who">
-          <span class="muted">Signed in as</span> ${session.name} <span class="muted">(${session.role ?? session.scopes.join(', ')})</span>
-        </p>
-        <button type="button" aria-pressed=${areAbsolute} onClick=${switchTimes}>Absolute times</button>
-        <button type="button" onClick=${signOut}>Sign out</button>
-      </div>
-    </div>
-  </header>`;
-}
-
-const LABELS = { connecting: 'Connecting…', live: 'Live', lost: 'Disconnected' };
-
-/** State of the live feed. */
-function Connection() {
-  const state = useFeedState();
-  return html`<span class="connection ${state}">${LABELS[state]}</span>`;
-}

@@ -36,10 +36,10 @@ const CHANGES = [
 /**
  * Changes the selected submissions one by one, and shows the results. Those that failed stay
  * selected.
- * @param {{ submissions: readonly Submission[], select: (submissions: readonly Submission[]) => void, onDone: () => void, children?: any }} props
- *   `submissions`: the selected ones; `children`: the controls that select
+ * @param {{ submissions: readonly Submission[], select: (submissions: readonly Submission[]) => void, onDone: () => void }} props
+ *   `submissions`: the selected ones
  */
-export function BulkActions({ submissions, select, onDone, children }) {
+export function BulkActions({ submissions, select, onDone }) {
   const { api } = useDashboard();
   const [results, setResults] = useState(/** @type {readonly Result[]} */ ([]));
   const [made, setMade] = useState(/** @type {number | undefined} */ (undefined));
@@ -58,27 +58,29 @@ export function BulkActions({ submissions, select, onDone, children }) {
     onDone();
     return `${done.length - failed.size} done, ${failed.size} failed.`;
   };
-  return html`<div class="actions selected" role="group" aria-label="Selected submissions">
-      ${children}
-      <span>${count(submissions.length)} selected</span>
-      ${CHANGES.map((change) => {
-        const fitting = submissions.filter(({ status }) => change.fits(status)).length;
-        const others = submissions.length - fitting;
-        return html`<${Action}
-          key=${change.label}
-          label=${change.label}
-          title=${change.title(counted(fitting))}
-          isDisabled=${fitting === 0}
-          act=${() => run(change)}
-        >
-          <p>${change.effect}</p>
-          ${others > 0 && html`<p>${counted(others)} of the selection cannot change in this way and will stay as they are.</p>`}
-          ${made !== undefined && html`<${Progress} made=${made} of=${submissions.length} stop=${() => stopping.current.abort()} />`}
-        <//>`;
-      })}
-      ${submissions.length > 0 && html`<button type="button" onClick=${() => select([])}>Clear the selection</button>`}
-    </div>
-    ${results.length > 0 && html`<${Results} of=${results} onClose=${() => setResults([])} />`}`;
+  return html`${results.length > 0 && html`<${Results} of=${results} onClose=${() => setResults([])} />`}
+    ${
+      submissions.length > 0 &&
+      html`<div class="actions floating" role="group" aria-label="Selected submissions">
+        <strong>${count(submissions.length)} selected</strong>
+        ${CHANGES.map((change) => {
+          const fitting = submissions.filter(({ status }) => change.fits(status)).length;
+          const others = submissions.length - fitting;
+          return html`<${Action}
+            key=${change.label}
+            label=${change.label}
+            title=${change.title(counted(fitting))}
+            isDisabled=${fitting === 0}
+            act=${() => run(change)}
+          >
+            <p>${change.effect}</p>
+            ${others > 0 && html`<p>${counted(others)} of the selection cannot change in this way and will stay as they are.</p>`}
+            ${made !== undefined && html`<${Progress} made=${made} of=${submissions.length} stop=${() => stopping.current.abort()} />`}
+          <//>`;
+        })}
+        <button type="button" class="plain" onClick=${() => select([])}>Clear the selection</button>
+      </div>`
+    }`;
 }
 
 /** @param {{ made: number, of: number, stop: () => void }} props */

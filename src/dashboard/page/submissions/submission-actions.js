@@ -1,12 +1,12 @@
 import { useDashboard } from '../data/context.js';
 import {
   Field,
-  fromLocalTime,
+  fromUtcText,
   invalidField,
   jsonOf,
   TextField,
   textOf,
-  toLocalTime,
+  toUtcText,
 } from '../parts/form.js';
 import { html } from '../parts/html.js';
 import { Action } from '../parts/parts.js';
@@ -100,9 +100,7 @@ const OPTIONS = [
 const FIELDS = {
   deadline: {
     label: 'Deadline',
-    hint: 'In your time zone. A submission that is still open then ends as failed or expired.',
-    type: 'datetime-local',
-    step: '1',
+    hint: 'UTC. A submission that is still open then ends as failed or expired.',
   },
   unknown_grace_s: {
     label: 'Not-found grace in seconds',
@@ -154,7 +152,7 @@ function OptionFields({ one, errorOf }) {
  */
 function textsOf(one) {
   return {
-    deadline: toLocalTime(one.deadline_at),
+    deadline: toUtcText(one.deadline_at),
     unknown_grace_s: String(one.unknown_grace_s),
     stuck_after_s: String(one.stuck_after_s),
     metadata: one.metadata === null ? '' : JSON.stringify(one.metadata, null, 2),
@@ -182,5 +180,8 @@ function optionOf(form, name) {
   if (name === 'metadata') return jsonOf(form, name);
   if (name === 'callback_url' || name === 'data_hash') return text || null;
   if (text === '') throw invalidField(name, 'enter a value');
-  return name === 'deadline' ? fromLocalTime(text) : Number(text);
+  if (name !== 'deadline') return Number(text);
+  const deadline = fromUtcText(text);
+  if (deadline === '') throw invalidField(name, 'write it like 2026-01-31 14:00');
+  return deadline;
 }

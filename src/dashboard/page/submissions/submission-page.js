@@ -12,18 +12,28 @@ import { submissionOf } from '../data/feed.js';
 import { DeliveryTable } from '../notifications/deliveries-page.js';
 import { between, text, wholeDuration } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Badge, CopyButton, Empty, Facts, Loadable, Time } from '../parts/parts.js';
+import { Icon } from '../parts/icon.js';
+import { Badge, CopyButton, Empty, Facts, Loadable, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
+import { grouped, Strip, sentenceOf } from './story.js';
 import { pathOf, SubmissionActions } from './submission-actions.js';
 import { FINAL_STATUSES, TrackHint } from './submission-table.js';
 
-/** @import { Delay, DeliveryPage, HistoryEntry, SubmissionWithHistory } from '../../../client/api.ts' */
+/** @import { Delay, Delivery, DeliveryPage, HistoryEntry, SubmissionWithHistory } from '../../../client/api.ts' */
 
 const DELIVERIES = 100;
 const REFRESH_MS = 2_000;
 
 /** One submission, from its tracking on. @param {{ id: string }} props */
 export function SubmissionPage({ id }) {
+  return html`<${SubmissionDetails} id=${id} />`;
+}
+
+/**
+ * The same on a page of its own, and beside a list.
+ * @param {{ id: string, isPanel?: boolean, children?: any }} props `children`: further actions
+ */
+export function SubmissionDetails({ id, isPanel, children }) {
   const { api, session, announce } = useDashboard();
   const loaded = useLoad((signal) => api.get(pathOf(id), { signal }), id);
   // The URL may contain the UUID in upper case.
@@ -46,25 +56,44 @@ export function SubmissionPage({ id }) {
   );
 
   if (loaded.error instanceof ApiError && loaded.error.status === 404)
-    return html`<h1 tabindex="-1" class="id">${id}</h1>
+    return html`<${PageHeader} title=${id} isId />
       <${Empty} title="This submission is not tracked."><${TrackHint} id=${id} /><//>`;
-  return html`<div class="title">
-      <h1 tabindex="-1" class="id">${shownId}</h1>
+  const one = loaded.data;
+  return html`<${PageHeader} title=${shownId} isId isPanel=${isPanel}>
       <${CopyButton} text=${shownId} name="the id" />
       <${CopyButton} text=${new URL(hrefTo('submissions', shownId), document.baseURI).href} name="the link to this page" label="Link" />
-    </div>
-    <${Loadable} loaded=${loaded}>
-      ${(/** @type {SubmissionWithHistory} */ one) => html`
-        ${mayChangeSubmissions(session) && html`<${SubmissionActions} one=${one} onChanged=${loaded.reload} />`}
-        <${Details} one=${one} />
-      `}
+      ${one && mayChangeSubmissions(session) && html`<${SubmissionActions} one=${one} onChanged=${loaded.reload} />`}
+      ${children}
     <//>
-    ${maySeeNotifications(session) && html`<${Deliveries} id=${id} version=${`${loaded.data?.history.length} ${news}`} />`}`;
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {SubmissionWithHistory} */ one) =>
+        maySeeNotifications(session)
+          ? html`<${WithDeliveries} one=${one} version=${`${one.history.length} ${news}`} />`
+          : html`<${Details} one=${one} deliveries=${[]} />`}
+    <//>`;
 }
 
-/** @param {{ one: SubmissionWithHistory }} props */
-function Details({ one }) {
+/**
+ * @param {{ one: SubmissionWithHistory, version: string }} props `version`: changes when there may be new deliveries
+ */
+function WithDeliveries({ one, version }) {
+  const { api } = useDashboard();
+  const query = { submission_id: one.submission_id, limit: DELIVERIES };
+  const path = withQuery('v1/deliveries', query);
+  const loaded = useLoad((signal) => api.get(path, { signal }), path, version);
+  /** @type {readonly Delivery[]} */
+  const deliveries = loaded.data?.deliveries ?? [];
+  const isWaiting = deliveries.some(({ state }) => state === 'waiting');
+  useWhileVisible(loaded.reload, REFRESH_MS, isWaiting);
+  return html`<${Details} one=${one} deliveries=${deliveries}><${Deliveries} loaded=${loaded} /><//>`;
+}
+
+/**
+ * @param {{ one: SubmissionWithHistory, deliveries: readonly Delivery[], children?: any }} props
+ */
+function Details({ one, deliveries, children }) {
   const final = one.finalized_at;
+  const isFinal = FINAL_STATUSES.includes(one.status);
   const facts = [
     ['Status', html`<${Badge} state=${one.status} />`],
     ['Upstream', one.upstream],
@@ -74,7 +103,7 @@ function Details({ one }) {
     [
       'Explorer',
       one.explorer_url &&
-        html`<a href=${one.explorer_url} target="_blank" rel="noreferrer">${new URL(one.explorer_url).host}</a>`,
+        html`<a href=${one.explorer_url} target="_blank" rel="noreferrer">${new URL(one.explorer_url).host} <${Icon} name="link" /></a>`,
     ],
     ['Tracked', html`<${Time} at=${one.tracked_at} />`],
     ['Final', html`<${Time} at=${final} />`],
@@ -85,8 +114,10 @@ function Details({ one }) {
       'Last response',
       one.last_polled_at === null ? 'not polled yet' : html`<${Time} at=${one.last_polled_at} />`,
     ],
-    ['Next poll', html`<${Time} at=${one.next_poll_at} />`],
-    ['Not found since', html`<${Time} at=${one.not_found_since} />`],
+    ['Next poll', one.next_poll_at && html`<${Time} at=${one.next_poll_at} />`],
+    ['Not found since', one.not_found_since && html`<${Time} at=${one.not_found_since} />`],
+  ];
+  const options = [
     ['Deadline', html`<${Time} at=${one.deadline_at} />`],
     ['Not-found grace', wholeDuration(one.unknown_grace_s)],
     ['Stuck after', wholeDuration(one.stuck_after_s)],
@@ -96,17 +127,23 @@ function Details({ one }) {
     ],
     ['Data hash', one.data_hash && html`<${Copied} value=${one.data_hash} name="the data hash" />`],
   ];
-  return html`<section aria-label="Summary"><${Facts} of=${facts} /></section>
-    <div class="columns">
-      <section aria-labelledby="history">
-        <h2 id="history">History</h2>
-        <${Timeline} entries=${one.history} delays=${one.delays} />
-      </section>
-      <div>
-        <${Values} id="data" title="Data of the upstream" values=${one.data} nothing="No data from the upstream yet." />
-        <${Values} id="metadata" title="Metadata" values=${one.metadata} nothing="No metadata." />
-      </div>
-    </div>`;
+  const now = Date.now();
+  return html`<section aria-label="Summary">
+      <p class=${`headline ${one.status}`}>${sentenceOf(one, deliveries, now)}</p>
+      <${Strip} one=${one} deliveries=${deliveries} now=${now} />
+      <${Facts} of=${facts.filter(([, value]) => value !== null)} />
+      <details open=${!isFinal}>
+        <summary>Options</summary>
+        <${Facts} of=${options} />
+      </details>
+    </section>
+    <${Values} id="data" title="Data of the upstream" values=${one.data} nothing="No data from the upstream yet." shownOf=${grouped} />
+    <${Values} id="metadata" title="Metadata" values=${one.metadata} nothing="No metadata." />
+    ${children}
+    <section aria-labelledby="history">
+      <h2 id="history">History</h2>
+      <${Timeline} entries=${one.history} delays=${one.delays} />
+    </section>`;
 }
 
 /**
@@ -122,17 +159,20 @@ function lagOf({ finalized_at, finality_at, finality_source }) {
     : html`${lag}: final at <${Time} at=${finality_at} /> (chain)`;
 }
 
-/** @param {{ value: unknown, name: string }} props */
-function Copied({ value, name }) {
-  return html`<span class="value">${text(value)}</span> <${CopyButton} text=${text(value)} name=${name} />`;
+/**
+ * @param {{ value: unknown, name: string, shownOf?: (value: unknown) => string }} props
+ */
+function Copied({ value, name, shownOf = text }) {
+  return html`<span class="copied">
+    <span class="value" title=${text(value)}>${shownOf(value)}</span><${CopyButton} text=${text(value)} name=${name} />
+  </span>`;
 }
 
 /**
- * @param {{ id: string, title: string, values: Record<string, unknown> | null, nothing: string }}
- * props
+ * @param {{ id: string, title: string, values: Record<string, unknown> | null, nothing: string, shownOf?: (value: unknown) => string }} props
  */
-function Values({ id, title, values, nothing }) {
-  return html`<section aria-labelledby=${id}>
+function Values({ id, title, values, nothing, shownOf }) {
+  return html`<section class="data" aria-labelledby=${id}>
     <div class="title">
       <h2 id=${id}>${title}</h2>
       ${values !== null && html`<${CopyButton} text=${JSON.stringify(values, null, 2)} name=${`${title} as JSON`} label="JSON" />`}
@@ -140,20 +180,13 @@ function Values({ id, title, values, nothing }) {
     ${
       values === null
         ? html`<p class="muted">${nothing}</p>`
-        : html`<${Facts} of=${Object.entries(values).map(([name, value]) => [name, value === null ? null : html`<${Copied} value=${value} name=${name} />`])} />`
+        : html`<${Facts} of=${Object.entries(values).map(([name, value]) => [name, value === null ? null : html`<${Copied} value=${value} name=${name} shownOf=${shownOf} />`])} />`
     }
   </section>`;
 }
 
-/** @param {{ id: string, version: string }} props `version`: changes when there may be new ones */
-function Deliveries({ id, version }) {
-  const { api } = useDashboard();
-  const path = withQuery('v1/deliveries', { submission_id: id, limit: DELIVERIES });
-  const loaded = useLoad((signal) => api.get(path, { signal }), path, version);
-  const isWaiting = loaded.data?.deliveries.some(
-    (/** @type {any} */ { state }) => state === 'waiting',
-  );
-  useWhileVisible(loaded.reload, REFRESH_MS, isWaiting === true);
+/** @param {{ loaded: import('../data/context.js').Loaded<DeliveryPage> }} props */
+function Deliveries({ loaded }) {
   return html`<section aria-labelledby="deliveries">
     <h2 id="deliveries">Deliveries</h2>
     <${Loadable} loaded=${loaded}>

@@ -5,40 +5,61 @@ import { hrefTo } from '../router.js';
 
 /** @import { Submission } from '../../../client/api.ts' */
 
-/** @type {readonly import('../parts/table.js').Column<Submission>[]} */
-const COLUMNS = [
-  { title: 'Submission', cell: submissionLink },
-  { title: 'Status', cell: ({ status }) => html`<${Badge} state=${status} />` },
+/**
+ * The columns after the first one.
+ * @type {readonly import('../parts/table.js').Column<Submission>[]}
+ */
+export const COLUMNS = [
+  {
+    title: 'Status',
+    width: 8,
+    class: 'at-state',
+    cell: ({ status }) => html`<${Badge} state=${status} />`,
+  },
+  {
+    title: 'Metadata',
+    class: 'from-m at-middle',
+    cell: ({ metadata }) => metadataOf(metadata),
+  },
+  { title: 'Upstream', width: 8, class: 'from-m', cell: ({ upstream }) => upstream },
   {
     title: 'Upstream state',
-    cell: ({ upstream_state, error }) =>
-      [upstream_state, error].filter(Boolean).join(': ') || html`<span class="muted">–</span>`,
-    class: 'from-upstream',
-  },
-  { title: 'Metadata', cell: ({ metadata }) => metadataOf(metadata), class: 'summary secondary' },
-  { title: 'Tracked', cell: ({ tracked_at }) => html`<${Time} at=${tracked_at} />` },
-  { title: 'Final', cell: ({ finalized_at }) => html`<${Time} at=${finalized_at} />` },
-  {
-    title: 'Time to finality',
-    cell: ({ tracked_at, finalized_at }) =>
-      finalized_at === null ? '' : between(tracked_at, finalized_at),
-    class: 'number secondary',
+    width: 12,
+    class: 'from-l',
+    cell: ({ upstream_state, error }) => [upstream_state, error].filter(Boolean).join(': '),
   },
   {
-    title: 'Requests',
-    cell: ({ polls }) => polls,
-    class: 'number secondary',
+    title: 'Tracked',
+    width: 7.5,
+    class: 'at-left',
+    cell: ({ tracked_at }) => html`<${Time} at=${tracked_at} />`,
   },
+  {
+    title: 'Final',
+    width: 7.5,
+    class: 'from-l',
+    cell: ({ finalized_at }) => finalized_at && html`<${Time} at=${finalized_at} />`,
+  },
+  {
+    title: 'Took',
+    width: 6.5,
+    class: 'number from-m at-end',
+    cell: ({ tracked_at, finalized_at }) => finalized_at && between(tracked_at, finalized_at),
+  },
+  { title: 'Requests', width: 6, class: 'number from-l', cell: ({ polls }) => polls },
 ];
 
-/** Metadata that is longer is shown on the page of the submission. */
-const SHOWN_CHARS = 80;
+/** Those that are shown unless others are chosen. */
+export const DEFAULT_COLUMNS = COLUMNS.map(({ title }) => title).filter(
+  (title) => title !== 'Upstream' && title !== 'Upstream state',
+);
 
 /** @param {Record<string, unknown> | null} metadata */
 function metadataOf(metadata) {
-  const all = Object.entries(metadata ?? {}).map(([name, value]) => `${name}: ${text(value)}`);
-  const shown = all.join(', ');
-  return shown.length > SHOWN_CHARS ? `${shown.slice(0, SHOWN_CHARS)}…` : shown;
+  return Object.entries(metadata ?? {}).map(
+    ([name, value], index) =>
+      html`<span key=${name}>${index > 0 && ' · '}<span class="muted">${name}</span> ${text(value)}</span>`,
+  );
 }
 
 /**
@@ -46,9 +67,31 @@ function metadataOf(metadata) {
  *   `selected`: includes rows of other pages
  */
 
-/** @param {Selection | undefined} selection undefined: rows cannot be selected */
-export function columnsOf(selection) {
-  return selection ? [selectableColumn(selection), ...COLUMNS.slice(1)] : COLUMNS;
+/**
+ * @param {Selection | undefined} selection undefined: rows cannot be selected
+ * @returns {import('../parts/table.js').Column<Submission>}
+ */
+export function firstColumn(selection) {
+  const ids = new Set(selection?.selected.map(submissionId));
+  const toggle = (/** @type {Submission} */ one) =>
+    selection?.select([
+      ...without(selection.selected, [one]),
+      ...(ids.has(one.submission_id) ? [] : [one]),
+    ]);
+  return {
+    title: 'Submission',
+    width: 23.5,
+    cell: (one) =>
+      html`${
+        selection &&
+        html`<input
+        type="checkbox"
+        aria-label=${`Select ${one.submission_id}`}
+        checked=${ids.has(one.submission_id)}
+        onChange=${() => toggle(one)}
+      />`
+      }${submissionLink(one)}`,
+  };
 }
 
 /** @param {{ submission_id: string }} submission */
@@ -72,23 +115,8 @@ export function SelectAll({ rows, selected, select }) {
       disabled=${rows.length === 0}
       onChange=${() => select([...without(selected, rows), ...(isAll ? [] : rows)])}
     />
-    Select all on this page
+    <span class="unseen">Select all on this page</span>
   </label>`;
-}
-
-/** @param {Selection} selection @returns {import('../parts/table.js').Column<Submission>} */
-function selectableColumn({ selected, select }) {
-  const ids = new Set(selected.map(submissionId));
-  return {
-    title: 'Submission',
-    cell: (one) => html`<input
-        type="checkbox"
-        aria-label=${`Select ${one.submission_id}`}
-        checked=${ids.has(one.submission_id)}
-        onChange=${() => select([...without(selected, [one]), ...(ids.has(one.submission_id) ? [] : [one])])}
-      />
-      ${submissionLink(one)}`,
-  };
 }
 
 /** @param {readonly Submission[]} submissions @param {readonly Submission[]} others */
@@ -138,9 +166,11 @@ function quoted(text) {
     : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+const EXAMPLE = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
+
 /** Commands that track a submission. @param {{ id?: string }} props */
-export function TrackHint({ id = '<submission id>' }) {
-  return html`<p>Track a submission from a terminal:</p>
+export function TrackHint({ id = EXAMPLE }) {
+  return html`<p>Track a submission by the id that the upstream returned:</p>
     <${Command}>npx dawatch track ${quoted(id)}<//>
     <p>or over HTTP:</p>
     <${Command}

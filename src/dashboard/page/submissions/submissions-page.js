@@ -2,13 +2,28 @@ import { useEffect, useState } from 'preact/hooks';
 import { withQuery } from '../data/api.js';
 import { mayChangeSubmissions, useDashboard, useLive, useLoad } from '../data/context.js';
 import { submissionOf } from '../data/feed.js';
+import { useLiveData } from '../data/live.js';
+import { useStored } from '../data/stored.js';
+import { Drop } from '../parts/drop.js';
+import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Filters, filtersIn, List, useList } from '../parts/list.js';
-import { Action, Empty, Time } from '../parts/parts.js';
-import { hrefTo, parseRoute } from '../router.js';
+import { Icon } from '../parts/icon.js';
+import { List, useList } from '../parts/list.js';
+import { Action, Empty, PageHeader, Time } from '../parts/parts.js';
+import { hrefTo } from '../router.js';
 import { BulkActions, SelectMatches } from './bulk-actions.js';
-import { columnsOf, SelectAll, STATUSES, submissionId, TrackHint } from './submission-table.js';
+import { SubmissionDetails } from './submission-page.js';
+import {
+  COLUMNS,
+  DEFAULT_COLUMNS,
+  firstColumn,
+  OPEN_STATUSES,
+  SelectAll,
+  STATUSES,
+  submissionId,
+  TrackHint,
+} from './submission-table.js';
 
 /** @import { Submission, SubmissionPage } from '../../../client/api.ts' */
 
@@ -45,51 +60,153 @@ export function SubmissionsPage({ query }) {
   const selected = chosen.map((one) => shown.get(one.submission_id) ?? one);
   const isMore = cursor !== '' || (loaded.data && loaded.data.next_cursor !== null);
 
-  return html`<h1 tabindex="-1">Submissions</h1>
-    <${Filters} list=${list} label="Submissions" fields=${fieldsOf(given, list.hrefOf)} />
-    ${!loaded.error && html`<${Count} key=${key} given=${given} version=${loaded.data} />`}
-    ${
-      maySelect &&
-      html`<${BulkActions} key=${key} submissions=${selected} select=${setChosen} onDone=${loaded.reload}>
-        <${SelectAll} rows=${rows} selected=${selected} select=${setChosen} />
-        ${isMore && html`<${SelectMatches} load=${(/** @type {number} */ limit) => loadMatches(api, given, { limit })} select=${setChosen} />`}
-      <//>`
-    }
-    <${List}
-      list=${list}
-      of="submissions"
-      caption=${captionOf(given)}
-      columns=${columnsOf(maySelect ? { selected, select: setChosen } : undefined)}
-      keyOf=${submissionId}
-      empty=${html`<${Nothing} given=${given} cursor=${cursor} />`}
-      after=${(/** @type {Page} */ page) => page.isPart && html`<${Searched} page=${page} />`}
-      nextLabel=${(/** @type {Page} */ page) => (page.isPart ? 'Continue the search' : undefined)}
-    />`;
+  const [columns, setColumns] = useStored('columns', DEFAULT_COLUMNS);
+  const [open, setOpen] = useState(/** @type {string | undefined} */ (undefined));
+  const { overview } = useLiveData();
+
+  return html`<${PageHeader} title="Submissions" />
+    <${Filters} list=${list} label="Submissions" fields=${fieldsOf(given, overview.data)} search=${SEARCH} presets=${presetsOf(given, overview.data)}>
+      <${ColumnChoice} chosen=${columns} choose=${setColumns} />
+    <//>
+    <div class=${open ? 'beside' : ''}>
+      <div>
+        <div class="bar list-bar">
+          ${maySelect && html`<${SelectAll} rows=${rows} selected=${selected} select=${setChosen} />`}
+          ${!loaded.error && html`<${Count} key=${key} given=${given} version=${loaded.data} />`}
+          ${maySelect && isMore && html`<${SelectMatches} load=${(/** @type {number} */ limit) => loadMatches(api, given, { limit })} select=${setChosen} />`}
+        </div>
+        <${List}
+          list=${list}
+          of="submissions"
+          caption="Submissions"
+          hidesCaption
+          columns=${[firstColumn(maySelect ? { selected, select: setChosen } : undefined), ...COLUMNS.filter(({ title }) => columns.includes(title))]}
+          keyOf=${submissionId}
+          current=${open}
+          onRow=${(/** @type {Submission} */ one) => (isWide() ? setOpen(one.submission_id) : location.assign(hrefTo('submissions', one.submission_id)))}
+          empty=${html`<${Nothing} given=${given} cursor=${cursor} />`}
+          after=${(/** @type {Page} */ page) => page.isPart && html`<${Searched} page=${page} />`}
+          nextLabel=${(/** @type {Page} */ page) => (page.isPart ? 'Continue the search' : undefined)}
+        />
+        ${maySelect && html`<${BulkActions} key=${key} submissions=${selected} select=${setChosen} onDone=${loaded.reload} />`}
+      </div>
+      ${open && html`<${Panel} key=${open} id=${open} onClose=${() => setOpen(undefined)} />`}
+    </div>`;
 }
 
+/** A panel beside the list needs this much space; elsewhere a row opens the page. */
+function isWide() {
+  return window.matchMedia('(min-width: 1180px)').matches;
+}
+
+/** A submission beside the list. @param {{ id: string, onClose: () => void }} props */
+function Panel({ id, onClose }) {
+  const onKeyDown = (/** @type {KeyboardEvent} */ { key }) => key === 'Escape' && onClose();
+  return html`<aside class="beside-panel" aria-label="Submission" onKeyDown=${onKeyDown}>
+    <${SubmissionDetails} id=${id} isPanel>
+      <a class="button" href=${hrefTo('submissions', id)}><${Icon} name="link" />Open</a>
+      <button type="button" class="plain" aria-label="Close" onClick=${onClose}><${Icon} name="x" /></button>
+    <//>
+  </aside>`;
+}
+
+/** @param {{ chosen: readonly string[], choose: (titles: readonly string[]) => void }} props */
+function ColumnChoice({ chosen, choose }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const toggle = (/** @type {string} */ title) =>
+    choose(chosen.includes(title) ? chosen.filter((one) => one !== title) : [...chosen, title]);
+  return html`<${Drop} label=${html`<${Icon} name="columns" />`} name="Columns" className="plain" isAtEnd isOpen=${isOpen} setOpen=${setIsOpen}>
+    ${COLUMNS.map(
+      ({ title }) => html`<label key=${title}>
+        <input type="checkbox" checked=${chosen.includes(title)} onChange=${() => toggle(title)} />${title}
+      </label>`,
+    )}
+  <//>`;
+}
+
+/** @type {import('../parts/filters.js').Search} */
+const SEARCH = {
+  placeholder: 'id, status:failing, order=4711, text',
+  // Other words are searched in ids and metadata, too, which takes longer.
+  fieldOf: (words) => (/^[0-9a-f]{3,8}(?:-[0-9a-f-]*)?$/i.test(words) ? 'prefix' : 'search'),
+  hasMetadata: true,
+};
+
 /**
- * @param {Given} given @param {(query: Record<string, string | undefined>) => string} hrefOf @returns
- * {import('../parts/list.js').FilterField[]}
+ * @param {Given} given @param {import('../../../client/api.ts').Overview | undefined} overview
+ * @returns {import('../parts/filters.js').FilterField[]}
  */
-function fieldsOf(given, hrefOf) {
+function fieldsOf(given, overview) {
   const metadata = Object.keys(given).filter((name) => name.startsWith(METADATA));
-  // A text of another form stays in the address, where the server explains it.
-  const addMetadata = (/** @type {string} */ typed) => {
-    const [, name, value] = /^([^=]+)=(.+)$/.exec(typed) ?? [];
-    const { metadata: _, ...others } = filtersIn(parseRoute(location.hash).query);
-    location.hash = hrefOf({ ...others, [name ? METADATA + name : 'metadata']: value ?? typed });
-  };
   return [
-    { name: 'search', label: 'Text in ids and metadata', type: 'search' },
-    { name: 'status', label: 'Status', many: STATUSES },
-    { name: 'prefix', label: 'ID prefix' },
-    { name: 'upstream', label: 'Upstream' },
-    ...metadata.map((name) => ({ name, label: `Metadata ${name.slice(METADATA.length)}` })),
-    { name: 'metadata', label: 'Metadata', placeholder: 'name=value', apply: addMetadata },
+    { name: 'status', label: 'Status', many: STATUSES, counts: overview?.submissions },
+    {
+      name: 'upstream',
+      label: 'Upstream',
+      values: overview?.upstreams.map(({ name }) => name) ?? [],
+    },
+    { name: 'prefix', label: 'ID prefix', hint: 'Case-sensitive, unless it is a UUID.' },
+    { name: 'search', label: 'Text in ids and metadata' },
+    {
+      name: 'metadata',
+      label: 'Metadata',
+      hint: 'As JSON: {"order":4711}. Search for order=4711 instead.',
+    },
+    ...metadata.map((name) => ({ name, label: name.slice(METADATA.length) })),
     { name: 'tracked_since', label: 'Tracked since', isTime: true },
     { name: 'tracked_until', label: 'Tracked before', isTime: true },
     { name: 'ended_since', label: 'Ended since', isTime: true },
     { name: 'ended_until', label: 'Ended before', isTime: true },
+  ];
+}
+
+const HOUR_MS = 3_600_000;
+/** An open submission that is older is late. */
+const LATE_MS = 300_000;
+const MINUTE_MS = 60_000;
+const FAILED = ['failed', 'unknown', 'rejected', 'expired'];
+
+/**
+ * @param {Given} given @param {import('../../../client/api.ts').Overview | undefined} overview
+ * @returns {import('../parts/filters.js').Preset[]}
+ */
+function presetsOf(given, overview) {
+  const names = Object.keys(given).join();
+  const sum = (/** @type {readonly string[]} */ statuses) =>
+    overview &&
+    statuses.reduce(
+      (sum, status) => sum + (new Map(Object.entries(overview.submissions)).get(status) ?? 0),
+      0,
+    );
+  // Whole minutes, so that the links change rarely.
+  const ago = (/** @type {number} */ ms) =>
+    new Date(Math.floor((Date.now() - ms) / MINUTE_MS) * MINUTE_MS).toISOString();
+  const [open, failed] = [OPEN_STATUSES.join(), FAILED.join()];
+  const byStatus = (/** @type {string} */ status) => given.status === status && names === 'status';
+  return [
+    { label: 'All', query: {}, number: sum(STATUSES), isCurrent: names === '' },
+    {
+      label: 'Open',
+      query: { status: open },
+      number: sum(OPEN_STATUSES),
+      isCurrent: byStatus(open),
+    },
+    {
+      label: 'Late',
+      query: { status: open, tracked_until: ago(LATE_MS) },
+      isCurrent: given.status === open && names === 'status,tracked_until',
+    },
+    {
+      label: 'Failed',
+      query: { status: failed },
+      number: sum(FAILED),
+      isCurrent: byStatus(failed),
+    },
+    {
+      label: 'Last hour',
+      query: { tracked_since: ago(HOUR_MS) },
+      isCurrent: names === 'tracked_since',
+    },
   ];
 }
 
@@ -112,14 +229,6 @@ async function loadMatches(api, given, { cursor, limit = PER_PAGE, signal }) {
   }
 }
 
-/** @param {Given} given */
-function captionOf(given) {
-  const has = (/** @type {string} */ start) =>
-    Object.keys(given).some((name) => name.startsWith(start));
-  const order = has('prefix') ? 'by ID' : has('ended_') ? 'the latest end first' : 'newest first';
-  return `Submissions, ${order}`;
-}
-
 /** How far a search came. @param {{ page: Page }} props */
 function Searched({ page: { examined_to, submissions } }) {
   return html`<p class="state muted">Searched ${examined_to === null ? 'a part of the ids' : html`back to <${Time} at=${examined_to} />`}: ${submissions.length} found so far.</p>`;
@@ -131,7 +240,7 @@ function Nothing({ given, cursor }) {
   if (Object.keys(given).length === 0)
     return html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`;
   return html`<${Empty} title="No submission matches.">
-    ${given.prefix && html`<p>The prefix is compared with the beginning of each ID and is case-sensitive.</p>`}
+    ${given.prefix && html`<p>No id begins with ${given.prefix}. <a href=${hrefTo('submissions', undefined, { search: given.prefix })}>Search it as a text in ids and metadata</a></p>`}
     ${(given.prefix || given.search) && html`<${TrackHint} />`}
   <//>`;
 }
@@ -157,10 +266,10 @@ function Count({ given, version }) {
     return textOf(all);
   };
   // The list shows an error.
-  if (data === undefined) return html`<p class="counted"></p>`;
-  return html`<p class="counted" role="status">
+  if (data === undefined) return null;
+  return html`<span role="status">
     ${data.next_cursor === null ? textOf(data.count) : html`At least ${textOf(data.count)} <${Action} label="Count all" act=${countAll} />`}
-  </p>`;
+  </span>`;
 }
 
 /** @param {number} number */

@@ -3,7 +3,7 @@ import { useDashboard } from '../data/context.js';
 import { ChoiceField, TextField, textOf } from '../parts/form.js';
 import { html } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
-import { Action, Badge, Empty, Secret, Time } from '../parts/parts.js';
+import { Action, Badge, Command, Empty, PageHeader, Secret, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 /** @import { Credential, CredentialWithSecret, Scope } from '../../../client/api.ts' */
@@ -22,11 +22,7 @@ export function TokensPage({ query }) {
     setIssued(token);
     reload();
   };
-  return html`<h1 tabindex="-1">Tokens</h1>
-    <p class="muted">
-      The credentials of clients and people. Those of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.
-    </p>
-    <div class="actions"><${CreateToken} onIssued=${onIssued} /></div>
+  return html`<${PageHeader} title="Tokens" about="DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN of the settings are not listed."><${CreateToken} onIssued=${onIssued} /><//>
     ${
       issued &&
       html`<${Secret}
@@ -43,7 +39,7 @@ export function TokensPage({ query }) {
       of="credentials"
       caption="Tokens, newest first"
       columns=${columnsOf(reload, onIssued)}
-      empty=${html`<${Empty} title="No tokens yet." />`}
+      empty=${html`<${Empty} title="No tokens yet."><p>Give each client a token of its own, here or from a terminal:</p><${Command}>npx dawatch token create --role service --name billing<//><//>`}
     />`;
 }
 
@@ -60,20 +56,35 @@ function columnsOf(onChanged, onIssued) {
       title: 'Token',
       cell: ({ id, name, person }) => html`${person ?? name} <span class="muted">${id}</span>`,
     },
-    { title: 'Permissions', cell: ({ role, scopes }) => role ?? scopes.join(', ') },
+    {
+      title: 'Permissions',
+      class: 'at-middle',
+      cell: ({ role, scopes }) => role ?? scopes.join(', '),
+    },
     {
       title: 'State',
+      width: 8,
+      class: 'at-state',
       cell: ({ state }) => html`<${Badge} state=${BADGES[state] ?? state} label=${state} />`,
     },
-    { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
-    { title: 'Last used', cell: (token) => html`<${LastUse} token=${token} />` },
+    {
+      title: 'Created',
+      width: 7,
+      class: 'from-l',
+      cell: ({ created_at }) => html`<${Time} at=${created_at} />`,
+    },
+    { title: 'Last used', class: 'from-m', cell: (token) => html`<${LastUse} token=${token} />` },
     {
       title: 'Expires',
+      width: 7,
+      class: 'from-m',
       cell: ({ expires_at }) =>
         expires_at === null ? 'never' : html`<${Time} at=${expires_at} />`,
     },
     {
       title: 'Actions',
+      class: 'at-below',
+      width: 19,
       cell: (token) =>
         token.state === 'revoked'
           ? html`<span class="muted">revoked <${Time} at=${token.revoked_at} /></span>
@@ -90,8 +101,8 @@ function columnsOf(onChanged, onIssued) {
 function LastUse({ token }) {
   return html`${token.last_used_at === null ? 'never' : html`<${Time} at=${token.last_used_at} />`}
     ${token.replaced_secrets.map(
-      ({ valid_until, last_used_at }) => html`<br key=${valid_until} /><span class="muted">
-          old token: ${last_used_at === null ? 'not used' : html`used <${Time} at=${last_used_at} />`}, expires <${Time} at=${valid_until} />
+      ({ valid_until, last_used_at }) => html`<span key=${valid_until} class="muted">
+          · old token: ${last_used_at === null ? 'not used' : html`used <${Time} at=${last_used_at} />`}, expires <${Time} at=${valid_until} />
         </span>`,
     )}`;
 }

@@ -4,7 +4,7 @@ import { mayListUsers, useDashboard } from '../data/context.js';
 import { textOf, useForm } from '../parts/form.js';
 import { count, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Empty, Facts } from '../parts/parts.js';
+import { Empty, Facts, PageHeader } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 
 /** Users of the upstream. */
@@ -18,18 +18,15 @@ export function UsersPage() {
     () => (isForwarded ? new Api({ token }) : dashboard.api),
     [isForwarded, token, dashboard],
   );
-  return html`<h1 tabindex="-1">Users</h1>
-    <p class="muted">The users of the upstream. Every lookup is recorded in the audit log.</p>
+  return html`<${PageHeader} title="Users" about="The users of the upstream. Every lookup is recorded in the audit log." />
     ${isForwarded && html`<${UpstreamToken} token=${token} onChange=${setToken} />`}
-    <div class="columns">
-      <${UserLookup} api=${api} />
-      ${mayListUsers(session) && html`<${UserListing} api=${api} />`}
-    </div>`;
+    <${UserLookup} api=${api} />
+    ${mayListUsers(session) && html`<${UserListing} api=${api} />`}`;
 }
 
 /** @param {{ token: string, onChange: (token: string) => void }} props */
 function UpstreamToken({ token, onChange }) {
-  return html`<form class="filter" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+  return html`<form class="inline" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     <label>
       <span>Upstream token</span>
       <input
@@ -64,11 +61,24 @@ function UserLookup({ api }) {
   </section>`;
 }
 
-/** Fields of the interface. The lookup of a single user shows all fields of an upstream. */
-const COLUMNS = ['id', 'name', 'email', 'app_id', 'assigned_wallet'].map((title) => ({
+/**
+ * Fields of the interface, with the classes of their columns. The lookup of a single user shows all
+ * fields of an upstream. @type {readonly [title: string, name: string][]}
+ */
+const FIELDS = [
+  ['name', ''],
+  ['email', 'at-middle'],
+  ['app_id', 'from-m'],
+  ['assigned_wallet', 'from-l'],
+  ['id', 'from-m'],
+];
+const COLUMNS = FIELDS.map(([title, name]) => ({
   title,
+  class: name,
   cell: (/** @type {Record<string, unknown>} */ user) =>
-    user[title] == null ? html`<span class="muted">–</span>` : text(user[title]),
+    user[title] == null
+      ? html`<span class="muted">–</span>`
+      : html`<span title=${text(user[title])}>${text(user[title])}</span>`,
 }));
 
 /** All users, up to a limit. @param {{ api: import('../data/api.js').Api }} props */
@@ -94,7 +104,7 @@ function UserListing({ api }) {
  */
 function Request({ label, send, children }) {
   const { form, submit, isBusy, message } = useForm({ fields: [], send });
-  return html`<form class="filter" ref=${form} onSubmit=${submit}>
+  return html`<form class="inline" ref=${form} onSubmit=${submit}>
     ${children}
     <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>${label}</button>
     <p class="wrong" role="alert">${message}</p>
