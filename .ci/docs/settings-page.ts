@@ -31,27 +31,25 @@ Most teams set these, and keep the defaults of all others:
 - \`channels\` and \`routes\`: who is told about alerts and failures, such as a Slack channel
 - \`retention.submissions_days\`: when final submissions are deleted; by default all are kept
 
-\`npm run docs:settings\` generates this page from the schema. The environment overrides the file (\`config/dawatch.yaml\`, or another one named with
-\`--config\` or \`DAWATCH_CONFIG\`), and the file overrides the defaults. \`npx dawatch config\` shows the settings in effect and the source of each. With
-an unknown setting or a value out of bounds no command starts; the error names the setting.
+\`npm run docs:settings\` generates this page from the schema. The environment overrides the file, and the file
+overrides the defaults. The file is \`config/dawatch.yaml\`, or the one that \`--config\` or \`DAWATCH_CONFIG\` names.
+\`npx dawatch config\` shows the settings in effect and the source of each.
 
-Each secret can be read from a file, such as a mounted secret of Docker or Kubernetes: \`api_key_file\` instead of \`api_key\`, or the variable
-\`DAWATCH_API_KEY_FILE\` instead of \`DAWATCH_API_KEY\`. The file contains one line; a pipe is read once, and a device is refused. Setting both is an error. A process reads only the files of secrets that it
-uses, and needs no access to the others: the server, \`dawatch config\` and \`dawatch doctor\` all files, a worker \`api_key_file\` and the headers of the upstreams and the files of
-\`redis\`, commands that connect to the server at most \`auth.api_key_file\`, and commands that work on the ledger none.
-
-A running server applies changes of the settings marked "Reloads" after \`POST /v1/reload\` or SIGHUP, a worker those of \`api_key\`, \`headers\` and
-\`log.level\` after SIGHUP ([reload.md](reload.md)). Variables of a running process cannot change, but the files that they name can.
-
-Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists, and settings below a name that you choose, can only be set in the file, unless an
-environment variable is listed.
-
-Quotes around a value, white space at its ends, and paths such as \`~/x\`, \`$HOME/x\` and \`file:x\` are errors, which show the value that was meant. \`docker --env-file\` and
-\`kubectl create secret --from-env-file\` keep quotes, and only a shell replaces \`~\` and variables: the ledger would be in a new folder of that name.
-
-An unknown variable that begins with \`DAWATCH_\` is an error, which shows the most similar known name. The command line also uses \`DAWATCH_CONFIG\`,
-\`DAWATCH_URL\` and \`DAWATCH_TOKEN\`. An empty variable counts as not set. Variables that Kubernetes sets for a Service whose name begins with
-\`dawatch\` are ignored: \`DAWATCH_…SERVICE_HOST\`, \`DAWATCH_…SERVICE_PORT…\`, \`DAWATCH_…PORT_<number>_TCP…\`, and \`DAWATCH_…PORT\` if it begins with \`tcp://\`.
+- **Errors.** With an unknown setting or variable, or a value out of bounds, no command starts. The error names
+  the setting, and the most similar known name.
+- **Units.** Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB.
+- **File only.** Lists, and settings below a name that you choose, are set in the file, unless a variable is
+  listed.
+- **Secrets from files.** Use \`api_key_file\` instead of \`api_key\`, or \`DAWATCH_API_KEY_FILE\` instead of
+  \`DAWATCH_API_KEY\`; setting both is an error. The file contains one line. A worker reads the files of the
+  upstreams' keys and headers and of \`redis\`; commands that connect to the server read at most
+  \`auth.api_key_file\`.
+- **Reloads.** A running server applies these settings without a restart ([reload.md](reload.md)).
+- **Literal values.** Quotes around a value and white space at its ends are errors. So are paths such as \`~/x\`,
+  \`$HOME/x\` and \`file:x\`: only a shell replaces them. \`docker --env-file\` keeps quotes.
+- **Variables.** An empty variable counts as not set. The command line also uses \`DAWATCH_URL\` and
+  \`DAWATCH_TOKEN\`. Variables that Kubernetes sets for a Service whose name begins with \`dawatch\` are ignored,
+  such as \`DAWATCH_…SERVICE_HOST\` and \`DAWATCH_…PORT\` with \`tcp://\`.
 
 <!-- generated -->
 `;
