@@ -17,7 +17,9 @@ export class ApiError extends Error {
    * string>}
    */
   get byField() {
-    return new Map(this.errors.map(({ pointer, detail }) => [pointer.split('/').find(Boolean) ?? '', detail]));
+    return new Map(
+      this.errors.map(({ pointer, detail }) => [pointer.split('/').find(Boolean) ?? '', detail]),
+    );
   }
 }
 
@@ -26,8 +28,11 @@ export class ApiError extends Error {
 /** What to show about an error of a request. @param {unknown} error */
 export function messageOf(error) {
   if (!(error instanceof Error)) return String(error);
-  const retryAfterS = error instanceof ApiError && !/try again/i.test(error.message) ? error.retryAfterS : undefined;
-  return retryAfterS === undefined ? error.message : `${error.message} Try again in ${retryAfterS} s.`;
+  const retryAfterS =
+    error instanceof ApiError && !/try again/i.test(error.message) ? error.retryAfterS : undefined;
+  return retryAfterS === undefined
+    ? error.message
+    : `${error.message} Try again in ${retryAfterS} s.`;
 }
 
 /** No response, or a response that is not from dawatch. The message is shown to the user. */
@@ -43,7 +48,8 @@ const TIMEOUT_MS = 30_000;
  */
 const MARK = { 'x-requested-with': 'dawatch' };
 const SILENT = 'The server does not respond. Check that it is running, then try again.';
-const UNCLEAR = 'The server did not respond. The change may have been made nevertheless: check that before you try again.';
+const UNCLEAR =
+  'The server did not respond. The change may have been made nevertheless: check that before you try again.';
 const SIGNED_OUT = 'Refused because you were signed out. Try again.';
 const FOREIGN =
   'The response is not from dawatch: a proxy may require sign-in or redirect elsewhere. Reload the page to see its response.';
@@ -116,13 +122,15 @@ export class Api {
     if (this.#token !== undefined && !/^[\x21-\x7e]*$/.test(this.#token))
       throw new ApiError({
         status: 400,
-        detail: 'A token contains no spaces and only ASCII characters. Check that it was copied completely.',
+        detail:
+          'A token contains no spaces and only ASCII characters. Check that it was copied completely.',
       });
     if (this.#isRefused) throw new ApiError({ status: 401, detail: SIGNED_OUT });
-    const credential = this.#token === undefined ? MARK : { authorization: `Bearer ${this.#token}` };
+    const credential =
+      this.#token === undefined ? MARK : { authorization: `Bearer ${this.#token}` };
     const headers = { ...init.headers, ...credential };
-    const response = await fetch(path, { ...init, method, headers, cache: 'no-store' }).catch((error) =>
-      silent(error, method === 'GET' ? SILENT : UNCLEAR),
+    const response = await fetch(path, { ...init, method, headers, cache: 'no-store' }).catch(
+      (error) => silent(error, method === 'GET' ? SILENT : UNCLEAR),
     );
     if (response.ok) return response;
     if (response.status !== 401 || !this.#onRefused) throw await errorOf(response);
@@ -151,10 +159,18 @@ function silent(error, message = SILENT) {
 /** @param {Response} response */
 async function errorOf(response) {
   const problem = await response.json().catch(() => ({}));
-  const detail = typeof problem?.detail === 'string' ? problem.detail : `The server returned HTTP ${response.status}.`;
+  const detail =
+    typeof problem?.detail === 'string'
+      ? problem.detail
+      : `The server returned HTTP ${response.status}.`;
   const retryAfter = response.headers.get('retry-after');
   const errors = Array.isArray(problem?.errors) ? problem.errors : [];
-  return new ApiError({ status: response.status, detail, retryAfterS: Number(retryAfter) || undefined, errors });
+  return new ApiError({
+    status: response.status,
+    detail,
+    retryAfterS: Number(retryAfter) || undefined,
+    errors,
+  });
 }
 
 /**
