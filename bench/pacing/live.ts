@@ -1,7 +1,7 @@
 // npm run bench:live: scenarios in real time over HTTP, through the whole product, with nothing
-// learned at the start. Each runs in its own process with its own upstream. Arguments: minutes
-// during which submissions are made (default 10), and words that select scenarios by name. Exits
-// with code 1 when a bar is missed.
+// learned at the start, without and with a node of the chain. Each runs in its own process with its
+// own upstream. Arguments: minutes during which submissions are made (default 7), and words that
+// select scenarios by name. Exits with code 1 when a bar is missed.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -25,21 +25,40 @@ type LiveScenario = {
   name: string;
   upstream: SandboxOptionsInput;
   perS: number;
+  /** Whether a node of the chain announces final blocks. */
+  hasNode: boolean;
   bars: { requests: number; meanS: number; p99S: number };
 };
 
+/** Time from the finality of a block to its announcement: the longest of `npm run bench:pacing`. */
+const ANNOUNCED_S = 0.3;
+
+const PARALLEL = { upstream: { world: 'usual' }, perS: 2 } as const;
+const SENDERS = { upstream: { world: 'usual', senders: 30 }, perS: 0.4 } as const;
 const SCENARIOS: readonly LiveScenario[] = [
   {
-    name: '30 senders usual, 0.4/s',
-    upstream: { world: 'usual', senders: 30 },
-    perS: 0.4,
+    name: 'parallel usual, 2/s, without a node',
+    ...PARALLEL,
+    hasNode: false,
+    bars: { requests: 1.8, meanS: 0.9, p99S: 3 },
+  },
+  {
+    name: 'parallel usual, 2/s, with a node',
+    ...PARALLEL,
+    hasNode: true,
+    bars: { requests: 1.2, meanS: 0.6, p99S: 2 },
+  },
+  {
+    name: '30 senders usual, 0.4/s, without a node',
+    ...SENDERS,
+    hasNode: false,
     bars: { requests: 2.6, meanS: 1.6, p99S: 9 },
   },
   {
-    name: 'parallel usual, 2/s',
-    upstream: { world: 'usual' },
-    perS: 2,
-    bars: { requests: 1.9, meanS: 1.3, p99S: 9 },
+    name: '30 senders usual, 0.4/s, with a node',
+    ...SENDERS,
+    hasNode: true,
+    bars: { requests: 2.6, meanS: 1.6, p99S: 9 },
   },
 ];
 /**
@@ -53,7 +72,7 @@ const minutes =
   process.argv
     .slice(2)
     .map(Number)
-    .find((value) => value > 0) ?? 10;
+    .find((value) => value > 0) ?? 7;
 const words = process.argv.slice(2).filter((word) => !(Number(word) > 0));
 const chosen = SCENARIOS.filter(({ name }) => words.every((word) => name.includes(word)));
 if (chosen.length === 0) throw new Error(`no scenario has ${words.join(' and ')} in its name`);
@@ -87,11 +106,13 @@ function report({ name, bars }: LiveScenario, { submissions, requests, lagsMs }:
   if (results.some(([, value, bar]) => value > bar)) process.exitCode = 1;
 }
 
-async function run({ upstream, perS }: LiveScenario): Promise<Measured> {
+async function run({ upstream, perS, hasNode }: LiveScenario): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-live-'));
   const sandbox = await startSandbox({
     options: {
       ...upstream,
+      nodeFault: 'lagging',
+      nodeFaultS: ANNOUNCED_S,
       seed: SEED,
       latencyMs: LATENCY_MS.least,
       latencyJitterMs: LATENCY_MS.jitter,
@@ -105,13 +126,14 @@ async function run({ upstream, perS }: LiveScenario): Promise<Measured> {
     lagsMs.push(observation.at - Math.max(finalAt, submission.trackedAt));
   };
   const apiKey = 'a-key-for-this-run-only-0123456789';
-  const env = {
+  const env: NodeJS.ProcessEnv = {
     DAWATCH_UPSTREAM_URL: sandbox.url,
     DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
     DAWATCH_DATABASE: join(folder, 'dawatch.db'),
     DAWATCH_PORT: '0',
     DAWATCH_API_KEY: apiKey,
   };
+  if (hasNode) env.DAWATCH_CHAIN_URL = sandbox.url.replace('http:', 'ws:');
   const { config } = loadConfig({ file: null, env });
   const budget = { requests: 1_000, per_s: 1, concurrency: 64 };
   const app = await startApp({
