@@ -8,12 +8,13 @@ const app = useApp({ fill: fillReports, ...REPORT_SETTINGS });
 const browser = useBrowser();
 
 describe.skipIf(SKIPPED)('the reports page', { timeout: TEST_MS }, () => {
-  it('shows a week by hour, a day, and 90 days of an upstream, with exact totals and the objective', async () => {
+  it('shows a week by hour, a day, and 90 days of an upstream, with exact totals and the objective, and the lag of each submission', async () => {
     const page = await browser.open(app.url);
     await signIn(page, API_KEY);
     await goTo(page, 'reports');
     await page.getByRole('heading', { name: 'Submissions of default' }).waitFor();
     await page.getByText('3 finalized, 1 ended otherwise.').waitFor();
+    await page.getByText('67 % from the chain, the others estimated.').waitFor();
     await page.getByText('55,340,232,221,128,654,845').waitFor();
     await page.getByRole('heading', { name: 'Objective: 50 % known within 1 min' }).waitFor();
     expect(await page.locator('canvas').count()).toBe(3);
@@ -52,6 +53,13 @@ describe.skipIf(SKIPPED)('the reports page', { timeout: TEST_MS }, () => {
     await page.getByText('1 finalized, 0 ended otherwise.').waitFor();
     await page.getByLabel('Upstream').selectOption('other');
     await page.getByText('No data in this period.').first().waitFor();
+    for (const [id, lag] of [
+      ['a', /^1\.00 s, final .+ \(chain\)$/],
+      ['y', 'about 1.00 s (estimate)'],
+    ] as const) {
+      await goTo(page, `submissions/${id}`);
+      await page.locator('dt:text-is("Detection lag") + dd').getByText(lag).waitFor();
+    }
   });
 });
 

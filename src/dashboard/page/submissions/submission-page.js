@@ -156,7 +156,7 @@ function lagOf({ finalized_at, finality_at, finality_source }) {
   const lag = between(finality_at, finalized_at);
   return finality_source === 'estimate'
     ? `about ${lag} (estimate)`
-    : html`${lag}: final at <${Time} at=${finality_at} /> (chain)`;
+    : html`${lag}, final <${Time} at=${finality_at} /> (chain)`;
 }
 
 /**
