@@ -55,6 +55,8 @@ export function withOptions(
 ): Submission {
   const { deadlineAt, unknownGraceMs, stuckAfterMs, ...others } = patch;
   const after = { ...before, ...others };
+  // The verdict was about other data.
+  if (after.dataHash !== before.dataHash) Object.assign(after, { chain: null, chainReason: null });
   if (unknownGraceMs !== undefined) after.graceEndsAt = before.trackedAt + unknownGraceMs;
   if (stuckAfterMs !== undefined) {
     after.stuckAt = before.trackedAt + stuckAfterMs;

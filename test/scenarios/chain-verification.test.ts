@@ -253,7 +253,7 @@ describe('the data of a submission', () => {
 
   it('are contradicted without a node if the caller has submitted others', async () => {
     const sandbox = await openSandbox();
-    const { track, until, events } = await open({ sandbox, urls: [] });
+    const { app, track, until, read, events } = await open({ sandbox, urls: [] });
     const wrong = await track({ data_hash: hashOf('other data') });
     const right = await track({ data_hash: hashOf('some data') });
     const chain_reason = `data_hash is ${hashOf('some data')}, not ${hashOf('other data')} that was expected`;
@@ -261,6 +261,10 @@ describe('the data of a submission', () => {
     await until(right, { status: 'finalized', chain: null });
     const types = (await events()).map(({ type }) => type);
     expect(types.filter((type) => type === 'submission.contradicted')).toHaveLength(1);
+    // The verdict was about other data.
+    const body = JSON.stringify({ data_hash: hashOf('some data') });
+    await fetch(`${app.url}/v1/submissions/${wrong}`, { method: 'PATCH', headers, body });
+    expect(await read(wrong)).toMatchObject({ status: 'finalized', chain: null });
   });
 
   it('stay pending, if a confirmation is required, until the hash is corrected', async () => {

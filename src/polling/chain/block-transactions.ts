@@ -12,10 +12,18 @@ const SLICE_BYTES = 64 * 1024;
 const SUBMIT_DATA = [29, 1] as const;
 /** Length, version, signature and extensions before the call take at most about 150 bytes. */
 const MAX_HEAD_BYTES = 256;
+/** The first bit of the version of a signed extrinsic. */
+const SIGNED = 0x80;
+/** Version, account and signature, which may contain any bytes, take at least so many. */
+const MIN_SIGNED_BYTES = 1 + 33 + 65;
+/** Extrinsics of a block: a block of Avail has no space for as many. */
+const MAX_EXTRINSICS = 50_000;
+/** The hash of an extrinsic takes at least as long as that of so many characters. */
+const MIN_CHARS = 512;
 
 /**
- * BLAKE2b-256 hashes of an extrinsic, and of the data that it submits; null if it submits none, or
- * in a call within another one.
+ * BLAKE2b-256 hashes of an extrinsic, and of the data with which it ends, as those of a call of
+ * `submit_data`; null if it ends with no such call.
  */
 export type Transaction = { hash: string; dataHash: string | null };
 
@@ -59,18 +67,22 @@ export class BlockTransactions {
     const extrinsics = isObject(block) ? block.extrinsics : null;
     // Some nodes respond with block 0 if they do not have the block.
     const isOther = isObject(block) && blockNumberOf(block.header) !== blockNumber;
-    if (!Array.isArray(extrinsics) || isOther) return null;
+    if (!isListOfTexts(extrinsics) || extrinsics.length > MAX_EXTRINSICS || isOther) return null;
     const transactions: Transaction[] = [];
     let chars = 0;
-    for (const extrinsic of extrinsics.map(String)) {
+    for (const extrinsic of extrinsics) {
       transactions.push(await transactionOf(extrinsic));
-      chars += extrinsic.length;
+      chars += Math.max(MIN_CHARS, extrinsic.length);
       if (chars < 2 * SLICE_BYTES) continue;
       chars = 0;
       await setImmediate();
     }
     return transactions;
   }
+}
+
+function isListOfTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
 /** Hashes an extrinsic in hexadecimal with 0x. Other work runs between slices. */
@@ -89,13 +101,17 @@ async function transactionOf(hex: string): Promise<Transaction> {
 }
 
 /**
- * Returns where the data of an extrinsic begin, in bytes; null if it is no `submit_data`. The data
- * are the end of the extrinsic; their length in the compact encoding of SCALE precedes them.
+ * Returns where the data of an extrinsic begin, in bytes; null if it does not end with a call of
+ * `submit_data`. Their length in the compact encoding of SCALE precedes them. Only bytes are
+ * compared, so that other extensions of the runtime before the call change nothing.
  */
 function dataStartOf(hex: string): number | null {
   const head = bytesOf(hex, 0, MAX_HEAD_BYTES);
   const bytes = byteLength(hex);
-  for (let at = 0; at + SUBMIT_DATA.length < head.length; at += 1) {
+  const versionAt = compactAt(head, 0)?.end ?? 0;
+  const isSigned = ((head[versionAt] ?? 0) & SIGNED) !== 0;
+  const start = versionAt + (isSigned ? MIN_SIGNED_BYTES : 1);
+  for (let at = start; at + SUBMIT_DATA.length < head.length; at += 1) {
     if (head[at] !== SUBMIT_DATA[0] || head[at + 1] !== SUBMIT_DATA[1]) continue;
     const length = compactAt(head, at + SUBMIT_DATA.length);
     if (length && length.end + length.value === bytes) return length.end;

@@ -27,8 +27,8 @@ const DATA_HASH = `0x${hashOf(DATA)}`;
 const OTHER_HASH = `0x${'d'.repeat(64)}`;
 
 /** A block as the node sends it. */
-const blockOf = (number: number) => ({
-  block: { header: { number: `0x0000000${number}` }, extrinsics: EXTRINSICS },
+const blockOf = (number: number, extrinsics: unknown[] = EXTRINSICS) => ({
+  block: { header: { number: `0x0000000${number}` }, extrinsics },
 });
 
 /**
@@ -198,6 +198,25 @@ describe('data that the caller names', () => {
     expect(await verifyIn(true)).toEqual({ verdict: 'contradicted', reason });
   });
 
+  it('are found in a call within another one, not in a signature', async () => {
+    const data = Buffer.from('some data');
+    const call = Buffer.concat([Buffer.from([29, 1, data.length * 4]), data]);
+    // A length, version and account, a signature that looks like a call, extensions, a batch.
+    const signature = Buffer.alloc(65, 1);
+    signature.set([29, 1, (4 + 3 + call.length) * 4], 62);
+    const parts = [Buffer.from([0x84]), Buffer.alloc(33), signature, Buffer.alloc(4)];
+    const signed = Buffer.concat([...parts, Buffer.from([1, 0, 4]), call]);
+    const extrinsic = Buffer.concat([Buffer.from([signed.length * 4 + 1, 1]), signed]);
+    const block = blockOf(7, [`0x${extrinsic.toString('hex')}`]);
+    const respond = async (method: string) => (method === 'chain_getBlock' ? block : HASH);
+    const data_hash = `0x${hashOf(data)}`;
+    const { verify } = open(true, respond, 'report', {
+      expected: { s: { hash: data_hash, isComputed: false } },
+    });
+    const claim = { tx_hash: hashOf(extrinsic), tx_index: 0, data_hash };
+    expect(await verify(claim)).toEqual({ verdict: 'confirmed', reason: null });
+  });
+
   it('are compared without a node, which alone can confirm', async () => {
     const { verify, calls } = open(true, undefined, 'report', { expected, urls: [] });
     expect(await verify(named(OTHER_HASH))).toEqual({ verdict: 'contradicted', reason: other });
@@ -228,8 +247,12 @@ it('counts computed hashes only while most of those of the upstream are equal', 
   expect(await times(1, other)).toEqual(['confirmed']);
 });
 
-it('does not take another block for the one that it asked for', async () => {
-  const respond = async (method: string) => (method === 'chain_getBlock' ? blockOf(0) : HASH);
+it.each([
+  ['another block', blockOf(0)],
+  ['extrinsics that are no texts', blockOf(7, [{ toString: 1, valueOf: 1 }])],
+  ['more extrinsics than a block can have', blockOf(7, Array(50_001).fill('0x'))],
+])('takes no %s for the block that it asked for', async (_, block) => {
+  const respond = async (method: string) => (method === 'chain_getBlock' ? block : HASH);
   const { verify } = open(true, respond);
   expect(await verify({ tx_index: 0, tx_hash: `0x${FIRST}` })).toEqual({
     verdict: 'unavailable',
