@@ -105,7 +105,7 @@ function ofUpstream(
     ...condition(contradicted > 0, {
       rule: AlertRule.contradicted,
       count: contradicted,
-      summary: `The chain contradicts the blocks of ${submissions(contradicted)} of the upstream ${name}${contradiction?.endsWith(ANOTHER_CHAIN) ? `: ${ANOTHER_CHAIN}` : ''}`,
+      summary: `The chain or the hash of the data contradicts ${submissions(contradicted)} of the upstream ${name}${contradiction?.endsWith(ANOTHER_CHAIN) ? `: ${ANOTHER_CHAIN}` : ''}`,
     }),
     ...condition(reached(failing + failed, failures, AlertRule.failures, name), {
       rule: AlertRule.failures,

@@ -179,7 +179,7 @@ export type ChainStatus = {
 };
 
 /**
- * What a node of the chain says about the block in `data`. confirmed: it is final on the chain, and with `verify_data` contains the transaction; contradicted: the chain has another block or transaction; unavailable: the node could not tell; null: it was not verified
+ * What a node of the chain, or the expected hash, says about `data`. confirmed: it is final on the chain, and with `verify_data` contains the transaction; contradicted: the chain has another block or transaction, or the hash of the data is another one; unavailable: the node could not tell; null: it was not verified
  */
 export type ChainVerdict = 'confirmed' | 'contradicted' | 'unavailable' | null;
 
@@ -1295,7 +1295,7 @@ export type TrackItem = {
   };
   /** Receives the events of the submission, signed with the secret of the webhook `callbacks` */
   callback_url?: string;
-  /** BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the chain contradicts the submission. Where the upstream encrypts, the hash of the encrypted data */
+  /** BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data */
   data_hash?: string;
   /** For an import: since when another system has tracked it, ISO 8601; not in the future, and at most 3660 days ago. stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends */
   tracked_at?: string;
@@ -1324,7 +1324,7 @@ export type TrackRequest = {
   };
   /** Receives the events of the submission, signed with the secret of the webhook `callbacks` */
   callback_url?: string;
-  /** BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the chain contradicts the submission. Where the upstream encrypts, the hash of the encrypted data */
+  /** BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data */
   data_hash?: string;
   /** For an import: since when another system has tracked it, ISO 8601; not in the future, and at most 3660 days ago. stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends */
   tracked_at?: string;

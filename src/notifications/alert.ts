@@ -72,7 +72,7 @@ const RESOLVED: Record<AlertRule, (subject: string) => string> = {
   [AlertRule.failures]: (subject) =>
     `Fewer submissions of the upstream ${subject} are failing: below half the threshold`,
   [AlertRule.contradicted]: (subject) =>
-    `The chain no longer contradicts the upstream ${subject}, or the submissions are no longer polled`,
+    `No submission of the upstream ${subject} is contradicted any longer, or they are no longer polled`,
   [AlertRule.backlog]: () => 'The delivery backlog is below half the threshold',
   [AlertRule.deadLetters]: (subject) =>
     `The dead letters of ${subject} were replayed or are older than a day, or the destination was disabled or deleted`,
@@ -178,7 +178,7 @@ export type AlertFacts = LiveFacts & {
     reason: string | null;
     watched: number;
     stuck: number;
-    /** Watched submissions whose blocks the chain contradicts. */
+    /** Watched submissions that the chain, or the hash of their data, contradicts. */
     contradicted: number;
     /** Why the newest of them is contradicted; null: none is. */
     contradiction: string | null;

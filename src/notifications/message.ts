@@ -286,8 +286,8 @@ const SUBMISSION_TEXTS: Record<
     severity: 'warning',
   },
   [SubmissionEventType.contradicted]: {
-    one: 'is contradicted by the chain',
-    many: 'are contradicted by the chain',
+    one: 'is contradicted by the chain or its data hash',
+    many: 'are contradicted by the chain or their data hashes',
     severity: 'critical',
   },
   [SubmissionEventType.failed]: { one: 'failed', many: 'failed', severity: 'critical' },

@@ -28,7 +28,7 @@ const chainFields = {
     .enum(CHAIN_VERDICTS)
     .nullable()
     .describe(
-      'What a node of the chain says about the block in `data`. confirmed: it is final on the chain, and with `verify_data` contains the transaction; contradicted: the chain has another block or transaction; unavailable: the node could not tell; null: it was not verified',
+      'What a node of the chain, or the expected hash, says about `data`. confirmed: it is final on the chain, and with `verify_data` contains the transaction; contradicted: the chain has another block or transaction, or the hash of the data is another one; unavailable: the node could not tell; null: it was not verified',
     )
     .meta({ id: 'ChainVerdict' }),
   chain_reason: z.string().nullable().describe('Why the chain does not confirm the block'),

@@ -82,7 +82,7 @@ const optionFields = {
     )
     .toLowerCase()
     .describe(
-      'BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the chain contradicts the submission. Where the upstream encrypts, the hash of the encrypted data',
+      'BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data',
     ),
 };
 

@@ -63,14 +63,14 @@ const TEXTS: Record<
     holds: [
       [
         upstream({ contradicted: 1, contradiction: 'block 7 is 0x1 on the chain, not 0x2' }),
-        'The chain contradicts the blocks of 1 submission of the upstream default',
+        'The chain or the hash of the data contradicts 1 submission of the upstream default',
       ],
       [
         upstream({ contradicted: 9, contradiction: `block 7 differs: ${ANOTHER_CHAIN}` }),
-        'The chain contradicts the blocks of 9 submissions of the upstream default: the node probably belongs to another chain',
+        'The chain or the hash of the data contradicts 9 submissions of the upstream default: the node probably belongs to another chain',
       ],
     ],
-    over: 'The chain no longer contradicts the upstream default, or the submissions are no longer polled',
+    over: 'No submission of the upstream default is contradicted any longer, or they are no longer polled',
   },
   upstream_down: {
     holds: [

@@ -172,9 +172,9 @@ const SUBMISSION_EVENTS = {
     'consumers that used the earlier data must read it again',
   ),
   'submission.contradicted': warn(
-    'the chain has another block, or another transaction in it, than the upstream names',
+    'the chain has another block or transaction than the upstream names, or `data_hash` is not the expected one',
     [...SUBMISSION, 'chain_reason'],
-    'find out whether the upstream or the node is wrong; `dawatch doctor` compares recent blocks',
+    'find out whether the upstream, the node or the expected hash is wrong; `dawatch doctor` compares recent blocks',
   ),
   'submission.failing': info('the upstream reports Error, which may be temporary', SUBMISSION),
   'submission.recovered': info('the upstream no longer reports Error', SUBMISSION),
