@@ -94,7 +94,11 @@ export async function startDemoWorld() {
   });
   const submitting = submit();
   await inVirtual(20 * MIN_MS);
-  await client.webhooks.create({ url: `${receiver.url}/old-shop`, description: 'Old shop' });
+  await client.webhooks.create({
+    url: `${receiver.url}/old-shop`,
+    types: ['submission.failing', 'submission.failed'],
+    description: 'Old shop',
+  });
   await inVirtual(15 * MIN_MS);
   isDown = true;
   await inVirtual(6 * MIN_MS);

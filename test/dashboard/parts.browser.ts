@@ -22,7 +22,7 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () 
     const id = randomUUID();
     await post(app.url, { submission_id: id });
     await goTo(page, `submissions/${id}`);
-    await page.getByText('Requests').waitFor();
+    await page.getByText('Requests', { exact: true }).waitFor();
     return id;
   };
 

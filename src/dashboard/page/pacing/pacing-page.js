@@ -2,7 +2,7 @@ import { useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { count, decimal, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, PageHeader, Time } from '../parts/parts.js';
-import { AXIS, css, PlotCanvas } from '../parts/plot.js';
+import { AXIS, CURSOR, css, PlotCanvas } from '../parts/plot.js';
 import { PlotTable, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { OPEN_STATUSES } from '../submissions/submission-table.js';
@@ -173,7 +173,7 @@ function summaryOf({ curve, polls_ms: pollsMs, observed }) {
 }
 
 const OPTIONS = {
-  cursor: { y: false, drag: { x: false, y: false } },
+  cursor: CURSOR,
   scales: { x: { time: false }, y: { range: /** @type {[number, number]} */ ([0, 1.05]) } },
   axes: [
     {

@@ -68,7 +68,7 @@ export function Plot({ title, summary, at, series, format, unit, times, bands = 
 function optionsOf({ series, unit, times }) {
   return {
     tzDate: utcDate,
-    cursor: { y: false, drag: { x: false, y: false } },
+    cursor: CURSOR,
     scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 0.001) * 1.1] } },
     axes: [
       {
@@ -119,6 +119,9 @@ function AsTable({ title, at, series, format, times, hrefOf }) {
 function formatted(value, format) {
   return value === null ? '–' : format(value);
 }
+
+/** Options of every cursor. A click opens a page also if the plot moved below the pointer. */
+export const CURSOR = { y: false, drag: { x: false, y: false, click: () => undefined } };
 
 /** Options of every axis. */
 export const AXIS = {
