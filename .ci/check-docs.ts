@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 const LIMITS = {
   words: 30_000,
   /** Words of a page of the section Guides. */
-  guideWords: 960,
+  guideWords: 800,
   /** Sentences of text; and those of the cells of tables. */
   sentenceWords: 25,
   averageWords: 14,
