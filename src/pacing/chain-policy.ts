@@ -77,7 +77,7 @@ class ChainPacing implements PacingPolicy {
   learn(item: Candidate, result: PollResult, now: number): number {
     this.#choose(item, now);
     // What the head says about the time before is evidence for the other policy, too.
-    if (this.#isByHeads(item) && result.kind === 'finalized') {
+    if (this.#isByHeads(item) && this.#heads.isTimely && result.kind === 'finalized') {
       const openAt = this.#heads.openUntil(result.blockNumber) - ANNOUNCED_MS;
       item.openAt = Math.max(item.openAt, Math.min(openAt, result.at - result.durationMs));
     }

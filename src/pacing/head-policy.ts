@@ -30,10 +30,10 @@ const UNCERTAIN = { least: 0.03, most: 0.85 };
 const CERTAIN = { final: 0.97, open: 0.005 };
 /** A poll that leaves a lower probability of being final shows that later ones are open, too. */
 const PROBABLY_OPEN = 0.1;
-/** From this probability on, the boundary may be between submissions of one phase. */
-const EDGE = 0.15;
-/** Slots between two submissions that are probably in the same block. */
-const SAME_PHASE = 0.03;
+/** A submission whose block is final with this probability can show whether a head is late. */
+const PROBE = 0.5;
+/** A poll this long after a head shows whether rows are final before it. */
+const AT_HEAD_MS = 150;
 /** Share of the rows of a block that are final when an open one shows that its block is another. */
 const MOST_ROWS = 0.8;
 /** Time for which a response is awaited while the delay of rows is unknown. */
@@ -94,16 +94,16 @@ export class HeadPacing {
   readonly #followed = new Map<Candidate, Followed>();
   /** Submissions that were tracked before the first head. */
   readonly #early = new Set<Candidate>();
-  readonly #trust = new HeadTrust();
+  readonly #trust: HeadTrust;
   #clock = new HeadClock();
   #waits = new BlocksToWait();
   #delay = new RowDelay();
   #queue = new SenderQueue();
   /** Orders up to which submissions are final, and from which they are open, with this head. */
   #boundary = { finalUpTo: 0, openFrom: Number.POSITIVE_INFINITY };
-  /** When the last scout began to wait that the newest head left open. */
-  #openScout: HeadPosition | null = null;
   #uncertain: { first: number; last: number; size: number; scout: Followed } | null = null;
+  /** The submission that is polled as soon as the newest head arrives. */
+  #probe: Followed | null = null;
   /** Number of submissions found final in the newest block. */
   #group = { block: 0, members: 0 };
   /** Polls without a response, while the delay of rows is unknown. */
@@ -115,6 +115,7 @@ export class HeadPacing {
 
   constructor(lagPrice: number, reschedule: (item: Candidate, dueAt: number) => void) {
     this.#price = lagPrice;
+    this.#trust = new HeadTrust(lagPrice);
     this.#reschedule = reschedule;
   }
 
@@ -142,6 +143,7 @@ export class HeadPacing {
     this.#waits = new BlocksToWait(counts);
     this.#delay = new RowDelay(delays);
     this.#queue = new SenderQueue(senders);
+    this.#trust.restore();
   }
 
   /**
@@ -194,12 +196,13 @@ export class HeadPacing {
     this.#current = null;
     const before = this.#clock.newest;
     const news = this.#clock.observe(head, now);
-    this.#trust.settle(this.#clock.newest?.number ?? 0, this.#clock.slotMs, now);
+    this.#trust.settle(this.#clock.newest?.number ?? 0, now);
     const jump = head.number - (before?.number ?? head.number);
     if (news === 'reset' || jump > MOST_JUMP.up || jump < -MOST_JUMP.down) this.#trust.reject();
     if (news === 'old') return;
     this.#isRefuted = false;
-    this.#trust.nextHead();
+    const { at, dueAt } = this.#clock.newest ?? { at: now, dueAt: now };
+    this.#trust.nextHead(Math.abs(at - dueAt), this.#followed.size);
     for (const item of this.#early) this.register(item, { polledAt: null }, now);
     this.#early.clear();
     const { openFrom } = this.#boundary;
@@ -216,8 +219,13 @@ export class HeadPacing {
         entry.start = this.#clock.positionOf(entry.beganAt);
     }
     this.#boundary.openFrom = Number.POSITIVE_INFINITY;
-    this.#openScout = null;
+    this.#appointProbe(now);
     this.#assign(now);
+  }
+
+  /** Whether rows become final after the heads of their blocks, as far as known. */
+  get isTimely(): boolean {
+    return this.#trust.isTimely;
   }
 
   /**
@@ -252,13 +260,15 @@ export class HeadPacing {
     else if (result.kind === 'pending' || result.kind === 'not_found' || result.kind === 'error')
       this.#open(entry, result);
     this.#begin();
+    if (entry === this.#probe) this.#appointProbe(now);
     if (wasUncertain || isScout || this.#delay.observed < DELAY_KNOWN) this.#assign(now);
   }
 
   /** Returns the poll time of a followed submission: now, or later. */
   confirm(item: Candidate, now: number): number {
     const dueAt = this.dueAt(item, now);
-    if (dueAt > now + 1 || this.#delay.observed >= DELAY_KNOWN) return dueAt;
+    const isProbe = this.#followed.get(item) === this.#probe;
+    if (dueAt > now + 1 || this.#delay.observed >= DELAY_KNOWN || isProbe) return dueAt;
     const responseAt = this.#inFlight.sentAt + RESPONSE_MS;
     if (now >= responseAt) this.#inFlight.count = 0;
     if (this.#inFlight.count > this.#delay.observed) return responseAt;
@@ -331,7 +341,7 @@ export class HeadPacing {
       this.#learnFinal(entry, block, at - durationMs / 2);
       this.#boundary.finalUpTo = Math.max(this.#boundary.finalUpTo, order);
     }
-    this.#trust.settle(newest, this.#clock.slotMs, now);
+    this.#trust.settle(newest, now);
     this.#queue.removeFinal(entry, at);
   }
 
@@ -341,6 +351,10 @@ export class HeadPacing {
     const slotMs = this.#clock.slotMs ?? USUAL_SLOT_MS;
     if (finalAt !== null && readAt - finalAt < slotMs)
       this.#delay.learn(openAt - finalAt, readAt - finalAt);
+    if (finalAt !== null && block === this.#clock.newest?.number) {
+      this.#trust.observeOpen(openAt - finalAt);
+      if (entry === this.#probe && readAt - finalAt < AT_HEAD_MS) this.#trust.observeEarly();
+    }
     if (start) this.#waits.learn(start, block);
     else this.#queue.count.catchUp(order, readAt);
     if (this.#group.block !== block) this.#group = { block, members: 0 };
@@ -367,11 +381,8 @@ export class HeadPacing {
       const rows = this.#delay.by(sentAt - newest.at);
       const left = (p * (1 - rows)) / Math.max(1e-9, 1 - p * rows);
       if (rows >= MOST_ROWS) {
-        if (left < PROBABLY_OPEN && entry.order > this.#boundary.finalUpTo) {
+        if (left < PROBABLY_OPEN && entry.order > this.#boundary.finalUpTo)
           this.#boundary.openFrom = Math.min(this.#boundary.openFrom, entry.order);
-          // Until the number of senders is known, only some of a burst may have been sent.
-          if (this.senders !== null && p < EDGE) this.#openScout = entry.start;
-        }
         entry.aboveNext = newest.number;
         if (p >= UNCERTAIN.most && kind !== 'error') this.#trust.surprise();
       }
@@ -425,6 +436,15 @@ export class HeadPacing {
     for (const entry of ready) this.#pollEarlier(entry, now);
   }
 
+  /** Has the submission of longest standing that is probably final polled at once. */
+  #appointProbe(now: number): void {
+    const entry = !this.#trust.isProbeDue
+      ? undefined
+      : this.#followed.values().find((followed) => this.#probability(followed) >= PROBE);
+    this.#probe = entry ?? null;
+    if (entry) this.#pollEarlier(entry, now);
+  }
+
   #isUncertain(entry: Followed, p: number): boolean {
     return (
       p > UNCERTAIN.least && p < UNCERTAIN.most && entry.openAt < (this.#clock.newest?.at ?? NEVER)
@@ -444,9 +464,7 @@ export class HeadPacing {
     const p = this.#waits.finalBy(entry.start, newest.number, entry.above);
     if (entry.openAt >= newest.at) return p;
     if (entry.order <= this.#boundary.finalUpTo) return Math.max(p, CERTAIN.final);
-    const isOpen =
-      entry.order >= this.#boundary.openFrom || areTogether(entry.start, this.#openScout);
-    return isOpen ? Math.min(p, CERTAIN.open) : p;
+    return entry.order >= this.#boundary.openFrom ? Math.min(p, CERTAIN.open) : p;
   }
 
   /** Returns the poll time after the newest head; null: wait for the next one. */
@@ -454,6 +472,7 @@ export class HeadPacing {
     const { newest, slotMs } = this.#clock;
     if (!newest) return null;
     const p = this.#probability(entry);
+    if (entry === this.#probe && entry.openAt < newest.at) return newest.at;
     const isScout = this.#uncertain?.scout === entry;
     if (this.#uncertain && !isScout && this.#isUncertain(entry, p)) return null;
     const delayMs = this.#delay.nextPollMs(p, entry.openAt - newest.at, now - newest.at, {
@@ -467,10 +486,4 @@ export class HeadPacing {
   #safetyLimitAt({ trackedAt }: Candidate, openAt: number, now: number): number {
     return Math.max(trackedAt, openAt) + ceilingMs(NET, now - trackedAt);
   }
-}
-
-/** Whether submissions that began to wait at these positions are probably in the same block. */
-function areTogether(a: HeadPosition, b: HeadPosition | null): boolean {
-  if (b === null || a.number !== b.number || a.phase === null || b.phase === null) return false;
-  return Math.abs(a.phase - b.phase) < SAME_PHASE;
 }

@@ -122,6 +122,16 @@ describe('with heads', () => {
     expect(costOf(submissions)).toBeLessThan(1.2 * CHAIN_COST);
   });
 
+  it('a node that no longer lags is followed again', () => {
+    const caughtUp = changed(honest, (head, _index, startMs) => [
+      head.at < startMs + 5 * MINUTE_MS ? { ...head, at: head.at + 10_000 } : head,
+    ]);
+    const isLater = ({ trackedAt }: { trackedAt: number }) => trackedAt > 9 * MINUTE_MS;
+    const { submissions } = run(CHAIN, caughtUp);
+    const learned = run(LEARNED).submissions;
+    expect(costOf(submissions.filter(isLater))).toBeLessThan(costOf(learned.filter(isLater)));
+  });
+
   it('after the heads fall silent, cost is that of the learned policy', () => {
     const silentMs = 8 * MINUTE_MS;
     const silent = changed(honest, (head, _index, startMs) =>
@@ -160,8 +170,15 @@ describe('heads that are useless', () => {
   const shifted = (blocks: number) =>
     changed(honest, (head) => [{ ...head, number: head.number + blocks }]);
   const other: Heads = (startMs) => headsOf({ seed: 77, world: 'rough' }, seededRandom(3), startMs);
+  const late = (lagMs: number) => changed(honest, (head) => [{ ...head, at: head.at + lagMs }]);
   const sources: Record<string, Heads> = {
-    'of a node that lags by 30 s': changed(honest, (head) => [{ ...head, at: head.at + 30_000 }]),
+    'of a node that lags by 2 s': late(2_000),
+    'of a node that lags by 5 s': late(5_000),
+    'of a node that lags by 10 s': late(10_000),
+    'of a node that lags by 30 s': late(30_000),
+    'of a node that begins to lag by 10 s': changed(honest, (head, _index, startMs) => [
+      head.at < startMs + 8 * MINUTE_MS ? head : { ...head, at: head.at + 10_000 },
+    ]),
     'with numbers that are too high': shifted(1_000),
     'with numbers that are too high by 2': shifted(2),
     'with numbers that are too low': shifted(-1_000),
