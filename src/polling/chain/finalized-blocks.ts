@@ -36,6 +36,11 @@ export class FinalizedBlocks {
     const newestMoment = this.#moments.at(-1) ?? Number.NEGATIVE_INFINITY;
     if (!isFirst && head.at - newestMoment >= MOMENT_MS) this.#moments.push(head.at);
     if (this.#moments.length > MEASURED) this.#moments.shift();
+    // The chain began anew, or the earlier heads were wrong.
+    if (isFirst && this.#newest !== null && head.number < this.#newest.number) {
+      this.#kept.length = 0;
+      this.#newest = null;
+    }
     if (this.#newest === null || head.number > this.#newest.number) {
       this.#newest = head;
       // A node announces its newest final block at the beginning of each subscription.

@@ -9,6 +9,8 @@ import { deadAddress, serve, serveRaw } from '../../support/servers/upstream-ser
 import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
 
 const START_MS = 1_760_000_000_000;
+/** Without the work of writing JSON of this size. */
+const BYTES_100_MB = Buffer.alloc(100_000_000);
 const settingsOf = (urls: string[]) => ({
   urls,
   verify: 'report' as const,
@@ -97,6 +99,25 @@ describe('finalized blocks', () => {
     await head(16);
     expect([12, 14, 15].map(chain.finalizedAt)).toEqual([at, null, null]);
     expect(chain.finalizedAt(16)).toBe(chain.status()?.head?.at);
+  });
+
+  it('have no time of a higher block that another node announced before', async () => {
+    const liar = await openNode({});
+    const node = await openNode({});
+    const { chain, clock, connected, disconnected, head } = open(liar.url, node.url);
+    await connected();
+    for (const number of [10, 1_000_000]) liar.announce(number);
+    await head(1_000_000);
+    liar.disconnect();
+    await disconnected();
+    await clock.advance(1_000);
+    await connected();
+    node.announce(11);
+    await head(11);
+    node.announce(12);
+    await head(12);
+    expect(chain.finalizedAt(11)).toBeNull();
+    expect(chain.finalizedAt(12)).toBeGreaterThan(START_MS + 1_000);
   });
 
   it('are announced ten times per second at most, with the newest one', async () => {
@@ -291,7 +312,8 @@ describe('a node that cannot be used is a problem in one sentence:', () => {
     [
       'a header of 100 MB',
       async () =>
-        (await openNode({ onSubscribe: (socket) => announce(socket, 'x'.repeat(100e6)) })).url,
+        (await openNode({ onSubscribe: (socket) => socket.send(BYTES_100_MB, { binary: false }) }))
+          .url,
       'it sends a message of more than 32 MiB',
     ],
     [
