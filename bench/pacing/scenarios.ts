@@ -122,7 +122,7 @@ const WITHOUT_CHAIN: readonly Scenario[] = [
     upstream: { world: 'usual' },
     arrivals: { kind: 'poisson', perS: 2, submissions: 600 },
     budget: AMPLE,
-    bars: {},
+    bars: { requests: 2 },
     hasLowerBound: false,
   },
   ...parallel('ideal', {

@@ -78,15 +78,16 @@ export class AgeDistribution {
       this.#scheduledAt = this.#observed;
       this.#schedules.clear();
     }
-    const price = this.#price * dependents;
-    let schedule = this.#schedules.get(dependents);
+    const weight = rounded(dependents);
+    const price = this.#price * weight;
+    let schedule = this.#schedules.get(weight);
     if (!schedule) {
       const cdf = this.#histogram.smoothed(SPREAD.share, SPREAD.reach, 1).cdf();
       schedule = {
         cdf,
         next: checkingSchedule({ cdf, widths: WIDTHS_S, from: 0, price, endLag: 0 }),
       };
-      this.#schedules.set(dependents, schedule);
+      this.#schedules.set(weight, schedule);
     }
     const cell = cellOf(ageMs);
     const next = schedule.next[cell] as number;
@@ -163,4 +164,11 @@ function prior(usualShare: number): Float64Array {
   });
   const sum = weights.reduce((a, b) => a + b, 0);
   return weights.map((weight) => (PRIOR_WEIGHT * weight) / sum);
+}
+
+/** Returns the number rounded down to a power of two, so that few schedules are computed. */
+export function rounded(dependents: number): number {
+  return dependents >= 1 && dependents < 4
+    ? Math.round(dependents)
+    : 2 ** Math.floor(Math.log2(dependents));
 }

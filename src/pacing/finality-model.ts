@@ -1,4 +1,5 @@
 import { AGE_CELLS, AgeDistribution } from './age-distribution.ts';
+import { FinalityOrder } from './finality-order.ts';
 import { isWeights } from './histogram.ts';
 import { type Candidate, NEVER } from './port.ts';
 import { SenderQueue } from './sender-queue.ts';
@@ -197,14 +198,7 @@ export class FinalityModel {
   readonly #groups = new FinalityGroups();
   readonly #recent: Final[] = [];
   #clock = new SlotClock();
-  /** Order of the newest submission that was found final. */
-  #newestFinal = 0;
-  /**
-   * When the newest block was found to have several submissions. Submissions up to the order
-   * `#swept` were polled after that.
-   */
-  #sharedAt = NEVER;
-  #swept = 0;
+  #order = new FinalityOrder();
   ages: AgeDistribution;
   /** Null while no slot time is known. */
   slots: SlotModel | null = null;
@@ -231,6 +225,7 @@ export class FinalityModel {
   restore(text: string): void {
     const state = readState(text);
     if (!state) return;
+    this.#order = new FinalityOrder(true);
     this.ages = new AgeDistribution(this.#price, state.ages);
     this.#clock = new SlotClock(state.clock, state.clock?.events);
     this.slots = state.clock && state.slots && new SlotModel(this.#clock, state.slots);
@@ -270,6 +265,7 @@ export class FinalityModel {
       if (!hasFailed) this.slots?.observeOpen({ start: cohort, openAt: item.openAt }, sentAt);
     }
     item.openAt = Math.max(item.openAt, sentAt);
+    if (!this.slots) this.#order.observeOpen(item, sentAt, this.queue.line);
     // A submission that waits to be sent again is behind the others already.
     if (hasFailed && (cohort || !this.slots)) this.queue.requeue(item, sentAt);
     // A submission that never becomes final must not stay ahead of all later ones.
@@ -281,7 +277,7 @@ export class FinalityModel {
   lagOf(item: Candidate, block: number | null, at: number): number | null {
     const { queue, slots } = this;
     const queuedAt = queue.queuedAt(item);
-    const after = Math.min(at, Math.max(item.openAt, queuedAt));
+    const after = Math.min(at, this.#openAt(item));
     const group = this.#groupOf(block, { after, by: at });
     const cohort = queue.line.cohortOf(item);
     const from = Math.min(at, Math.max(after, group?.after ?? NEVER));
@@ -310,10 +306,9 @@ export class FinalityModel {
   ): { lagMs: number | null; isNews: boolean; isOther: boolean } {
     const { queue, slots } = this;
     const lagMs = this.lagOf(item, block, at);
-    this.#newestFinal = Math.max(this.#newestFinal, item.order);
     const cohort = queue.line.cohortOf(item);
     const queuedAt = queue.queuedAt(item);
-    const event = { after: Math.max(item.openAt, queuedAt), by: at };
+    const event = { after: Math.min(at, this.#openAt(item)), by: at };
     const known = this.#groupOf(block, event);
     if (known) this.#groups.addMember(known, event);
     const group =
@@ -323,7 +318,7 @@ export class FinalityModel {
         by: at,
         lagMs: lagMs ?? 0,
       });
-    if (block !== null && group.members === 2) [this.#sharedAt, this.#swept] = [at, 0];
+    this.#order.observeFinal(item, block === null ? null : group.members, at, queue.line);
     const isNews =
       slots !== null &&
       cohort !== null &&
@@ -359,26 +354,19 @@ export class FinalityModel {
   }
 
   /**
-   * While no slot time is known: the submission that has waited longest is polled on behalf of
-   * those behind it. A submission that is open although a later one is final is excluded: its
-   * lateness is no evidence about the others.
+   * While no slot time is known: the submissions that are the next to be found final, see
+   * FinalityOrder.
    */
-  get head(): Candidate | undefined {
-    const { line } = this.queue;
-    return this.slots ? undefined : (line.firstAfter(this.#newestFinal) ?? line.first);
+  get foremost(): Candidate[] {
+    return this.slots ? [] : this.#order.foremost(this.queue.line);
   }
 
-  /**
-   * While no slot time is known: the first submission that was not polled since a later one was
-   * found in a block of several. It is probably final.
-   */
-  get missed(): Candidate | undefined {
-    if (this.slots) return undefined;
-    const { line } = this.queue;
-    let item = line.firstAfter(this.#swept);
-    for (; item && item.openAt >= this.#sharedAt; item = line.firstAfter(this.#swept))
-      this.#swept = item.order;
-    return item && item.order < this.#newestFinal ? item : undefined;
+  /** Returns the time of the next poll by age, epoch ms; NEVER if the submission is overdue. */
+  nextPollByAge(item: Candidate): number {
+    if (this.#order.isMissed(item, this.queue.line)) return NEVER;
+    const queuedAt = this.queue.queuedAt(item);
+    const dependents = this.#order.dependents(item, this.queue.line, this.ages.observed);
+    return queuedAt + this.ages.nextAgeMs(Math.max(0, item.openAt - queuedAt), dependents);
   }
 
   /**
@@ -400,6 +388,12 @@ export class FinalityModel {
       (sum, other) => sum + (other.size && other.size * Math.min(own, within(other))),
       waiting,
     );
+  }
+
+  /** Returns the newest time at which a submission was open, or was queued. */
+  #openAt(item: Candidate): number {
+    const byHead = this.slots ? NEVER : this.#order.openAt(item, this.queue.line);
+    return Math.max(item.openAt, this.queue.queuedAt(item), byHead);
   }
 
   #groupOf(block: number | null, event: FinalityEvent): Group | null {

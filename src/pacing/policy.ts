@@ -1,3 +1,4 @@
+import { rounded } from './age-distribution.ts';
 import { checkingSchedule } from './checking-schedule.ts';
 import { FinalityModel } from './finality-model.ts';
 import {
@@ -140,16 +141,6 @@ class MeasuredCost {
 export type LearnedPacingSettings = { lagPrice: number };
 
 /**
- * While no slot time is known, the head of the waiting line is polled on behalf of at most this
- * number of submissions.
- */
-const MAX_DEPENDENTS = 8;
-/**
- * Up to this number of final submissions, the head is polled on behalf of the whole line: each
- * finality teaches much.
- */
-const LEARNING = 100;
-/**
  * Maximum number of submissions rescheduled in one call: no budget allows more polls within a slot.
  */
 export const MAX_RESCHEDULED = 10_000;
@@ -180,7 +171,7 @@ export function learnedPacing(settings: LearnedPacingSettings): PolicyFactory {
  *   others are polled when the event has probably happened.
  *
  * Without a known slot time, polls follow the distribution of age, and the head of the waiting line
- * acts as the scout of all.
+ * acts as the scout of all (finality-order.ts).
  */
 class LearnedPacing implements PacingPolicy {
   readonly #price: number;
@@ -366,8 +357,7 @@ class LearnedPacing implements PacingPolicy {
   }
 
   #rescheduleHead(now: number): void {
-    for (const item of [this.#model.missed, this.#model.head])
-      if (item) this.#pollEarlier(item, now);
+    for (const item of this.#model.foremost) this.#pollEarlier(item, now);
   }
 
   /** Assigns the submissions that have begun to wait for finality to cohorts. */
@@ -409,7 +399,7 @@ class LearnedPacing implements PacingPolicy {
 
   #dueAt(item: Candidate, now: number): number {
     const netAt = this.#safetyLimitAt(item, now);
-    const ownAt = this.#slotAt(item, now) ?? this.#ageAt(item);
+    const ownAt = this.#slotAt(item, now) ?? this.#model.nextPollByAge(item);
     // Not Math.min: the safety net holds even if `ownAt` is NaN.
     return Math.max(now, ownAt < netAt ? ownAt : netAt);
   }
@@ -441,24 +431,7 @@ class LearnedPacing implements PacingPolicy {
     );
   }
 
-  #ageAt(item: Candidate): number {
-    const { ages, queue } = this.#model;
-    const queuedAt = queue.queuedAt(item);
-    if (item === this.#model.missed) return NEVER;
-    const isHead = item === this.#model.head;
-    const maxDependents = ages.observed < LEARNING ? queue.line.size : MAX_DEPENDENTS;
-    const dependents = isHead ? rounded(Math.min(maxDependents, queue.line.size)) : 1;
-    return queuedAt + ages.nextAgeMs(Math.max(0, item.openAt - queuedAt), dependents);
-  }
-
   #cohortOf(item: Candidate): Cohort | null {
     return this.#model.queue.line.cohortOf(item);
   }
-}
-
-/** Returns the number rounded down to a power of two, so that few schedules are computed. */
-function rounded(dependents: number): number {
-  return dependents < 4
-    ? Math.max(1, Math.round(dependents))
-    : 2 ** Math.floor(Math.log2(dependents));
 }

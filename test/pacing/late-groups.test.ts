@@ -87,6 +87,17 @@ it('during a stall, one submission is polled at a time on behalf of all', () => 
 });
 
 describe('while no slot time is known', () => {
+  it('many submissions need at most two requests each, learning included', () => {
+    const { submissions, requests } = simulate({
+      world: sandboxWorld({ world: 'usual', seed: 7 }),
+      arrivals: arrivalsOf({ kind: 'poisson', perS: 2, submissions: 600 }, seededRandom(7)),
+      budget: BUDGET,
+      policy: policy(),
+      seed: 7,
+    });
+    expect(requests / submissions.length).toBeLessThan(2);
+  });
+
   it('a queue behind serial senders is followed closely, however old its submissions are', () => {
     const lags = lagsOf({ world: 'usual', senders: 3 }, bursts(50), 9);
     expect(lags.filter((lag) => lag > 10)).toHaveLength(0);
