@@ -363,10 +363,11 @@ export class FinalityModel {
 
   /** Returns the time of the next poll by age, epoch ms; NEVER if the submission is overdue. */
   nextPollByAge(item: Candidate): number {
-    if (this.#order.isMissed(item, this.queue.line)) return NEVER;
-    const queuedAt = this.queue.queuedAt(item);
-    const dependents = this.#order.dependents(item, this.queue.line, this.ages.observed);
-    return queuedAt + this.ages.nextAgeMs(Math.max(0, item.openAt - queuedAt), dependents);
+    const { ages, queue, slots } = this;
+    const queuedAt = queue.queuedAt(item);
+    if (!slots && this.#order.isMissed(item, queue.line)) return NEVER;
+    const dependents = slots ? 1 : this.#order.dependents(item, queue.line, ages.observed);
+    return queuedAt + ages.nextAgeMs(Math.max(0, item.openAt - queuedAt), dependents);
   }
 
   /**
