@@ -420,7 +420,7 @@ class LearnedPacing implements PacingPolicy {
     if (!cohort) return Number.POSITIVE_INFINITY;
     const isScout = cohort.scout === item;
     const priceOf = (slot: number) =>
-      this.#price * (isScout ? rounded(this.#model.dependents(cohort, slot, now)) : 1);
+      this.#price * (isScout ? rounded(Math.max(1, this.#model.dependents(cohort, slot, now))) : 1);
     // A scout searches for its cohort: if a member was open in this slot, the event was not in an
     // earlier one.
     const searchedAt = isScout ? Math.min(cohort.openAt, slots.beginOf(now)) : NEVER;
