@@ -18,8 +18,10 @@ const LEAST_LINE = 20;
  * up to this number of finals: each teaches much.
  */
 const INDEPENDENT = { dependents: 8, learning: 100 };
+/** Submissions behind the head that do not wait for it, because it may be a straggler. */
+const WITNESSES = 5;
 /** Share of the submissions behind the head that are expected to become final before it. */
-const UNFORESEEN = 1 / 64;
+const UNFORESEEN = 1 / 16;
 
 /**
  * The order in which submissions become final while no slot time is known. On a chain, a block
@@ -94,8 +96,10 @@ export class FinalityOrder {
    */
   dependents(item: Candidate, line: WaitingLine, finals: number): number {
     const isOrdered = this.#isOrdered(line);
-    if (item !== this.#head(line))
-      return isOrdered && item.order > this.#newestFinal + this.#reach(line) ? UNFORESEEN : 1;
+    if (item !== this.#head(line)) {
+      const next = this.#newestFinal + this.#reach(line) + WITNESSES;
+      return isOrdered && item.order > next ? UNFORESEEN : 1;
+    }
     const isLimited = !isOrdered && finals >= INDEPENDENT.learning;
     return Math.max(1, isLimited ? Math.min(INDEPENDENT.dependents, line.size) : line.size);
   }
