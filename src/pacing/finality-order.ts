@@ -4,13 +4,13 @@ import type { WaitingLine } from './waiting-line.ts';
 /** More finals in a row without another of the same block show that submissions are independent. */
 const MAX_ALONE = 3;
 /**
- * While polls find submissions final, this share of their number is polled at once next: the number
- * found grows exponentially, and few are polled in vain.
+ * While polls find submissions final, this share of their number is polled at once next: the
+ * number found grows exponentially, and few are polled in vain.
  */
 const REACH = { share: 0.25, most: 32 };
 /**
- * In a shorter line, polls of all submissions cost little, and each is evidence that does not depend
- * on the order.
+ * In a shorter line, polls of all submissions cost little, and each is evidence that does not
+ * depend on the order.
  */
 const LEAST_LINE = 20;
 /**

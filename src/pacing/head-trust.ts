@@ -68,7 +68,7 @@ export class HeadTrust {
     return !this.#isLate && this.#contrary === 0;
   }
 
-  /** Continues after a restart: what was learned before was learned from heads that were in time. */
+  /** Continues after a restart: only heads in time were learned from. */
   restore(): void {
     this.#probe.left = this.#probe.interval = PROBE_AFTER.most;
   }
