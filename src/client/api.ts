@@ -189,6 +189,12 @@ export type ChangedSeconds = {
   to: number;
 };
 
+/** A text before and after a change; null: none */
+export type ChangedText = {
+  from: string | null;
+  to: string | null;
+};
+
 /** A time before and after a change */
 export type ChangedTime = {
   /** ISO 8601, UTC */
@@ -667,14 +673,8 @@ export type OptionChanges = {
       [key: string]: unknown;
     } | null;
   };
-  callback_url?: {
-    from: string | null;
-    to: string | null;
-  };
-  data_hash?: {
-    from: string | null;
-    to: string | null;
-  };
+  callback_url?: ChangedText;
+  data_hash?: ChangedText;
 };
 
 /** The current state and the last hour */

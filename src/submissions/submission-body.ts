@@ -204,6 +204,9 @@ const changedTimeSchema = changed(timeSchema)
 const changedSecondsSchema = changed(z.number())
   .describe('Seconds before and after a change')
   .meta({ id: 'ChangedSeconds' });
+const changedTextSchema = changed(z.string().nullable())
+  .describe('A text before and after a change; null: none')
+  .meta({ id: 'ChangedText' });
 const changesSchema = z
   .object({
     tracked_at: changedTimeSchema,
@@ -211,8 +214,8 @@ const changesSchema = z
     unknown_grace_s: changedSecondsSchema,
     stuck_after_s: changedSecondsSchema,
     metadata: changed(z.record(z.string(), z.unknown()).nullable()),
-    callback_url: changed(z.string().nullable()),
-    data_hash: changed(z.string().nullable()),
+    callback_url: changedTextSchema,
+    data_hash: changedTextSchema,
   })
   .partial()
   .describe(

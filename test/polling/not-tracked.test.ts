@@ -65,7 +65,7 @@ it.each([
   [
     'it is tracked at other',
     500,
-    () => ({ kind: 'conflict', field: 'submission_id', submission: { upstream: 'other' } }),
+    () => ({ kind: 'conflict', submissionId: ID, reason: 'is tracked at other' }),
   ],
 ])(
   'returns the id of accepted data that cannot be tracked because %s',

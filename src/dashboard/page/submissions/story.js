@@ -53,7 +53,7 @@ function endOf({ status, finalized_at, history }) {
 /** Integers of five digits and more in groups of three. @param {unknown} value */
 export function grouped(value) {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-  return /^\d{5,}$/.test(text) ? text.replaceAll(/\B(?=(?:\d{3})+$)/g, ',') : text;
+  return /^[1-9]\d{4,79}$/.test(text) ? BigInt(text).toLocaleString('en') : text;
 }
 
 /** The least share of the width for a status, so that a short one stays visible. */
