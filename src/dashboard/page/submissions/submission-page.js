@@ -131,7 +131,7 @@ function Details({ one, deliveries, children }) {
   return html`<section aria-label="Summary">
       <p class=${`headline ${one.status}`}>${sentenceOf(one, deliveries, now)}</p>
       <${Strip} one=${one} deliveries=${deliveries} now=${now} />
-      <${Facts} of=${facts.filter(([, value]) => value !== null)} />
+      <${Facts} of=${facts.filter(([, value]) => (value ?? null) !== null)} />
       <details open=${!isFinal}>
         <summary>Options</summary>
         <${Facts} of=${options} />
