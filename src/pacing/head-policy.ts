@@ -438,9 +438,9 @@ export class HeadPacing {
 
   /** Has the submission of longest standing that is probably final polled at once. */
   #appointProbe(now: number): void {
-    const entry = !this.#trust.isProbeDue
-      ? undefined
-      : this.#followed.values().find((followed) => this.#probability(followed) >= PROBE);
+    const entry = this.#trust.isProbeDue
+      ? [...this.#followed.values()].find((followed) => this.#probability(followed) >= PROBE)
+      : undefined;
     this.#probe = entry ?? null;
     if (entry) this.#pollEarlier(entry, now);
   }
