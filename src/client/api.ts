@@ -726,6 +726,8 @@ export type Overview = {
   deliveries: {
     /** Not delivered yet */
     waiting: number;
+    /** Of these, those that wait for a retry after a failed attempt */
+    failing: number;
     /** Dead letters, which can be replayed */
     dead: number;
     /** Time since which the oldest one has waited; null if none waits */
@@ -1485,10 +1487,21 @@ export type Webhook = {
   disabled_reason: WebhookDisabledReason | null;
   /** Time since which every attempt has failed */
   failing_since: string | null;
+  /** null without attempts in the last 24 hours */
+  last_day: WebhookDay | null;
   /** ISO 8601, UTC */
   created_at: string;
   /** ISO 8601, UTC */
   updated_at: string;
+};
+
+/** Attempts in the current hour and the 24 hours before it, with retries and tests; a restart does not reset them */
+export type WebhookDay = {
+  attempts: number;
+  /** Share of attempts that were answered with 2xx, 0 to 1 */
+  success_rate: number;
+  /** 95th percentile of the response time, exact to 5 %; null without a response */
+  response_p95_ms: number | null;
 };
 
 /**
@@ -1547,6 +1560,8 @@ export type WebhookWithSecret = {
   disabled_reason: WebhookDisabledReason | null;
   /** Time since which every attempt has failed */
   failing_since: string | null;
+  /** null without attempts in the last 24 hours */
+  last_day: WebhookDay | null;
   /** ISO 8601, UTC */
   created_at: string;
   /** ISO 8601, UTC */
@@ -1735,7 +1750,7 @@ export type ListDeliveriesQuery = {
   webhook_id?: string | undefined;
   /** Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin> */
   destination?: string | undefined;
-  /** Only deliveries in these states, separated by commas or repeated: waiting, delivered, dead, discarded */
+  /** Only deliveries in these states, separated by commas or repeated: waiting, delivered, dead, discarded, failing. failing: waiting for a retry after a failed attempt */
   state?: string | undefined;
   /** Only deliveries of events about this submission */
   submission_id?: string | undefined;

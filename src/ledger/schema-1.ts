@@ -204,6 +204,7 @@ const NOTIFICATIONS = `
   ) STRICT;
   CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
   CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
+  CREATE INDEX deliveries_failing ON deliveries (destination) WHERE state = 'waiting' AND attempts > 0;
   CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
   CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';
   CREATE INDEX deliveries_created ON deliveries (created_at);
@@ -223,6 +224,17 @@ const NOTIFICATIONS = `
   CREATE INDEX attempts_by_delivery ON attempts (delivery, id);
   CREATE TRIGGER attempts_are_append_only BEFORE UPDATE ON attempts
     BEGIN SELECT RAISE(ABORT, 'attempts are append-only'); END;
+
+  -- Attempts at webhooks in the last 24 hours. hour: its beginning. duration: bucket of lib/duration-histogram.ts.
+  CREATE TABLE webhook_stats (
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    hour INTEGER NOT NULL,
+    duration INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    responses INTEGER NOT NULL,
+    PRIMARY KEY (webhook, hour, duration)
+  ) STRICT, WITHOUT ROWID;
 
   -- When each channel last succeeded and failed.
   CREATE TABLE channel_results (

@@ -29,6 +29,7 @@ import type { Waiting } from './early-attempts.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-log.ts';
 import type { EventRoutes, Outbox } from './outbox.ts';
+import { CALLBACKS_ID } from './webhook.ts';
 import type { Webhooks } from './webhooks-store.ts';
 
 /** Epoch milliseconds; null: never since this is recorded. */
@@ -121,7 +122,7 @@ export class Deliveries {
   /**
    * Records the results of attempts: the attempt, the next state of the delivery, and the health of
    * its webhook or channel. A webhook that has only failed for days is disabled. A failure at an
-   * address that the destination no longer has is recorded, and counts for nothing.
+   * address that the destination no longer has is recorded, and neither delays nor disables it.
    */
   recordResults(results: readonly DeliveryResult[]): void {
     this.#db.transaction(() => {
@@ -153,6 +154,8 @@ export class Deliveries {
     const parsed = parseDestination(destination);
     const webhookId = parsed.kind === 'webhook' ? parsed.webhookId : undefined;
     const isUndeliverable = next.kind === 'dead' && next.reason === 'undeliverable';
+    if (parsed.kind !== 'channel' && !isUndeliverable)
+      this.#webhooks.attempted(webhookId ?? CALLBACKS_ID, attempt);
     if (next.kind === 'delivered') this.#end(deliveryId, 'delivered', null, endedAt);
     // The webhook was deleted or disabled during the attempt: that decision stays.
     else if (row.state !== 'waiting')

@@ -107,6 +107,15 @@ export const WEBHOOK_HEADERS = [
   'webhook-timestamp',
 ] as const;
 
+/** Attempts in the current hour and the 24 hours before it. */
+export type WebhookDay = {
+  attempts: number;
+  /** 0 to 1. */
+  successRate: number;
+  /** In milliseconds, exact to 5 %; null without a response. */
+  responseP95Ms: number | null;
+};
+
 /** A webhook endpoint. Times are epoch milliseconds. */
 export type Webhook = Subscription & {
   id: string;
@@ -122,6 +131,8 @@ export type Webhook = Subscription & {
   disabledReason: DisabledReason | null;
   /** Since when every attempt has failed. */
   failingSince: number | null;
+  /** null without attempts. */
+  lastDay: WebhookDay | null;
   createdAt: number;
   updatedAt: number;
 };

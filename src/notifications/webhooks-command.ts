@@ -66,11 +66,12 @@ function addList(webhooks: Command): void {
       const page = await requestAsOperator(options, (client) => client.webhooks.list({ limit }));
       const rows = page.webhooks.map((webhook) => {
         const { id, url, types, metadata, description } = webhook;
-        const cells = [id, url ?? '-', types.join(','), metadata ? JSON.stringify(metadata) : '-'];
+        const filter = metadata ? JSON.stringify(metadata) : '-';
+        const cells = [id, url ?? '-', types.join(','), filter, lastDayText(webhook)];
         const shown = cells.map((text) => escapeText(text, MAX_CHARS));
         return [...shown, coloured(webhookState(webhook)), escapeText(description, MAX_CHARS)];
       });
-      const head = ['id', 'url', 'types', 'metadata', 'state', 'description'];
+      const head = ['id', 'url', 'types', 'metadata', 'last 24 h', 'state', 'description'];
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([head, ...rows]));
     });
 }
@@ -297,10 +298,19 @@ export function webhookText(webhook: Webhook): string {
     ['signature', webhook.signature],
     ...webhook.public_keys.map((key): [string, string] => ['public key', key]),
     ['state', webhookState(webhook)],
+    ['last 24 h', lastDayText(webhook)],
     ['created', webhook.created_at],
     ['updated', webhook.updated_at],
   ];
   return factTable(facts, 4_000);
+}
+
+function lastDayText({ last_day: day }: Webhook): string {
+  if (day === null) return 'no deliveries';
+  const { attempts, success_rate, response_p95_ms: p95 } = day;
+  // Never 100 % with a failure.
+  const success = `${Math.floor(success_rate * 1_000) / 10} % of ${attempts}`;
+  return p95 === null ? `${success}, no response` : `${success}, p95 ${p95} ms`;
 }
 
 export function webhookState({ enabled, disabled_reason, failing_since }: Webhook): string {

@@ -4,26 +4,31 @@ import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
-import { nextCursor, nextCursorSchema, pageOf, pageParameters, timeSchema } from '../http/query.ts';
+import { nextCursor, pageOf, pageParameters } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { headerProblem } from '../lib/extra-headers.ts';
-import { iso } from '../lib/timestamps.ts';
 import { originOf } from '../submissions/option-changes.ts';
 import { checkSecret, createSecret } from './channels/webhook.ts';
 import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
 import type { Deliveries } from './deliveries-store.ts';
 import {
   CALLBACKS_ID,
-  DISABLED_REASONS,
   eventTypeSchema,
   MAX_TYPES,
   metadataFilterSchema,
-  SIGNATURES,
   WEBHOOK_HEADERS,
   type Webhook,
   webhookIdSchema,
 } from './webhook.ts';
+import {
+  toWebhookBody,
+  toWebhookWithSecret,
+  webhookListSchema,
+  webhookSchema,
+  webhookSignatureSchema,
+  webhookWithSecretSchema,
+} from './webhook-body.ts';
 import { MAX_WEBHOOKS, type Webhooks } from './webhooks-store.ts';
 
 const MAX_URL_CHARS = 2_048;
@@ -70,17 +75,6 @@ const secret = z
     "A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 key pair",
   );
 
-const signatureSchema = z
-  .enum(SIGNATURES)
-  .describe('v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified with a public key')
-  .meta({ id: 'WebhookSignature' });
-const disabledReasonSchema = z
-  .enum(DISABLED_REASONS)
-  .describe(
-    'operator: by an operator; gone: by a 410 of the receiver; failing: after days without a success',
-  )
-  .meta({ id: 'WebhookDisabledReason' });
-
 const newWebhookSchema = z
   .strictObject({
     url,
@@ -89,7 +83,7 @@ const newWebhookSchema = z
     description: description.default(''),
     headers: headers.default({}),
     enabled: enabled.default(true),
-    signature: signatureSchema.default('v1'),
+    signature: webhookSignatureSchema.default('v1'),
     secret: secret.optional(),
   })
   .meta({
@@ -140,92 +134,6 @@ const rotationSchema = z
   })
   .prefault({})
   .meta({ id: 'SecretRotation', examples: [{ keep_old_s: 3_600 }] });
-
-const EXAMPLE = {
-  id: 'wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11',
-  url: 'https://hooks.example.com/dawatch',
-  types: ['submission.*'],
-  metadata: { team: 'billing' },
-  description: '',
-  header_names: [],
-  signature: 'v1',
-  public_keys: [],
-  enabled: true,
-  disabled_reason: null,
-  failing_since: null,
-  created_at: '2026-01-02T03:04:05.123Z',
-  updated_at: '2026-01-02T03:04:05.123Z',
-} as const;
-const SECRET_EXAMPLE = { ...EXAMPLE, secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=' };
-
-export const webhookSchema = z
-  .object({
-    id: z.string(),
-    url: z
-      .string()
-      .nullable()
-      .describe(
-        'null for callbacks, whose addresses come with the submissions; credentials without the scope webhooks:write see only scheme, host and port, because the rest may be secret',
-      ),
-    types: z.array(z.string()),
-    metadata: z.record(z.string(), z.unknown()).nullable(),
-    description: z.string(),
-    header_names: z.array(z.string()).describe('Names of the further headers of its requests'),
-    signature: signatureSchema,
-    public_keys: z
-      .array(z.string())
-      .describe('For v1a: the public keys of receivers, whpk_ and base64, newest first'),
-    enabled: z.boolean(),
-    disabled_reason: disabledReasonSchema.nullable(),
-    failing_since: timeSchema.nullable().describe('Time since which every attempt has failed'),
-    created_at: timeSchema,
-    updated_at: timeSchema,
-  })
-  .describe('A webhook, without its secret')
-  .meta({ id: 'Webhook', examples: [EXAMPLE] });
-
-export const webhookWithSecretSchema = webhookSchema
-  .extend({
-    secret: z
-      .string()
-      .nullable()
-      .describe('Returned only here; null for v1a, where the receiver needs only the public key'),
-  })
-  .describe('A webhook with its new secret')
-  .meta({ id: 'WebhookWithSecret', examples: [SECRET_EXAMPLE] });
-
-export const webhookListSchema = z
-  .object({
-    webhooks: z.array(webhookSchema).describe('Newest first'),
-    next_cursor: nextCursorSchema,
-  })
-  .describe('A page of webhooks')
-  .meta({ id: 'WebhookPage', examples: [{ webhooks: [EXAMPLE], next_cursor: null }] });
-
-function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> {
-  return {
-    id: webhook.id,
-    url: webhook.url,
-    types: [...webhook.types],
-    metadata: webhook.metadata,
-    description: webhook.description,
-    header_names: webhook.headerNames,
-    signature: webhook.signature,
-    public_keys: webhook.publicKeys,
-    enabled: webhook.enabled,
-    disabled_reason: webhook.disabledReason,
-    failing_since: webhook.failingSince === null ? null : iso(webhook.failingSince),
-    created_at: iso(webhook.createdAt),
-    updated_at: iso(webhook.updatedAt),
-  };
-}
-
-function toWebhookWithSecret(
-  webhook: Webhook,
-  { secret }: { secret: string },
-): z.output<typeof webhookWithSecretSchema> {
-  return { ...toWebhookBody(webhook), secret: webhook.signature === 'v1' ? secret : null };
-}
 
 const READ = { scopes: ['operations:read', 'webhooks:write'] } as const;
 const WRITE = { scopes: ['webhooks:write'] } as const;

@@ -3,7 +3,7 @@ import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database
 import { takePage } from '../ledger/page.ts';
 import { storedObject, storedOneOf, storedTime } from '../lib/json.ts';
 import type { WebhookEndpoint } from './channels/webhook.ts';
-import { type DeadLetters, webhookDestination } from './delivery.ts';
+import { type DeadLetters, type DeliveryAttempt, webhookDestination } from './delivery.ts';
 import { type EventRoutes, type Outbox, readSubscription } from './outbox.ts';
 import {
   CALLBACKS_ID,
@@ -14,11 +14,12 @@ import {
   type Webhook,
   type WebhookPatch,
 } from './webhook.ts';
+import { WebhookStats } from './webhook-stats.ts';
 
 /** A webhook as stored, named like its fields. `position`: its place in a list. */
 export type WebhookRow = Omit<
   Webhook,
-  'types' | 'metadata' | 'publicKeys' | 'enabled' | 'headerNames'
+  'types' | 'metadata' | 'publicKeys' | 'enabled' | 'headerNames' | 'lastDay'
 > & {
   position: number;
   types: string;
@@ -35,7 +36,10 @@ const SELECT_WEBHOOK = `
   FROM webhooks`;
 
 /** Throws DamagedRowError. */
-function toWebhook({ position: _, headers, ...row }: WebhookRow, publicKeys: string[]): Webhook {
+function toWebhook(
+  { position: _, headers, ...row }: WebhookRow,
+  { publicKeys, lastDay }: Pick<Webhook, 'publicKeys' | 'lastDay'>,
+): Webhook {
   const name = `the webhook ${row.id}`;
   const { signature, disabledReason, createdAt, updatedAt } = row;
   return {
@@ -44,6 +48,7 @@ function toWebhook({ position: _, headers, ...row }: WebhookRow, publicKeys: str
     signature: storedOneOf(SIGNATURES, signature, name, 'signature'),
     headerNames: Object.keys(storedHeaders({ id: row.id, headers })),
     publicKeys,
+    lastDay,
     enabled: row.enabled === 1,
     disabledReason:
       disabledReason && storedOneOf(DISABLED_REASONS, disabledReason, name, 'disabled_reason'),
@@ -129,6 +134,7 @@ export class Webhooks {
   readonly #outbox: Outbox;
   readonly #dead: CommittedChanges<DeadLetters>;
   readonly #secrets: WebhookSecrets;
+  readonly #stats: WebhookStats;
 
   /** `dead`: gets the dead letters of webhooks that are disabled. */
   constructor(
@@ -140,6 +146,7 @@ export class Webhooks {
     this.#outbox = deps.outbox;
     this.#dead = deps.dead;
     this.#secrets = new WebhookSecrets(database);
+    this.#stats = new WebhookStats(database);
   }
 
   /** Whether there are MAX_WEBHOOKS already. The webhook of the callbacks does not count. */
@@ -271,6 +278,11 @@ export class Webhooks {
     return this.#db.value<string | null>`SELECT url FROM webhooks WHERE webhook_id = ${id}`;
   }
 
+  /** Counts an attempt. Must be called inside a transaction. */
+  attempted(id: string, attempt: DeliveryAttempt): void {
+    this.#stats.count(id, attempt);
+  }
+
   /** Must be called inside a transaction. */
   succeeded({ id, url }: CalledEndpoint): void {
     this.#db.run`
@@ -360,7 +372,7 @@ export class Webhooks {
 
   #toWebhook(row: WebhookRow, now: number): Webhook {
     const publicKeys = this.#secrets.valid(row.id, now).flatMap(({ publicKey }) => publicKey ?? []);
-    return toWebhook(row, publicKeys);
+    return toWebhook(row, { publicKeys, lastDay: this.#stats.lastDay(row.id, now) });
   }
 }
 

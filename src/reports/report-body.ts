@@ -3,6 +3,7 @@ import { CONFIGURED_CREDENTIALS } from '../access/access.ts';
 import type { CredentialRecord } from '../access/credentials-store.ts';
 import { timeSchema } from '../http/query.ts';
 import { toCsvLine } from '../lib/csv.ts';
+import type { DurationHistogram } from '../lib/duration-histogram.ts';
 import { iso } from '../lib/timestamps.ts';
 import {
   attained,
@@ -15,7 +16,7 @@ import {
 import { FINAL_STATUSES } from '../submissions/submission.ts';
 import type { ReportLine, ReportQuery, ReportSums } from './report.ts';
 import { REPORT_UNITS } from './reports-store.ts';
-import type { DurationHistogram, FinalStatus } from './roll-up.ts';
+import type { FinalStatus } from './roll-up.ts';
 
 export const intervalSchema = z
   .enum(['hour', 'day', 'total'])

@@ -1,4 +1,5 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { DurationHistogram } from '../lib/duration-histogram.ts';
 import {
   BUDGET_MS,
   BURN_WINDOW_NAMES,
@@ -12,7 +13,6 @@ import type { FinalChange, OnFinal } from '../submissions/ports.ts';
 import { FINAL_STATUSES, Status } from '../submissions/submission.ts';
 import {
   addRollUp,
-  DurationHistogram,
   emptyRollUp,
   groupOf,
   type ReportGroup,

@@ -1,70 +1,7 @@
-import { isObject, parseJson } from '../lib/json.ts';
+import { DurationHistogram } from '../lib/duration-histogram.ts';
 import { dataOf } from '../submissions/classify.ts';
 import type { FinalChange } from '../submissions/ports.ts';
 import { FINAL_STATUSES, Status } from '../submissions/submission.ts';
-
-/**
- * A bucket ends at 1.1 times its start, so that its middle differs from every duration in it by
- * less than 5 %.
- */
-const GROWTH = 1.1;
-const LOG_GROWTH = Math.log(GROWTH);
-/** The last bucket, which begins after 80 years. */
-const LAST = 297;
-
-/**
- * Durations counted in buckets of equal relative width. Histograms can be merged, and percentiles
- * are exact to 5 %. Stores at most 298 counts, regardless of the number of durations.
- */
-export class DurationHistogram {
-  /** By bucket. Keys that are whole numbers are in ascending order. */
-  readonly #counts: Record<number, number>;
-
-  constructor(counts: Record<number, number> = {}) {
-    this.#counts = counts;
-  }
-
-  /** Reads the result of `toString`. Unreadable counts are empty, so that they prevent no count. */
-  static parse(text: string): DurationHistogram {
-    const counts = parseJson(text);
-    return new DurationHistogram(isObject(counts) ? (counts as Record<number, number>) : {});
-  }
-
-  /** Durations below a millisecond count as a millisecond. */
-  add(ms: number): void {
-    this.#addTo(Math.min(LAST, Math.floor(Math.log(Math.max(1, ms)) / LOG_GROWTH)), 1);
-  }
-
-  merge(other: DurationHistogram): void {
-    for (const [bucket, count] of Object.entries(other.#counts)) this.#addTo(Number(bucket), count);
-  }
-
-  get count(): number {
-    return Object.values(this.#counts).reduce((sum, count) => sum + count, 0);
-  }
-
-  /**
-   * Returns the duration (ms) that the given share of the durations does not exceed; null if there
-   * are none.
-   */
-  percentile(share: number): number | null {
-    let left = Math.max(1, Math.ceil(share * this.count));
-    for (const [bucket, count] of Object.entries(this.#counts)) {
-      left -= count;
-      if (left <= 0) return GROWTH ** (Number(bucket) + 0.5);
-    }
-    return null;
-  }
-
-  /** Returns {"12":3,"14":1} for three durations in bucket 12 and one in bucket 14. */
-  toString(): string {
-    return JSON.stringify(this.#counts);
-  }
-
-  #addTo(bucket: number, count: number): void {
-    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + count;
-  }
-}
 
 export type FinalStatus = (typeof FINAL_STATUSES)[number];
 

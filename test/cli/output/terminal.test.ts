@@ -42,6 +42,7 @@ async function evilServer(status = 200): Promise<string> {
     metadata: { [EVIL]: EVIL },
     description: EVIL,
     enabled: false,
+    last_day: null,
   };
   const delivery = {
     ...{

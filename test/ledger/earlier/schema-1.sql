@@ -241,6 +241,15 @@ INSERT INTO attempts VALUES(15,14,1795784960513,7,500,'responded with 500','than
 INSERT INTO attempts VALUES(16,16,1795784960521,4,200,NULL,'thanks');
 INSERT INTO attempts VALUES(17,17,1795784960525,2,200,NULL,'thanks');
 INSERT INTO attempts VALUES(18,18,1795784962816,7,500,'responded with 500','thanks');
+CREATE TABLE webhook_stats (
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    hour INTEGER NOT NULL,
+    duration INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    responses INTEGER NOT NULL,
+    PRIMARY KEY (webhook, hour, duration)
+  ) STRICT, WITHOUT ROWID;
 CREATE TABLE channel_results (
     channel TEXT PRIMARY KEY,
     last_success_at INTEGER,
@@ -406,6 +415,7 @@ CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
 CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
 CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
 CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
+CREATE INDEX deliveries_failing ON deliveries (destination) WHERE state = 'waiting' AND attempts > 0;
 CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
 CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';
 CREATE INDEX deliveries_created ON deliveries (created_at);

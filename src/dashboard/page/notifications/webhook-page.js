@@ -10,6 +10,7 @@ import { resultOf } from './channels-page.js';
 import { DeliveryLog } from './deliveries-page.js';
 import {
   changedFields,
+  LastDay,
   OwnSecret,
   WEBHOOK_FIELDS,
   WebhookFields,
@@ -82,6 +83,7 @@ function factsOf(webhook) {
     ['Further headers', webhook.header_names.join(', ') || null],
     ['Signature', webhook.signature],
     ['State', html`<${WebhookState} webhook=${webhook} />`],
+    ['Success in 24 h', html`<${LastDay} webhook=${webhook} />`],
     ['Failing since', html`<${Time} at=${webhook.failing_since} />`],
     ['Created', html`<${Time} at=${webhook.created_at} />`],
     ...webhook.public_keys.map(

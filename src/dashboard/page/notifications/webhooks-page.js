@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import { mayChangeNotifications, useDashboard } from '../data/context.js';
 import { EVENT_TYPES, TYPES } from '../data/feed.js';
 import { ChoiceField, Field, jsonOf, TextField, textOf } from '../parts/form.js';
+import { count, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
 import { Action, Badge, Command, Empty, PageHeader, Secret, Time } from '../parts/parts.js';
@@ -83,12 +84,24 @@ const COLUMNS = [
     cell: ({ failing_since }) => html`<${Time} at=${failing_since} />`,
   },
   {
-    title: 'Created',
-    width: 8,
-    class: 'from-l',
-    cell: ({ created_at }) => html`<${Time} at=${created_at} />`,
+    title: 'Last 24 h',
+    width: 13,
+    class: 'from-m',
+    cell: (webhook) => html`<${LastDay} webhook=${webhook} />`,
   },
 ];
+
+/**
+ * The share of attempts that succeeded, and the 95th percentile of the response time.
+ * @param {{ webhook: Webhook }} props
+ */
+export function LastDay({ webhook: { last_day: day } }) {
+  if (day === null) return html`<span class="muted">no deliveries in 24 h</span>`;
+  const { attempts, success_rate: rate, response_p95_ms: p95 } = day;
+  const of = `${count(attempts)} ${attempts === 1 ? 'attempt' : 'attempts'}`;
+  const time = p95 === null ? 'no response' : `p95 ${duration(p95 / 1_000)}`;
+  return html`<span title=${`${of} in 24 h`}>${percent(rate)}<span class="muted"> · ${time}</span></span>`;
+}
 
 /** @type {Record<string, string>} */
 const REASONS = {

@@ -35,6 +35,9 @@ describe('create', () => {
       /^webhook wh_\w+, http:\S+: save the secret now, it cannot be shown again\n$/,
     );
     expect((await run(['test', idIn(stderr)])).code).toBe(0);
+    expect((await run(['show', idIn(stderr)])).stdout).toMatch(
+      /^last 24 h +100 % of 1, p95 \d+ ms$/m,
+    );
     const { headers, body } = receiver.requests[0] ?? expect.fail('nothing was sent');
     expect(
       new Webhook(stdout.trim()).verify(body, headers as Record<string, string>),
@@ -102,11 +105,13 @@ describe('list and show', () => {
     const list = await run(['list']);
     expect(list.code).toBe(0);
     const [head, first] = list.stdout.split('\n');
-    expect(head).toMatch(/^id +url +types +metadata +state +description$/);
+    expect(head).toMatch(/^id +url +types +metadata +last 24 h +state +description$/);
     expect(first).toMatch(
-      new RegExp(`^${id}  ${URL} +submission\\.\\* +{"team":"x"} +disabled \\(operator\\) +for x$`),
+      new RegExp(
+        `^${id}  ${URL} +submission\\.\\* +{"team":"x"} +no deliveries +disabled \\(operator\\) +for x$`,
+      ),
     );
-    expect(list.stdout).toMatch(/^callbacks +- +submission\.\* +- +enabled/m);
+    expect(list.stdout).toMatch(/^callbacks +- +submission\.\* +- +no deliveries +enabled/m);
     const { stdout } = await run(['show', id]);
     for (const line of [/^id +wh_/m, /^types +submission\.\*$/m, /^state +disabled \(operator\)$/m])
       expect(stdout).toMatch(line);
