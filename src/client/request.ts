@@ -30,9 +30,12 @@ export type SubmissionQuery = SubmissionFilter & {
   cursor?: string | undefined;
 };
 
+type DeliveryStateFilter = DeliveryState | 'failing';
+
 /** Conditions that all apply. */
 export type DeliveryQuery = Omit<ListDeliveriesQuery, 'state' | 'event_type'> & {
-  state?: DeliveryState | readonly DeliveryState[] | undefined;
+  /** `failing`: waiting for a retry after a failed attempt. */
+  state?: DeliveryStateFilter | readonly DeliveryStateFilter[] | undefined;
   /** Types of events, or wildcards such as `submission.*`. */
   event_type?: string | readonly string[] | undefined;
 };

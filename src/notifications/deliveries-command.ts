@@ -16,13 +16,13 @@ import type {
   DeliveryQuery,
 } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
-import { DELIVERY_STATES, type DeliveryState } from './delivery.ts';
+import { DELIVERY_FILTERS, type DeliveryStateFilter } from './delivery.ts';
 
 type Options = ConnectOptions & { json?: boolean };
 type ListOptions = Options & {
   webhook?: string;
   destination?: string;
-  state?: DeliveryState[];
+  state?: DeliveryStateFilter[];
   submission?: string;
   event?: string;
   type?: string[];
@@ -70,7 +70,7 @@ function addList(deliveries: Command): void {
     .option('--destination <destination>', `only this destination: ${DESTINATIONS}`)
     .addOption(
       new Option('--state <states>', 'only these states, separated by commas or repeated')
-        .choices(DELIVERY_STATES)
+        .choices(DELIVERY_FILTERS)
         .argParser(collectStates),
     )
     .option('--submission <id>', 'only events about this submission')
@@ -232,14 +232,14 @@ function cells(delivery: Delivery): string[] {
   return [...shown.map((value) => escapeText(String(value))), coloured(deliveryState(delivery))];
 }
 
-function collectStates(text: string, before: DeliveryState[] = []): DeliveryState[] {
+function collectStates(text: string, before: DeliveryStateFilter[] = []): DeliveryStateFilter[] {
   const states = text.split(',').map((name) => name.trim());
   for (const name of states)
-    if (!(DELIVERY_STATES as readonly string[]).includes(name))
+    if (!(DELIVERY_FILTERS as readonly string[]).includes(name))
       throw new InvalidArgumentError(
-        `${JSON.stringify(name)} is not a state. Allowed choices are ${DELIVERY_STATES.join(', ')}.`,
+        `${JSON.stringify(name)} is not a state. Allowed choices are ${DELIVERY_FILTERS.join(', ')}.`,
       );
-  return [...before, ...(states as DeliveryState[])];
+  return [...before, ...(states as DeliveryStateFilter[])];
 }
 
 function collectNumbers(text: string, before: number[] = []): number[] {

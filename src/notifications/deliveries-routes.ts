@@ -27,6 +27,7 @@ import { submissionIdSchema } from '../submissions/track-request.ts';
 import type { Deliveries } from './deliveries-store.ts';
 import {
   DEAD_REASONS,
+  DELIVERY_FILTERS,
   DELIVERY_STATES,
   type Delivery,
   type DeliveryAttempt,
@@ -263,10 +264,10 @@ const querySchema = z
       .describe(
         'Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin>',
       ),
-    state: severalOf(DELIVERY_STATES)
+    state: severalOf(DELIVERY_FILTERS)
       .optional()
       .describe(
-        `Only deliveries in these states, separated by commas or repeated: ${DELIVERY_STATES.join(', ')}`,
+        `Only deliveries in these states, separated by commas or repeated: ${DELIVERY_FILTERS.join(', ')}. failing: waiting for a retry after a failed attempt`,
       )
       .meta({ ...SEVERAL, examples: ['dead'] }),
     submission_id: submissionIdSchema

@@ -10,6 +10,10 @@ import { CALLBACKS_ID } from './webhook.ts';
 export const DELIVERY_STATES = ['waiting', 'delivered', 'dead', 'discarded'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
+/** The states by which a list is filtered. failing: waiting for a retry after a failed attempt. */
+export const DELIVERY_FILTERS = [...DELIVERY_STATES, 'failing'] as const;
+export type DeliveryStateFilter = (typeof DELIVERY_FILTERS)[number];
+
 /**
  * Why a delivery is dead. not_configured: its channel is not in the settings. undeliverable: its
  * event is damaged, or cannot be converted to the format of the channel.
@@ -118,7 +122,7 @@ export function parseDestination(text: string): Destination {
 export type DeliveryFilter = {
   destination?: string | undefined;
   /** At least one. */
-  states?: readonly DeliveryState[] | undefined;
+  states?: readonly DeliveryStateFilter[] | undefined;
   submissionId?: string | undefined;
   eventId?: string | undefined;
   /** At least one. */
@@ -203,12 +207,15 @@ export function matches(destination: string): string {
 
 const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
+const FAILING = "d.state = 'waiting' AND d.attempts > 0";
+
 const EVENTS_OF_SUBMISSION = `SELECT seq FROM outbox WHERE submission IN
   (SELECT id FROM submissions WHERE submission_id = @submissionId)`;
 
 /** The type of the event is looked up last, because that is the most expensive condition. */
 const matchOf = (destination: string | null) => `
-  CASE WHEN (@states IS NULL OR d.state IN (SELECT value FROM json_each(@states)))
+  CASE WHEN (@states IS NULL OR d.state IN (SELECT value FROM json_each(@states))
+      OR ('failing' IN (SELECT value FROM json_each(@states)) AND ${FAILING}))
     AND d.created_at >= @since AND d.created_at < @until
     AND (@submissionId IS NULL OR d.event IN (${EVENTS_OF_SUBMISSION}))
     AND (@eventId IS NULL OR d.event = (SELECT seq FROM outbox WHERE id = @eventId))
@@ -255,17 +262,18 @@ const OF_EVENT = byEvent('SELECT seq FROM outbox WHERE id = @eventId');
  * The partial indexes that contain the deliveries of a state. Delivered and discarded ones have
  * none.
  */
-const INDEXED_STATES: Partial<Record<DeliveryState, string>> = {
-  waiting: 'deliveries_waiting',
-  dead: 'deliveries_dead',
+const INDEXED_STATES: Partial<Record<DeliveryStateFilter, string>> = {
+  waiting: "deliveries_waiting WHERE d.state = 'waiting'",
+  failing: `deliveries_failing WHERE ${FAILING}`,
+  dead: "deliveries_dead WHERE d.state = 'dead'",
 };
 
-function stateSource(states: readonly DeliveryState[]): Source {
-  const ranges = [...new Set(states)].map((state) => ({
-    from: `deliveries d INDEXED BY ${INDEXED_STATES[state]} WHERE d.state = '${state}'`,
-    id: 'd.id',
-  }));
-  return { ranges };
+function stateSource(given: readonly DeliveryStateFilter[]): Source {
+  const states = new Set(given);
+  // Each row must be in one range.
+  if (states.has('waiting')) states.delete('failing');
+  const from = (state: DeliveryStateFilter) => `deliveries d INDEXED BY ${INDEXED_STATES[state]}`;
+  return { ranges: [...states].map((state) => ({ from: from(state), id: 'd.id' })) };
 }
 
 function destinationSource(destination: string, order: DeliveryOrder): Source {

@@ -17,8 +17,13 @@ type Finalized = {
   source: FinalitySource | null;
 };
 
-/** Waiting deliveries and dead letters. */
-type DeliveryCounts = { waiting: number; dead: number; oldestWaitingAt: number | null };
+/** `failing`: of the waiting ones, those with a failed attempt. */
+type DeliveryCounts = {
+  waiting: number;
+  failing: number;
+  dead: number;
+  oldestWaitingAt: number | null;
+};
 
 export type LedgerCounts = {
   submissions: Record<Status, number>;
@@ -33,15 +38,13 @@ export type LedgerCounts = {
 export class LedgerStats {
   readonly #db: LedgerDatabase;
   readonly #counts: StatusCounts;
-  readonly #countDeliveries: () => { waiting: number; dead: number };
+  readonly #countDeliveries: () => Omit<DeliveryCounts, 'oldestWaitingAt'>;
 
   constructor(database: LedgerDatabase, counts: StatusCounts) {
     this.#db = database;
     this.#counts = counts;
-    const countIn = (state: string) => `(SELECT count(*) FROM deliveries WHERE state = '${state}')`;
-    const sql = `SELECT ${countIn('waiting')} AS waiting, ${countIn('dead')} AS dead`;
     this.#countDeliveries = costLimitedCache(
-      () => database.row(sql) as { waiting: number; dead: number },
+      () => database.row(COUNT_DELIVERIES) as Omit<DeliveryCounts, 'oldestWaitingAt'>,
     );
   }
 
@@ -133,6 +136,13 @@ export class LedgerStats {
     }
   }
 }
+
+const COUNT_DELIVERIES = `
+  SELECT
+    (SELECT count(*) FROM deliveries WHERE state = 'waiting') AS waiting,
+    (SELECT count(*) FROM deliveries INDEXED BY deliveries_failing
+     WHERE state = 'waiting' AND attempts > 0) AS failing,
+    (SELECT count(*) FROM deliveries WHERE state = 'dead') AS dead`;
 
 function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0;

@@ -102,6 +102,7 @@ const overviewSchema = z
       .describe('Oldest open submissions, at most 10, oldest first'),
     deliveries: z.object({
       waiting: count.describe('Not delivered yet'),
+      failing: count.describe('Of these, those that wait for a retry after a failed attempt'),
       dead: count.describe('Dead letters, which can be replayed'),
       oldest_waiting_at: timeSchema
         .nullable()
@@ -164,7 +165,12 @@ const overviewSchema = z
             age_s: 840,
           },
         ],
-        deliveries: { waiting: 3, dead: 0, oldest_waiting_at: '2026-01-02T03:04:34.900Z' },
+        deliveries: {
+          waiting: 3,
+          failing: 1,
+          dead: 0,
+          oldest_waiting_at: '2026-01-02T03:04:34.900Z',
+        },
         readers: 2,
         workers: null,
       },
@@ -218,6 +224,7 @@ export function registerOverview(
         })),
         deliveries: {
           waiting: deliveries.waiting,
+          failing: deliveries.failing,
           dead: deliveries.dead,
           oldest_waiting_at:
             deliveries.oldestWaitingAt === null ? null : iso(deliveries.oldestWaitingAt),

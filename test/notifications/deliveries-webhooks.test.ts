@@ -6,6 +6,7 @@ import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
 
 const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 const NEW: NewWebhook = {
   url: 'https://a.example/hook',
   types: ['submission.*'],
@@ -122,6 +123,23 @@ describe('the response of a receiver', () => {
     expect(ledger.webhooks.get(id, 0)).toMatchObject({ disabledReason: 'operator' });
   });
 
+  it('makes its delivery failing until it is replayed', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    const failing = () => {
+      const { deliveries } = ledger.deliveries.list({ limit: 9, states: ['failing'] });
+      return deliveries.map(({ submissionId }) => submissionId);
+    };
+    finalize(ledger, 's1');
+    finalize(ledger, 's2');
+    expect(failing()).toEqual([]);
+    settle(ledger, id, 20);
+    expect(failing()).toEqual(['s2']);
+    expect(ledger.stats.deliveries()).toMatchObject({ waiting: 2, failing: 1 });
+    ledger.deliveries.replay(ledger.deliveries.list({ limit: 1 }).deliveries[0]?.id ?? 0, 30);
+    expect(failing()).toEqual([]);
+  });
+
   it('to an attempt from before a replay does not end the replay', () => {
     const ledger = openLedger();
     const id = create(ledger);
@@ -134,6 +152,39 @@ describe('the response of a receiver', () => {
       { state: 'waiting', nextAt: 30 },
     ]);
     expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toHaveLength(2);
+  });
+
+  it('counts in the statistics of its webhook for 24 hours', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    const lastDay = (at: number) => ledger.webhooks.get(id, at * HOUR_MS)?.lastDay;
+    const attempted = (at: number, durationMs: number, httpStatus: number | null) =>
+      settle(ledger, id, at * HOUR_MS, {
+        attempt: {
+          at: at * HOUR_MS,
+          durationMs,
+          httpStatus,
+          error: httpStatus === 200 ? null : 'failed',
+          response: null,
+        },
+      });
+    expect(lastDay(0)).toBeNull();
+    attempted(0.5, 15_000, null);
+    expect(lastDay(1)).toEqual({ attempts: 1, successRate: 0, responseP95Ms: null });
+    for (let count = 0; count < 18; count += 1) attempted(1, 100, 200);
+    attempted(1.2, 105, 500);
+    attempted(1.9, 4_000, 200);
+    const { attempts, successRate, responseP95Ms = 0 } = lastDay(2) ?? {};
+    expect([attempts, successRate]).toEqual([21, 19 / 21]);
+    expect(Math.abs((responseP95Ms ?? 0) / 105 - 1)).toBeLessThan(0.05);
+    expect(lastDay(24.9)?.attempts).toBe(21);
+    expect(lastDay(25)?.attempts).toBe(20);
+    expect(lastDay(26)).toBeNull();
+    attempted(26, 5, 200);
+    expect(
+      rawConnection(ledger.file).prepare('SELECT count(*) FROM webhook_stats').pluck().get(),
+    ).toBe(1);
   });
 });
 

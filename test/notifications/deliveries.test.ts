@@ -205,12 +205,13 @@ describe('the list', () => {
     expect(await ids('submission_id=listed-1')).toEqual([one?.id]);
     expect(await ids(`event_id=${two?.event_id}`)).toEqual([two?.id]);
     const states = await Promise.all(
-      ['waiting', 'delivered', 'dead', 'discarded'].map((state) =>
+      ['waiting', 'delivered', 'dead', 'discarded', 'failing'].map((state) =>
         ids(`webhook_id=${webhook}&state=${state}`),
       ),
     );
-    expect(states.map(({ length }) => length)).toEqual([1, 1, 0, 0]);
-    expect(await ids(`webhook_id=${webhook}&state=waiting,delivered`)).toEqual([two?.id, one?.id]);
+    expect(states.map(({ length }) => length)).toEqual([1, 1, 0, 0, 1]);
+    for (const state of ['waiting,delivered', 'failing,delivered', 'waiting,failing,delivered'])
+      expect(await ids(`webhook_id=${webhook}&state=${state}`)).toEqual([two?.id, one?.id]);
     expect(await ids(`webhook_id=${webhook}&event_type=submission.*,upstream.up`)).toEqual([
       two?.id,
       one?.id,

@@ -120,7 +120,12 @@ describe('the submissions that were finalized since a time', () => {
 
 it('counts waiting deliveries and dead letters, with the time of the oldest waiting one', () => {
   const ledger = openLedger();
-  expect(ledger.stats.deliveries()).toEqual({ waiting: 0, dead: 0, oldestWaitingAt: null });
+  expect(ledger.stats.deliveries()).toEqual({
+    waiting: 0,
+    failing: 0,
+    dead: 0,
+    oldestWaitingAt: null,
+  });
   const everything = [{ types: ['*'], metadata: null }];
   ledger.routes.setChannels([{ name: 'ops', subscriptions: everything, gatherMs: 0 }]);
   ledger.track(trackRequests(3), 0);
@@ -130,7 +135,7 @@ it('counts waiting deliveries and dead letters, with the time of the oldest wait
   ledger.cancel(['s2'], 12);
   ledger.close();
   const { stats } = openLedger({ file: ledger.file });
-  expect(stats.deliveries()).toEqual({ waiting: 2, dead: 1, oldestWaitingAt: 11 });
+  expect(stats.deliveries()).toEqual({ waiting: 2, failing: 0, dead: 1, oldestWaitingAt: 11 });
 });
 
 it('a replayed delivery waits since the replay, not since its event', () => {

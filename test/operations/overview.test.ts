@@ -50,7 +50,7 @@ it('starts with counts of 0, sixty minutes, and null for unknown values', async 
       budget: { limit: 5_000, window_ms: 1_000, used: 0 },
     })),
     oldest_open: [],
-    deliveries: { waiting: 0, dead: 0, oldest_waiting_at: null },
+    deliveries: { waiting: 0, failing: 0, dead: 0, oldest_waiting_at: null },
     readers: 0,
     workers: null,
   });

@@ -190,6 +190,7 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
     const { receiver, id } = await webhook({}, { status: 500 });
     const page = await open(`webhooks/${id}`);
     await page.getByText('No deliveries yet').waitFor();
+    await page.getByText('no deliveries in 24 h').waitFor();
     await button(page, 'Send test event').click();
     await main(page)
       .getByText(/^Delivered in \d+ ms: HTTP 200/)
@@ -200,6 +201,14 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
       .getByText(/^Not delivered: .*500/)
       .waitFor();
     expect(receiver.requests).toHaveLength(2);
+    await main(page)
+      .getByText(/^\d\d % · p95 0\.\d\d s$/)
+      .waitFor();
+    await page.getByRole('link', { name: 'Failing' }).click();
+    await expect.poll(() => rowOf(page, 'webhook.test').count()).toBe(1);
+    await rowOf(page, 'webhook.test')
+      .getByRole('button', { name: /^Try now/ })
+      .waitFor();
     await button(page, 'Disable').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
     await page.getByText('by an operator').waitFor();

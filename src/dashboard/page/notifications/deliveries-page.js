@@ -22,8 +22,8 @@ import { hrefTo } from '../router.js';
 /** @import { Delivery, DeliveryDetails, DeliveryState } from '../../../client/api.ts' */
 
 const REFRESH_MS = 2_000;
-/** @type {readonly DeliveryState[]} */
-const STATES = ['waiting', 'delivered', 'dead', 'discarded'];
+/** @type {readonly (DeliveryState | 'failing')[]} */
+const STATES = ['waiting', 'failing', 'delivered', 'dead', 'discarded'];
 /** @typedef {(query: Record<string, string | undefined>) => string} HrefOf */
 
 /** @type {import('../parts/filters.js').Search} */
@@ -80,7 +80,7 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
   ];
   const tabs = [
     { label: 'All', state: undefined },
-    { label: 'Waiting', state: 'waiting', number: numbers?.waiting },
+    { label: 'Failing', state: 'failing', number: numbers?.failing },
     { label: 'Dead letters', state: 'dead', number: numbers?.dead },
   ].map(({ state, ...tab }) => ({
     ...tab,
@@ -107,6 +107,12 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
     />`;
 }
 
+/** @type {Record<string, string>} */
+const ABOUT = {
+  failing: 'Failing deliveries have failed at least once, and wait for a retry.',
+  dead: 'Dead letters are deliveries whose attempts are used up, or whose webhook is disabled. They can be replayed.',
+};
+
 /** @param {{ given: Record<string, string> }} props */
 function Nothing({ given: { state, ...others } }) {
   const title =
@@ -116,7 +122,7 @@ function Nothing({ given: { state, ...others } }) {
         ? `No delivery is ${state}.`
         : 'No deliveries yet.';
   return html`<${Empty} title=${title}>
-    <p>${state === 'dead' ? 'Dead letters are deliveries whose attempts are used up, or whose webhook is disabled. They can be replayed.' : 'Each event becomes a delivery per matching destination. Ended deliveries are kept for deliveries.keep_s.'}</p>
+    <p>${(state && ABOUT[state]) ?? 'Each event becomes a delivery per matching destination. Ended deliveries are kept for deliveries.keep_s.'}</p>
   <//>`;
 }
 
@@ -335,7 +341,8 @@ function Attempts({ id, version }) {
   return html`<${Loadable} loaded=${loaded}>
     ${(/** @type {DeliveryDetails} */ { attempts, event }) => html`
       <div class="columns">
-        <div>
+        <details open>
+          <summary>Responses</summary>
           ${attempts.length === 0 && html`<p class="muted">No attempt yet.</p>`}
           <ol class="attempts">
             ${attempts.map(
@@ -347,7 +354,7 @@ function Attempts({ id, version }) {
               </li>`,
             )}
           </ol>
-        </div>
+        </details>
         <details open>
           <summary>Request body</summary>
           <${Command}>${JSON.stringify(event, null, 2)}<//>
