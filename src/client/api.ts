@@ -685,18 +685,9 @@ export type Overview = {
   /** The last 60 minutes, oldest first; the newest is incomplete */
   per_minute: OverviewMinute[];
   /** Totals of the same 60 minutes */
-  last_hour: {
-    finalized: number;
-    time_to_finality_s: Spread | null;
-    /** Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate */
-    detection_lag_s: Spread | null;
-    /** Share of them whose time of finality a node of the chain announced; the others are estimates. null if none is known */
-    detection_lag_chain_share: number | null;
-    /** Mean number of requests per submission found final */
-    polls_per_submission: number | null;
-    /** The same with a poll every 5 s */
-    fixed_5s_polls_per_submission: number | null;
-  };
+  last_hour: OverviewHour;
+  /** Totals of the 60 minutes before */
+  hour_before: OverviewHour;
   upstreams: {
     name: string;
     state: UpstreamState;
@@ -737,6 +728,20 @@ export type Overview = {
   readers: number;
   /** Live workers; null without Redis */
   workers: number | null;
+};
+
+/** Totals of an hour */
+export type OverviewHour = {
+  finalized: number;
+  time_to_finality_s: Spread | null;
+  /** Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate */
+  detection_lag_s: Spread | null;
+  /** Share of them whose time of finality a node of the chain announced; the others are estimates. null if none is known */
+  detection_lag_chain_share: number | null;
+  /** Mean number of requests per submission found final */
+  polls_per_submission: number | null;
+  /** The same with a poll every 5 s */
+  fixed_5s_polls_per_submission: number | null;
 };
 
 /** One of the last 60 minutes */

@@ -10,7 +10,7 @@ import { STATUSES, type Status } from '../submissions/submission.ts';
 import { statusSchema } from '../submissions/submission-body.ts';
 import type { Readiness } from './health-routes.ts';
 import type { LedgerStats } from './ledger-stats.ts';
-import type { RollingHour } from './metrics/rolling-hour.ts';
+import { HOUR_MS, type RollingHour } from './metrics/rolling-hour.ts';
 
 const OLDEST_OPEN = 10;
 
@@ -44,6 +44,30 @@ const minuteSchema = z
   .describe('One of the last 60 minutes')
   .meta({ id: 'OverviewMinute' });
 
+const hourSchema = z
+  .object({
+    finalized: count,
+    time_to_finality_s: spread.nullable(),
+    detection_lag_s: spread
+      .nullable()
+      .describe(
+        'Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate',
+      ),
+    detection_lag_chain_share: z
+      .number()
+      .nullable()
+      .describe(
+        'Share of them whose time of finality a node of the chain announced; the others are estimates. null if none is known',
+      ),
+    polls_per_submission: z
+      .number()
+      .nullable()
+      .describe('Mean number of requests per submission found final'),
+    fixed_5s_polls_per_submission: z.number().nullable().describe('The same with a poll every 5 s'),
+  })
+  .describe('Totals of an hour')
+  .meta({ id: 'OverviewHour' });
+
 const overviewSchema = z
   .object({
     at: timeSchema.describe('Current time of the server'),
@@ -51,31 +75,8 @@ const overviewSchema = z
     per_minute: z
       .array(minuteSchema)
       .describe('The last 60 minutes, oldest first; the newest is incomplete'),
-    last_hour: z
-      .object({
-        finalized: count,
-        time_to_finality_s: spread.nullable(),
-        detection_lag_s: spread
-          .nullable()
-          .describe(
-            'Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate',
-          ),
-        detection_lag_chain_share: z
-          .number()
-          .nullable()
-          .describe(
-            'Share of them whose time of finality a node of the chain announced; the others are estimates. null if none is known',
-          ),
-        polls_per_submission: z
-          .number()
-          .nullable()
-          .describe('Mean number of requests per submission found final'),
-        fixed_5s_polls_per_submission: z
-          .number()
-          .nullable()
-          .describe('The same with a poll every 5 s'),
-      })
-      .describe('Totals of the same 60 minutes'),
+    last_hour: hourSchema.describe('Totals of the same 60 minutes'),
+    hour_before: hourSchema.describe('Totals of the 60 minutes before'),
     upstreams: z.array(
       z.object({
         name: z.string(),
@@ -147,6 +148,14 @@ const overviewSchema = z
           polls_per_submission: 1.5,
           fixed_5s_polls_per_submission: 11.1,
         },
+        hour_before: {
+          finalized: 6_984,
+          time_to_finality_s: { mean: 52.8, p50: 52.1, p90: 61.9, p99: 70.4 },
+          detection_lag_s: { mean: 0.38, p50: 0.32, p90: 0.7, p99: 1.2 },
+          detection_lag_chain_share: 0.998,
+          polls_per_submission: 1.5,
+          fixed_5s_polls_per_submission: 11,
+        },
         upstreams: [
           {
             name: 'default',
@@ -208,6 +217,7 @@ export function registerOverview(
         submissions,
         per_minute: hour.minutes(now),
         last_hour: hour.hour(now),
+        hour_before: hour.hour(now - HOUR_MS),
         upstreams: watcher.pacing().map(({ upstream, state, tracked, inFlight, budget }) => ({
           name: upstream,
           state,

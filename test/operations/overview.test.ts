@@ -34,16 +34,18 @@ const NOTHING = {
 it('starts with counts of 0, sixty minutes, and null for unknown values', async () => {
   const { overview } = await openWorld();
   const { at, per_minute, ...rest } = await overview();
+  const hour = {
+    finalized: 0,
+    time_to_finality_s: null,
+    detection_lag_s: null,
+    detection_lag_chain_share: null,
+    polls_per_submission: null,
+    fixed_5s_polls_per_submission: null,
+  };
   expect(rest).toEqual({
     submissions: NOTHING,
-    last_hour: {
-      finalized: 0,
-      time_to_finality_s: null,
-      detection_lag_s: null,
-      detection_lag_chain_share: null,
-      polls_per_submission: null,
-      fixed_5s_polls_per_submission: null,
-    },
+    last_hour: hour,
+    hour_before: hour,
     upstreams: ['default', 'other'].map((name) => ({
       name,
       ...{ state: 'up', tracked: 0, in_flight: 0 },

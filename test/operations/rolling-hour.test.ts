@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { RollingHour } from '../../src/operations/metrics/rolling-hour.ts';
+import { HOUR_MS, RollingHour } from '../../src/operations/metrics/rolling-hour.ts';
 
 const MINUTE_MS = 60_000;
 const NOON = 1_760_000_400_000;
@@ -44,7 +44,7 @@ it('keeps each minute separate, and the total', () => {
   });
 });
 
-it('drops minutes older than an hour, also if nothing was added since', () => {
+it('an hour later, minutes are of the hour before, also if nothing was added since', () => {
   const hour = new RollingHour(NOON);
   hour.addFinalized(found(NOON));
   hour.addPoll(NOON);
@@ -63,6 +63,7 @@ it('drops minutes older than an hour, also if nothing was added since', () => {
     detection_lag_chain_share: null,
     ...{ polls_per_submission: null, fixed_5s_polls_per_submission: null },
   });
+  expect(hour.hour(last + MINUTE_MS - HOUR_MS).finalized).toBe(1);
   hour.addFinalized(found(last + MINUTE_MS));
   expect(hour.minutes(last + MINUTE_MS).map(({ finalized }) => finalized)).toEqual([
     ...Array(59).fill(0),

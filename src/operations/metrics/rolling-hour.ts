@@ -7,6 +7,9 @@ import type { Counters } from './counters.ts';
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
+export const HOUR_MS = MINUTES * MINUTE_MS;
+/** An hour, and the one before, for comparison. */
+const KEPT = 2 * MINUTES;
 /** The comparison for `fixedPollsEach`: a poll every five seconds until finality. */
 const FIXED_INTERVAL_MS = 5_000;
 /** Of the histograms, in ms. Durations outside count as the limit. */
@@ -31,10 +34,11 @@ class Minute {
 }
 
 /**
- * Statistics of the last hour by minute. The size is bounded, however many submissions there are.
+ * Statistics of the last two hours by minute. The size is bounded, however many submissions there
+ * are.
  */
 export class RollingHour {
-  /** At most sixty, by minutes since 1970. */
+  /** By minutes since 1970. */
   readonly #minutes = new Map<number, Minute>();
   readonly #countsSince: number;
 
@@ -80,7 +84,7 @@ export class RollingHour {
     });
   }
 
-  /** Returns the totals of the same sixty minutes. */
+  /** Returns the totals of the sixty minutes that end with the one of `now`. */
   hour(now: number) {
     const [timeToFinality, lag] = [durations(), durations()];
     let [polls, fixedPolls, lagsByChain] = [0, 0, 0];
@@ -112,7 +116,7 @@ export class RollingHour {
     if (known) return known;
     const minute = new Minute();
     this.#minutes.set(number, minute);
-    if (this.#minutes.size > MINUTES) this.#minutes.delete(Math.min(...this.#minutes.keys()));
+    if (this.#minutes.size > KEPT) this.#minutes.delete(Math.min(...this.#minutes.keys()));
     return minute;
   }
 }
@@ -136,21 +140,20 @@ function spreadOf(histogram: RecordableHistogram) {
   return { mean: Math.round(histogram.mean) / 1_000, p50: at(50), p90: at(90), p99: at(99) };
 }
 
-const HOUR_MS = 3_600_000;
 /**
- * Maximum finalities read at the start, the newest first. 200 per second for an hour would be
+ * Maximum finalities read at the start, the newest first. 100 per second for two hours would be
  * 720,000.
  */
 const MOST_READ_BACK = 1_000_000;
 
 /**
  * Starts the statistics that are updated with each event, for /v1/overview and /metrics. Those of
- * the overview begin with the last hour of the ledger.
+ * the overview begin with the last two hours of the ledger.
  */
 export function startLiveStats(deps: { stats: LedgerStats; now: number; counters: Counters }) {
   const { stats, now, counters } = deps;
   const hour = new RollingHour(now);
-  for (const found of stats.finalizedSince(now - HOUR_MS, MOST_READ_BACK)) {
+  for (const found of stats.finalizedSince(now - 2 * HOUR_MS, MOST_READ_BACK)) {
     const { at, trackedAt, polls, finalityAt, source } = found;
     const lagMs = at - Math.max(trackedAt, finalityAt ?? trackedAt);
     const detection = source && { lagMs, source };

@@ -31,10 +31,10 @@ import {
   TrackHint,
 } from '../submissions/submission-table.js';
 import { headlineOf } from './headline.js';
-import { loadSteps, medianOf, RANGES, STEP_MS, stepsOfMinutes, sumOf } from './ranges.js';
+import { finalizedIn, loadSteps, medianOf, RANGES, STEP_MS, stepsOfMinutes } from './ranges.js';
 
 /** @import { Alert, Overview } from '../../../client/api.ts' */
-/** @import { Step, Steps } from './ranges.js' */
+/** @import { Step, Steps, Sum } from './ranges.js' */
 
 const REFRESH_MS = 60_000;
 const DEFAULT_RANGE = '1h';
@@ -58,7 +58,7 @@ export function OverviewPage({ query }) {
         <${StatusCounts} submissions=${overview.submissions} />
         ${
           range?.unit === 'minute'
-            ? html`<${Charts} key=${name} overview=${overview} range=${range} steps=${stepsOfMinutes(overview.per_minute, range.steps)} />`
+            ? html`<${Charts} key=${name} overview=${overview} range=${range} steps=${stepsOfMinutes(overview, range.steps)} />`
             : html`<${Reported} key=${name} overview=${overview} range=${range} />`
         }
         <div class="columns">
@@ -137,7 +137,7 @@ function Charts({ overview, range: { label, unit }, steps: { now, before } }) {
     { label: 'p50', values: now.map((step) => step[`${name}50`]), color: '--plot-1' },
     { label: 'p99', values: now.map((step) => step[`${name}99`]), color: '--plot-2' },
   ];
-  const finalized = sumOf(now, 'finalized');
+  const finalized = finalizedIn(now);
   const most = Math.max(0, ...now.map((step) => step.finalized));
   const summary = (/** @type {'finality50' | 'lag50'} */ name) => {
     const median = medianOf(now, name);
@@ -145,7 +145,7 @@ function Charts({ overview, range: { label, unit }, steps: { now, before } }) {
       ? 'No estimate yet: too few submissions were found final.'
       : `Mostly ${duration(median)}.`;
   };
-  return html`<${Numbers} overview=${overview} range=${{ label, unit }} now=${now} before=${before} />
+  return html`<${Numbers} overview=${overview} label=${label} now=${now} before=${before} />
     <div class="plots">
       <${Plot}
         ...${common}
@@ -172,27 +172,27 @@ function timesOf(unit) {
 }
 
 /**
- * @param {{ overview: Overview, range: { label: string, unit: string }, now: readonly Step[], before: readonly Step[] | undefined }} props
+ * @param {{ overview: Overview, label: string, now: readonly Step[], before: readonly Sum[] }} props
  */
-function Numbers({ overview, range: { label, unit }, now, before }) {
+function Numbers({ overview, label, now, before }) {
   const { session } = useDashboard();
   const { deliveries, last_hour: hour } = overview;
   const seesDeliveries = maySeeNotifications(session);
   const polls = hour.polls_per_submission;
   const fixed = hour.fixed_5s_polls_per_submission;
-  const change = (/** @type {(steps: readonly Step[]) => number | null} */ of) => {
-    const [value, earlier] = [of(now), before ? of(before) : null];
-    if (value === null || !earlier) return undefined;
+  const change = (/** @type {(steps: readonly Sum[]) => number | null} */ of) => {
+    const [value, earlier] = [of(now), of(before)];
+    if (value === null) return undefined;
+    if (!earlier) return `nothing to compare in the ${label} before`;
     const share = value / earlier - 1;
-    return `${share < 0 ? '−' : '+'}${percent(Math.abs(share))} than the ${label} before`;
+    return `${share < 0 ? '−' : '+'}${percent(Math.abs(share))} against the ${label} before`;
   };
   const medianText = (/** @type {'finality50' | 'lag50'} */ name) => {
     const median = medianOf(now, name);
     return median === null ? 'unknown' : duration(median);
   };
-  const finalized = (/** @type {readonly Step[]} */ steps) => sumOf(steps, 'finalized');
   return html`<section class="numbers" aria-label="Numbers">
-    <${Figure} name=${`Finalized in ${label}`} value=${count(finalized(now))} note=${change(finalized) ?? `${decimal(finalized(now) / now.length)} per ${unit}`} />
+    <${Figure} name=${`Finalized in ${label}`} value=${count(finalizedIn(now))} note=${change(finalizedIn)} />
     <${Figure} name="Time to finality, p50" value=${medianText('finality50')} note=${change((steps) => medianOf(steps, 'finality50')) ?? p99Of(hour.time_to_finality_s)} />
     <${Figure} name="Detection lag, p50" value=${medianText('lag50')} note=${change((steps) => medianOf(steps, 'lag50')) ?? p99Of(hour.detection_lag_s)} />
     <${Figure}

@@ -1,7 +1,7 @@
 import { withQuery } from '../data/api.js';
 import { dayText, everyRow } from '../reports/reports-page.js';
 
-/** @import { OverviewMinute, ReportRow } from '../../../client/api.ts' */
+/** @import { Overview, ReportRow } from '../../../client/api.ts' */
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -27,30 +27,35 @@ export const RANGES = {
 export const STEP_MS = { minute: MINUTE_MS, hour: HOUR_MS, day: DAY_MS };
 
 /**
- * One step of a chart: seconds, and null where there is nothing.
- * @typedef {{ at: number, finalized: number, others: number, finality50: number | null, finality99: number | null, lag50: number | null, lag99: number | null, requests: number | null }} Step
- *   `at`: epoch milliseconds; `others`: submissions that ended otherwise; `requests`: of the
- *   submissions that ended, or of all in a minute
- * @typedef {{ now: readonly Step[], before: readonly Step[] | undefined }} Steps
- *   `before`: the same time before; undefined: not known
+ * What became final in a time: seconds, and null where there is nothing.
+ * @typedef {{ finalized: number, finality50: number | null, lag50: number | null }} Sum
+ * @typedef {Sum & { at: number, finality99: number | null, lag99: number | null }} Step of a chart
+ *   `at`: epoch milliseconds
+ * @typedef {{ now: readonly Step[], before: readonly Sum[] }} Steps
+ *   `before`: the same time before, in steps of any length
  */
 
 /**
- * @param {readonly OverviewMinute[]} minutes the last hour @param {number} steps @returns {Steps}
+ * The newest minutes, and as many before.
+ * @param {Pick<Overview, 'per_minute' | 'hour_before'>} overview @param {number} steps
+ * @returns {Steps}
  */
-export function stepsOfMinutes(minutes, steps) {
-  const all = minutes.map((minute) => ({
+export function stepsOfMinutes({ per_minute, hour_before: hour }, steps) {
+  const all = per_minute.map((minute) => ({
     at: Date.parse(minute.at),
     finalized: minute.finalized,
-    others: 0,
     finality50: minute.time_to_finality_p50_s,
     finality99: minute.time_to_finality_p99_s,
     lag50: minute.detection_lag_p50_s,
     lag99: minute.detection_lag_p99_s,
-    requests: minute.polls,
   }));
-  const before = all.slice(-2 * steps, -steps);
-  return { now: all.slice(-steps), before: before.length === steps ? before : undefined };
+  const now = all.slice(-steps);
+  if (all.length >= 2 * steps) return { now, before: all.slice(-2 * steps, -steps) };
+  const { finalized, time_to_finality_s: finality, detection_lag_s: lag } = hour;
+  return {
+    now,
+    before: [{ finalized, finality50: finality?.p50 ?? null, lag50: lag?.p50 ?? null }],
+  };
 }
 
 /**
@@ -65,7 +70,7 @@ export async function loadSteps(api, { unit, steps }, { now, signal }) {
     /** @type {number} */ to,
     /** @type {'hour' | 'day'} */ interval,
   ) => {
-    const query = { from: dayText(from), to: dayText(to), interval };
+    const query = { from: dayText(from), to: dayText(to), interval, group_by: 'none' };
     /** @type {import('../../../client/api.ts').Report} */
     const report = await api.get(withQuery('v1/reports', query), { signal });
     const { at, rows } = everyRow(report, now);
@@ -75,37 +80,35 @@ export async function loadSteps(api, { unit, steps }, { now, signal }) {
     const all = await read(now - 2 * days * DAY_MS, now, 'hour');
     return { now: all.slice(-steps), before: all.slice(-2 * steps, -steps) };
   }
+  // Hours begin in the middle of a day, so the whole days before that one are compared.
+  const last = now - (unit === 'day' ? days : days + 1) * DAY_MS;
   const [shown, before] = await Promise.all([
-    read(now - (days - (unit === 'day' ? 1 : 0)) * DAY_MS, now, unit === 'day' ? 'day' : 'hour'),
-    read(now - (2 * days - 1) * DAY_MS, now - days * DAY_MS, 'day'),
+    read(last + DAY_MS, now, unit === 'day' ? 'day' : 'hour'),
+    read(last - (days - 1) * DAY_MS, last, 'day'),
   ]);
   return { now: shown.slice(-steps), before };
 }
 
 /** @param {number} at @param {ReportRow | undefined} row undefined: no submission ended @returns {Step} */
 function stepOf(at, row) {
-  const ended = Object.values(row?.submissions ?? {}).reduce((sum, number) => sum + number, 0);
-  const finalized = row?.submissions.finalized ?? 0;
   return {
     at,
-    finalized,
-    others: ended - finalized,
+    finalized: row?.submissions.finalized ?? 0,
     finality50: row?.time_to_finality_s?.p50 ?? null,
     finality99: row?.time_to_finality_s?.p99 ?? null,
     lag50: row?.detection_lag_s?.p50 ?? null,
     lag99: row?.detection_lag_s?.p99 ?? null,
-    requests: row?.requests ?? null,
   };
 }
 
-/** @param {readonly Step[]} steps @param {'finalized' | 'others' | 'requests'} name */
-export function sumOf(steps, name) {
-  return steps.reduce((sum, step) => sum + (step[name] ?? 0), 0);
+/** @param {readonly Sum[]} steps */
+export function finalizedIn(steps) {
+  return steps.reduce((sum, { finalized }) => sum + finalized, 0);
 }
 
 /**
  * The median of the steps, each weighted by its finalizations; null without any.
- * @param {readonly Step[]} steps @param {'finality50' | 'lag50'} name
+ * @param {readonly Sum[]} steps @param {'finality50' | 'lag50'} name
  */
 export function medianOf(steps, name) {
   const known = steps
