@@ -784,6 +784,19 @@ export type PollDelay = 'budget' | 'pause';
  */
 export type PollReason = 'slot' | 'head' | 'scout' | 'age' | 'net' | 'recheck' | 'probe';
 
+/**
+ * pending, finalized, error: the state that the upstream reports; not_found, rejected: it does not know or accept the id; unauthorized: it refuses the key; throttled: it requests a pause; unavailable: no usable response
+ */
+export type PollResult =
+  | 'pending'
+  | 'finalized'
+  | 'error'
+  | 'not_found'
+  | 'rejected'
+  | 'unauthorized'
+  | 'throttled'
+  | 'unavailable';
+
 /** Cost of polling per submission */
 export type PollingCost = {
   /** Per submission */
@@ -851,6 +864,21 @@ export type Readiness = {
  * degraded: submissions are accepted, but an upstream or Redis does not respond
  */
 export type ReadinessStatus = 'ok' | 'degraded' | 'unavailable';
+
+/** A final block of the chain */
+export type RecentHead = {
+  block_number: number;
+  /** When a node announced it as final */
+  at: string;
+};
+
+/** A poll since the start of the server */
+export type RecentPoll = {
+  /** When the response arrived */
+  at: string;
+  duration_ms: number;
+  result: PollResult;
+};
 
 /**
  * Why Redis is disconnected; refused: it refuses the password, a command or a write; cluster: it is a cluster, which is not supported
@@ -1266,6 +1294,8 @@ export type SubmissionWithHistory = {
   history: HistoryEntry[];
   /** When and why it was not polled, or later than it was due, while it was open: outages, pauses and the like. The newest 20, oldest first */
   delays: Delay[];
+  /** Its newest 100 polls, oldest first. Only those since the start of the server, and among the newest 2,000 of its upstream; `polls` counts all */
+  recent_polls: RecentPoll[];
 };
 
 export type Submitted = 'no' | 'unclear' | 'yes';
@@ -1437,6 +1467,10 @@ export type UpstreamPacing = {
     reason: PollReason;
     held_by: PollDelay | null;
   } | null;
+  /** Polls of the last 2 minutes, oldest first; those since the start of the server, the newest 2,000 at most */
+  recent_polls: RecentPoll[];
+  /** Final blocks of the same time, oldest first; empty without a chain */
+  recent_heads: RecentHead[];
 };
 
 /**

@@ -5,6 +5,11 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { PollingCost } from '../pacing/index.ts';
+import {
+  MAX_RECENT_POLLS,
+  recentPollSchema,
+  toRecentPollBody,
+} from '../submissions/recent-poll.ts';
 import { UPSTREAM_STATES } from '../submissions/upstream.ts';
 import { chainSchema, toChainBody } from './chain/chain-body.ts';
 import type { ChainStatus } from './chain/port.ts';
@@ -49,6 +54,9 @@ const heldBySchema = z
     'Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream',
   )
   .meta({ id: 'PollDelay' });
+
+/** For how long polls and heads are shown. */
+const RECENT_MS = 120_000;
 
 const upstreamSchema = z
   .object({
@@ -128,12 +136,31 @@ const upstreamSchema = z
       })
       .nullable()
       .describe('The next poll as currently scheduled; null if there is none'),
+    recent_polls: z
+      .array(recentPollSchema)
+      .describe(
+        `Polls of the last ${RECENT_MS / 60_000} minutes, oldest first; those since the start of the server, the newest ${MAX_RECENT_POLLS.toLocaleString('en')} at most`,
+      ),
+    recent_heads: z
+      .array(
+        z
+          .object({
+            block_number: z.int(),
+            at: timeSchema.describe('When a node announced it as final'),
+          })
+          .describe('A final block of the chain')
+          .meta({ id: 'RecentHead' }),
+      )
+      .describe('Final blocks of the same time, oldest first; empty without a chain'),
   })
   .describe('The pacing of one upstream')
   .meta({ id: 'UpstreamPacing' });
 
-/** `chain` is added by the route. */
-export type PacingBody = Omit<z.output<typeof upstreamSchema>, 'chain'>;
+/** The route adds the rest. */
+export type PacingBody = Omit<
+  z.output<typeof upstreamSchema>,
+  'chain' | 'recent_polls' | 'recent_heads'
+>;
 
 const pacingSchema = z
   .object({
@@ -181,6 +208,8 @@ const pacingSchema = z
               reason: 'scout',
               held_by: null,
             },
+            recent_polls: [{ at: '2026-01-02T03:04:04.310Z', duration_ms: 84, result: 'pending' }],
+            recent_heads: [],
           },
         ],
       },
@@ -207,13 +236,22 @@ export function registerPacing(
   app.get(
     '/v1/pacing',
     { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getPacing },
-    async () => ({
-      at: iso(clock.now()),
-      upstreams: watcher.pacing().map((pacing) => {
-        const chain = chainOf(pacing.upstream);
-        return { ...toPacingBody(pacing), chain: chain && toChainBody(chain) };
-      }),
-    }),
+    async () => {
+      const now = clock.now();
+      return {
+        at: iso(now),
+        upstreams: watcher.pacing().map((pacing) => {
+          const chain = chainOf(pacing.upstream);
+          const { polls, heads } = watcher.recentActivity(pacing.upstream, now - RECENT_MS);
+          return {
+            ...toPacingBody(pacing),
+            chain: chain && toChainBody(chain),
+            recent_polls: polls.map(toRecentPollBody),
+            recent_heads: heads.map(({ number, at }) => ({ block_number: number, at: iso(at) })),
+          };
+        }),
+      };
+    },
   );
 }
 

@@ -11,6 +11,7 @@ import type {
   UpdateResult,
   WatcherLedger,
 } from '../submissions/ports.ts';
+import type { RecentPoll } from '../submissions/recent-poll.ts';
 import { isFinal, type Submission, type TrackRequest } from '../submissions/submission.ts';
 import { extendedDeadline } from '../submissions/transition.ts';
 import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
@@ -18,6 +19,7 @@ import { LAST_POLL_MS } from './deadlines.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
+import { RecentActivity } from './recent-activity.ts';
 import { type Outlook, Scheduler, type SchedulerSettings } from './scheduler.ts';
 import type { BudgetSettings, ReservedResult } from './upstream-limits.ts';
 
@@ -42,12 +44,15 @@ export type UpstreamPacing = UpstreamHealth & Outlook;
 
 /** If a poll is overdue for longer than this, its loop counts as not running. */
 const OVERDUE_MS = 60_000;
+/** Polls that are shown of one submission. */
+const MAX_POLLS_OF_ONE = 100;
 
 /** Watches submissions until they are final: one poll loop per upstream, all over one ledger. */
 export class Watcher {
   readonly #ledger: WatcherLedger;
   readonly #clock: Clock;
   readonly #loops = new Map<string, PollLoop>();
+  readonly #recent = new Map<string, RecentActivity>();
   /** Callbacks of `waitUntilFinal`, by submission id. */
   readonly #waiters = new Map<string, Set<() => void>>();
   #isLedgerFailing = false;
@@ -65,19 +70,21 @@ export class Watcher {
     const { settings, ledger, engine, clock, random } = deps;
     this.#ledger = ledger;
     this.#clock = clock;
-    const endWaits: WatcherListener = {
+    const internal: WatcherListener = {
+      polled: (upstream, observation) => this.#recent.get(upstream)?.addPoll(observation),
       recorded: ({ submission }) => {
         if (isFinal(submission.status)) this.#endWaits(submission.submissionId);
       },
       expired: ({ submission }) => this.#endWaits(submission.submissionId),
     };
-    const listener = combineListeners([endWaits, ...(deps.listeners ?? [])]);
-    for (const [upstream, own] of settings.schedulers) {
+    const listener = combineListeners([internal, ...(deps.listeners ?? [])]);
+    for (const [upstream, limits] of settings.schedulers) {
       const policy = settings.policy(upstream);
-      const scheduler = new Scheduler({ settings: own, policy, random });
+      const scheduler = new Scheduler({ settings: limits, policy, random });
       const { recheck } = settings;
       const loop = { upstream, scheduler, ledger, engine, clock, recheck, listener };
       this.#loops.set(upstream, new PollLoop(loop));
+      this.#recent.set(upstream, new RecentActivity());
     }
   }
 
@@ -117,6 +124,7 @@ export class Watcher {
   observeHead(upstream: string, head: FinalizedHead): void {
     const loop = this.#loops.get(upstream);
     if (!loop?.isRunning) return;
+    this.#recent.get(upstream)?.addHead(head);
     loop.scheduler.observeHead(head, loop.now());
     loop.wake();
   }
@@ -282,6 +290,16 @@ export class Watcher {
     const loop = this.#loops.get(upstream);
     loop?.noteWaiting();
     return loop?.journal.delaysBetween(submissionId, from, until) ?? [];
+  }
+
+  /** Returns the newest polls of a submission since the start of the process, oldest first. */
+  recentPolls({ upstream, submissionId }: Submission): RecentPoll[] {
+    return this.#recent.get(upstream)?.pollsOf(submissionId, MAX_POLLS_OF_ONE) ?? [];
+  }
+
+  /** Returns the polls and the heads of an upstream since `at`, oldest first. */
+  recentActivity(upstream: string, at: number): { polls: RecentPoll[]; heads: FinalizedHead[] } {
+    return this.#recent.get(upstream)?.since(at) ?? { polls: [], heads: [] };
   }
 
   /** Returns when a submission is polled next, at the earliest; null: it is not polled. */

@@ -2,6 +2,7 @@ import type { Actor } from '../lib/actor.ts';
 import type { Observation } from './classify.ts';
 import type { Delay } from './delay.ts';
 import type { OptionsPatch } from './option-changes.ts';
+import type { RecentPoll } from './recent-poll.ts';
 import type {
   FinalitySource,
   Status,
@@ -223,6 +224,8 @@ export type SubmissionWatcher = {
   deadlineAt(submission: Submission): number;
   /** Why the submission was polled late between two times, oldest first. */
   delaysBetween(submission: Submission, from: number, until: number): Delay[];
+  /** The newest polls of the submission since the start of the server, oldest first. */
+  recentPolls(submission: Submission): RecentPoll[];
   /** When the submission is polled next, at the earliest, epoch ms; null: it is not polled. */
   nextPollAt(submission: Submission): number | null;
   /**

@@ -5,6 +5,7 @@ import { iso } from '../lib/timestamps.ts';
 import { CHAIN_VERDICTS } from './chain-verdict.ts';
 import { delaySchema } from './delay.ts';
 import { durationsOf } from './option-changes.ts';
+import { MAX_RECENT_POLLS, recentPollSchema } from './recent-poll.ts';
 import {
   FINALITY_SOURCES,
   type HistoryEntry,
@@ -151,6 +152,11 @@ const DELAYS_EXAMPLE = [
   },
 ] as const;
 
+const RECENT_POLLS_EXAMPLE = [
+  { at: '2026-01-02T03:04:48.200Z', duration_ms: 84, result: 'pending' },
+  { at: '2026-01-02T03:05:08.400Z', duration_ms: 79, result: 'finalized' },
+] as const;
+
 export const submissionSchema = z
   .object({
     ...submissionFields,
@@ -246,11 +252,23 @@ export const submissionWithHistorySchema = submissionSchema
       .describe(
         'When and why it was not polled, or later than it was due, while it was open: outages, pauses and the like. The newest 20, oldest first',
       ),
+    recent_polls: z
+      .array(recentPollSchema)
+      .describe(
+        `Its newest 100 polls, oldest first. Only those since the start of the server, and among the newest ${MAX_RECENT_POLLS.toLocaleString('en')} of its upstream; \`polls\` counts all`,
+      ),
   })
   .describe('A tracked submission with its history')
   .meta({
     id: 'SubmissionWithHistory',
-    examples: [{ ...SUBMISSION_EXAMPLE, history: HISTORY_EXAMPLE, delays: DELAYS_EXAMPLE }],
+    examples: [
+      {
+        ...SUBMISSION_EXAMPLE,
+        history: HISTORY_EXAMPLE,
+        delays: DELAYS_EXAMPLE,
+        recent_polls: RECENT_POLLS_EXAMPLE,
+      },
+    ],
   });
 
 export const trackedSchema = z

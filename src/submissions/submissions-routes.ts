@@ -19,6 +19,7 @@ import { toDelayBody } from './delay.ts';
 import { explorerLink } from './explorer-link.ts';
 import { originOf } from './option-changes.ts';
 import type { SubmissionWatcher, TrackEffect, TrackedSubmission } from './ports.ts';
+import { toRecentPollBody } from './recent-poll.ts';
 import type { SubmissionSearch } from './search.ts';
 import { registerSubmissionSearch } from './search-route.ts';
 import {
@@ -235,6 +236,7 @@ export function registerSubmissions(
         ...body(found.submission, request),
         history: found.history.map(toHistoryBody),
         delays: delaysOf(found).map(toDelayBody),
+        recent_polls: watcher.recentPolls(found.submission).map(toRecentPollBody),
       };
     },
   );

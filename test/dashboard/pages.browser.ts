@@ -224,6 +224,15 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
         .click();
       await timeline.getByText('block_number').waitFor();
       await page.getByText('4711', { exact: true }).waitFor();
+      const dots = page.getByTitle(/^(?:pending|finalized) after .* s, /);
+      await expect.poll(() => dots.last().getAttribute('class')).toBe('poll final');
+      await goTo(page, 'pacing');
+      const upstream = page.getByRole('region', { name: 'default', exact: true }).first();
+      await upstream.getByText(/\d+ found final/).waitFor();
+      const shown = await dots.count();
+      const next = app.submit();
+      await track({ submission_id: next });
+      await expect.poll(() => dots.count(), { timeout: 10_000 }).toBeGreaterThan(shown);
     });
 
     it('shows when and why it was polled late', async () => {

@@ -46,6 +46,8 @@ it('shows the learned distribution, polls and cost of each upstream', async () =
     },
     budget: { requests: 5_000, per_ms: 1_000, used: 0, concurrency: 64, in_flight: 0 },
     next: null,
+    recent_polls: [],
+    recent_heads: [],
   });
   expect(first.curve).toHaveLength(61);
   expect(Math.abs(Date.parse(first.slot.next_event_at) - Date.parse(at) - 10_000)).toBeLessThan(

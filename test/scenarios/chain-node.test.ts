@@ -83,7 +83,8 @@ it('a node of the chain is shown in readyz, pacing, metrics and the log', async 
   expect(anonymous.upstreams.default).toEqual({ state: 'up', chain: { state: 'connected' } });
   const pacing = await get('/v1/pacing', {});
   const [first] = pacing.upstreams;
-  expect(first).toMatchObject({ upstream: 'default', chain });
+  const recent_heads = [{ block_number: 7, at: chain.block_at }];
+  expect(first).toMatchObject({ upstream: 'default', chain, recent_heads });
   const { text } = await scrape(url);
   expect(text).toContain('dawatch_chain_connected{upstream="default"} 1\n');
   expect(text).toContain('dawatch_chain_finalized_block{upstream="default"} 7\n');

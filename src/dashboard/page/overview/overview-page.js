@@ -183,7 +183,7 @@ function Numbers({ overview, label, now, before }) {
   const change = (/** @type {(steps: readonly Sum[]) => number | null} */ of) => {
     const [value, earlier] = [of(now), of(before)];
     if (value === null) return undefined;
-    if (!earlier) return `nothing to compare in the ${label} before`;
+    if (!earlier) return `none in the ${label} before`;
     const share = value / earlier - 1;
     return `${share < 0 ? '−' : '+'}${percent(Math.abs(share))} against the ${label} before`;
   };

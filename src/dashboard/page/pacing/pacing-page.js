@@ -6,10 +6,11 @@ import { AXIS, CURSOR, css, PlotCanvas } from '../parts/plot.js';
 import { PlotTable, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { OPEN_STATUSES } from '../submissions/submission-table.js';
+import { LiveStrip } from './live-strip.js';
 
 /** @import { Pacing, PollingCost, UpstreamPacing } from '../../../client/api.ts' */
 
-const EVERY_MS = 5_000;
+const EVERY_MS = 2_000;
 
 /** @type {Record<string, string>} */
 const MODES = {
@@ -28,7 +29,7 @@ const REASONS = {
   probe: 'to find out whether the upstream works',
 };
 
-/** Per upstream: the learned distribution of finality time, the scheduled polls and their cost. */
+/** Per upstream: what happens, what was learned, and what it costs. */
 export function PacingPage() {
   const { api } = useDashboard();
   const loaded = useLoad((signal) => api.get('v1/pacing', { signal }), 'v1/pacing');
@@ -49,6 +50,7 @@ function Upstream({ upstream, now }) {
   const id = `pacing-${name}`;
   return html`<section aria-labelledby=${id}>
     <h2 id=${id}>${name} ${state !== 'up' && html`<${Badge} state=${state} />`}</h2>
+    <${LiveStrip} upstream=${upstream} now=${now} />
     <div class="columns">
       <${CurvePlot} upstream=${upstream} now=${now} />
       <div>

@@ -1,5 +1,6 @@
 import { between, count, duration, relativeTime } from '../parts/format.js';
 import { html } from '../parts/html.js';
+import { PollDot } from '../parts/poll-dot.js';
 import { OPEN_STATUSES } from './submission-table.js';
 
 /** @import { Delivery, SubmissionWithHistory } from '../../../client/api.ts' */
@@ -60,8 +61,8 @@ export function grouped(value) {
 const LEAST = 0.004;
 
 /**
- * The time from tracking to the last delivery, to scale: statuses, outages and deliveries. The
- * history has the same as a text.
+ * The time from tracking to the last delivery, to scale: statuses, outages, deliveries, and the
+ * polls that the server still knows. The history has the same as a text.
  * @param {{ one: SubmissionWithHistory, deliveries: readonly Delivery[], now: number }} props
  */
 export function Strip({ one, deliveries, now }) {
@@ -79,6 +80,11 @@ export function Strip({ one, deliveries, now }) {
     return { left: `${100 * start}%`, width: `${100 * width}%` };
   };
   const { history, delays } = one;
+  const polls = one.recent_polls.filter(({ at }) => {
+    const ms = Date.parse(at);
+    return ms >= begin && ms <= last;
+  });
+  const shown = polls.length < one.polls ? `the newest ${count(polls.length)} polls` : 'polls';
   const name = OPEN_STATUSES.includes(one.status) ? 'now' : one.status;
   return html`<div class="strip" aria-hidden="true">
     <div class="track">
@@ -92,6 +98,7 @@ export function Strip({ one, deliveries, now }) {
         ({ began_at, ended_at, reason }) =>
           html`<span key=${began_at} class="delay" style=${place(Date.parse(began_at), ended_at === null ? now : Date.parse(ended_at))} title=${reason}></span>`,
       )}
+      ${polls.map((poll) => html`<${PollDot} poll=${poll} left=${place(Date.parse(poll.at), last).left} />`)}
       <span class=${`mark ${one.status}`} style=${place(end, end)} title=${name}></span>
       ${deliveries
         .filter(({ ended_at }) => ended_at !== null && Date.parse(ended_at) <= last)
@@ -100,6 +107,6 @@ export function Strip({ one, deliveries, now }) {
           return html`<span key=${id} class=${`mark ${state}`} style=${place(at, at)} title=${`delivery ${id} ${state}`}></span>`;
         })}
     </div>
-    <div class="ends muted"><span>tracked</span><span>${name}${` ${duration((end - begin) / 1_000)}`}</span></div>
+    <div class="ends muted"><span>tracked</span>${polls.length > 0 && html`<span class="dot pending">${shown}</span>`}<span>${name}${` ${duration((end - begin) / 1_000)}`}</span></div>
   </div>`;
 }
