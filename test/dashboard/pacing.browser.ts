@@ -86,6 +86,7 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
       current: null,
     }));
     await page.getByText('No curve yet').first().waitFor();
+    await page.getByText('Few data yet: this is an assumption.').first().waitFor();
     await page.getByText('nothing yet: the initial belief').first().waitFor();
     await page.getByRole('row', { name: 'Measured – – –' }).first().waitFor();
     await page

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
+import type { Clock } from '../../src/lib/clock.ts';
+import { systemClock } from '../../src/lib/system-clock.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
@@ -13,9 +15,13 @@ async function openWorld() {
   onTestFinished(() => app.close());
   return {
     url: () => app.url,
-    async restart() {
+    async restart(laterMs = 0) {
       await app.close();
-      app = await openApp({ database, upstreamUrl: sandbox.url });
+      const clock: Clock = {
+        now: () => systemClock.now() + laterMs,
+        after: (delayMs, run) => systemClock.after(delayMs, run),
+      };
+      app = await openApp({ database, upstreamUrl: sandbox.url, clock });
     },
     async finalize(count: number) {
       const ids = Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
@@ -104,6 +110,16 @@ it('continues after a restart with the last hour from the ledger', async () => {
     finalized: 13,
     detection_lag_s: { mean: expect.any(Number) },
   });
+});
+
+it('shows an hour later what became final in the hour before', async () => {
+  const { finalize, overview, restart } = await openWorld();
+  await finalize(12);
+  const before = await overview();
+  await restart(3_600_000);
+  const { last_hour, hour_before } = await overview();
+  expect(last_hour).toEqual(before.hour_before);
+  expect(hour_before).toEqual(before.last_hour);
 });
 
 it('lists the ten oldest open submissions, oldest first', async () => {

@@ -151,7 +151,7 @@ function CurvePlot({ upstream, now }) {
         ? html`<p class="state muted">No curve yet.</p>`
         : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} hrefOf=${(/** @type {number} */ index) => hrefOf((at[index] ?? 0) * 1_000)} />`
     }
-    <${AsTable} name=${name} curve=${curve} pollsMs=${pollsMs} hrefOf=${hrefOf} />
+    <${AsTable} name=${name} curve=${curve} pollsMs=${pollsMs} isAssumed=${upstream.observed < FEW} hrefOf=${hrefOf} />
   </figure>`;
 }
 
@@ -223,10 +223,10 @@ function axisText(s) {
 }
 
 /**
- * @param {{ name: string, curve: Curve, pollsMs: readonly number[], hrefOf:
- * (ageMs: number) => string }} props
+ * @param {{ name: string, curve: Curve, pollsMs: readonly number[], isAssumed: boolean, hrefOf:
+ * (ageMs: number) => string }} props `isAssumed`: from few data
  */
-function AsTable({ name, curve, pollsMs, hrefOf }) {
+function AsTable({ name, curve, pollsMs, isAssumed, hrefOf }) {
   /** @type {readonly import('../parts/table.js').Column[]} */
   const columns = [
     { title: 'After', cell: ({ ms }) => html`<a href=${hrefOf(ms)}>${duration(ms / 1_000)}</a>` },
@@ -241,7 +241,7 @@ function AsTable({ name, curve, pollsMs, hrefOf }) {
     }),
     ...pollsMs.map((ms) => ({ ms, share: probabilityAt(curve, ms), isPoll: true })),
   ].toSorted((a, b) => a.ms - b.ms);
-  return html`<${PlotTable} label=${title} caption=${`${title}, by time since tracking`} columns=${columns} rows=${rows} />`;
+  return html`<${PlotTable} label=${title} caption=${`${title}, by time since tracking${isAssumed ? ': an assumption from few data' : ''}`} columns=${columns} rows=${rows} />`;
 }
 
 /**
