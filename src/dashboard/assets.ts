@@ -16,14 +16,16 @@ const TYPES: Record<string, string> = {
 
 /**
  * Browser builds of the libraries. The import map of index.html maps their names to these paths.
+ * uPlot is minified only as a script that sets a variable.
  */
 const LIBRARIES = {
   'preact.js': 'preact',
   'preact-hooks.js': 'preact/hooks',
   'htm.js': 'htm',
-  'uplot.js': 'uplot/dist/uPlot.esm.js',
+  'uplot.js': 'uplot/dist/uPlot.iife.min.js',
   'uplot.css': 'uplot/dist/uPlot.min.css',
 };
+const EXPORTS: Record<string, string> = { 'lib/uplot.js': 'export default uPlot;' };
 
 /** Every file that the dashboard loads: the files of page/ and its libraries. */
 function dashboardAssets(): Asset[] {
@@ -64,7 +66,7 @@ function asset(name: string, file: string): Asset {
   return {
     path: `/assets/${name}`,
     contentType: TYPES[extname(name)] ?? '',
-    body: readFileSync(file),
+    body: Buffer.concat([readFileSync(file), Buffer.from(EXPORTS[name] ?? '')]),
   };
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { call, type HttpResponse, problemOf } from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
@@ -48,6 +49,12 @@ describe('the files of the dashboard', () => {
       );
       expect(response.text, path).not.toMatch(/url\(|@import/);
     }
+  });
+
+  it('are below 150 kB, compressed by a proxy that knows only gzip', async () => {
+    const files = [await get('/'), ...(await loadAllFiles()).values()];
+    const sizes = files.map(({ text }) => gzipSync(text).length);
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(150_000);
   });
 
   it('are revalidated each time, and sent only if changed', async () => {
