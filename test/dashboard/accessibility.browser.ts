@@ -155,7 +155,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
       await page.getByLabel('Name').fill(SECOND.name);
       await page.getByLabel('E-mail address').fill(SECOND.email);
       await page.getByRole('button', { name: 'Look up' }).click();
-      await page.getByRole('button', { name: 'List', exact: true }).click();
+      await page.getByRole('button', { name: 'List users' }).click();
       await page.getByRole('table').waitFor();
     });
     await visit('nowhere', () => page.getByText('does not exist').waitFor());

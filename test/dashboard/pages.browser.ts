@@ -305,13 +305,13 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       const page = await browser.open(`${forwarding.url}/#/users`);
       await signIn(page, forwarding.tokens.service);
       await page.getByLabel('Upstream token').fill('cut…');
-      await page.getByRole('button', { name: 'List', exact: true }).click();
+      await page.getByRole('button', { name: 'List users' }).click();
       await page.getByRole('alert').getByText('A token contains no spaces').waitFor();
       await page.getByLabel('Upstream token').fill('nobodys');
-      await page.getByRole('button', { name: 'List', exact: true }).click();
+      await page.getByRole('button', { name: 'List users' }).click();
       await page.getByText('the upstream refuses this token').waitFor();
       await page.getByLabel('Upstream token').fill(UPSTREAM_BEARER);
-      await page.getByRole('button', { name: 'List', exact: true }).click();
+      await page.getByRole('button', { name: 'List users' }).click();
       await page.getByRole('table', { name: '25 users' }).waitFor();
     });
 
@@ -325,7 +325,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await page.getByRole('button', { name: 'Look up' }).click();
       await page.getByText('assigned_wallet').first().waitFor();
       await page.getByLabel('Limit').fill('3');
-      await page.getByRole('button', { name: 'List', exact: true }).click();
+      await page.getByRole('button', { name: 'List users' }).click();
       await page.getByRole('table', { name: '3 users' }).waitFor();
       expect(await page.getByLabel('Limit').inputValue()).toBe('3');
     });

@@ -20,7 +20,7 @@ import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Icon } from '../parts/icon.js';
 import { List, useList } from '../parts/list.js';
-import { Action, Badge, Empty, Loadable, PageHeader, Tabs, Time } from '../parts/parts.js';
+import { Action, Badge, Command, Empty, Loadable, PageHeader, Tabs, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
@@ -61,7 +61,10 @@ export function AlertsPage({ query }) {
       of="alerts"
       caption=${`Alerts${state === 'all' ? '' : ` that are ${state}`}, newest first`}
       columns=${columns}
-      empty=${html`<${Empty} title=${state === 'firing' ? 'No alert is firing.' : 'No alerts.'}><p>Resolved alerts are kept for 30 days.</p><//>`}
+      empty=${html`<${Empty} title=${state === 'firing' ? 'No alert is firing.' : 'No alerts.'}>
+        <p>Resolved alerts are kept for 30 days. The same list in a terminal or a script:</p>
+        <${Command}>npx dawatch alerts list --state all --json<//>
+      <//>`}
     />
     ${seesMutes && html`<${Mutes} loaded=${mutes} mayChange=${mayChange} />`}`;
 }
@@ -75,13 +78,14 @@ const COLUMNS = [
   {
     title: 'Rule',
     class: 'from-l',
-    width: 12,
+    width: 9,
     cell: ({ rule, subject }) => html`${rule} <span class="muted id">${subject}</span>`,
   },
   {
     title: 'Affected',
     class: 'number from-m',
-    width: 6,
+    width: 5.5,
+    has: (alert) => alert.count !== null,
     cell: (alert) => (alert.count === null ? '' : count(alert.count)),
   },
   {
@@ -100,6 +104,7 @@ const COLUMNS = [
     title: 'Handled',
     class: 'from-m at-middle',
     width: 13,
+    has: ({ resolved_at, acknowledged, muted_until }) => resolved_at ?? acknowledged ?? muted_until,
     cell: (alert) => html`<${Handled} alert=${alert} />`,
   },
 ];
@@ -121,7 +126,7 @@ function actionsColumn(mutes) {
   return {
     title: 'Action',
     class: 'at-below',
-    width: 14,
+    width: 13,
     cell: (alert) =>
       alert.firing && isRecorded(alert) && html`<${Actions} alert=${alert} mutes=${mutes} />`,
   };
@@ -326,7 +331,7 @@ const MUTE_COLUMNS = [
     cell: ({ active }) =>
       html`<${Badge} state=${active ? 'waiting' : 'planned'} label=${active ? 'active' : 'planned'} />`,
   },
-  { title: 'Reason', class: 'at-middle', cell: ({ reason }) => reason },
+  { title: 'Reason', width: 20, class: 'at-middle', cell: ({ reason }) => reason },
   { title: 'By', class: 'from-l', cell: ({ created_by }) => created_by },
 ];
 

@@ -4,7 +4,7 @@ import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
-import { Action, Badge, CopyButton, Empty, PageHeader, Time } from '../parts/parts.js';
+import { Action, Badge, Command, CopyButton, Empty, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 /** @import { AuditEntry, AuditPage as Page, AuditVerification } from '../../../client/api.ts' */
@@ -41,7 +41,10 @@ export function AuditPage({ query }) {
       caption="Entries, newest first"
       columns=${COLUMNS}
       keyOf=${(/** @type {AuditEntry} */ { seq }) => seq}
-      empty=${html`<${Empty} title=${Object.keys(list.given).length > 0 ? 'No entry matches.' : 'No entries yet.'} />`}
+      empty=${html`<${Empty} title=${Object.keys(list.given).length > 0 ? 'No entry matches.' : 'No entries yet.'}>
+        <p>Every change and every lookup of users becomes an entry. The newest ones in a terminal:</p>
+        <${Command}>npx dawatch audit --limit 20<//>
+      <//>`}
     />
     ${data?.head && html`<${Head} head=${data.head} />`}`;
 }
@@ -59,19 +62,21 @@ function nameOf({ caller, caller_person }) {
 
 /** @type {readonly import('../parts/table.js').Column<AuditEntry>[]} */
 const COLUMNS = [
-  { title: 'Time', width: 8, cell: ({ at }) => html`<${Time} at=${at} />` },
+  { title: 'Time', width: 7, cell: ({ at }) => html`<${Time} at=${at} />` },
   {
     title: 'Caller',
     class: 'from-m',
+    width: 14,
     cell: (entry) =>
       html`<a href=${hrefTo('audit', undefined, { caller: nameOf(entry) })}>${nameOf(entry)}</a>`,
   },
   {
     title: 'Action',
     class: 'at-left',
+    width: 10,
     cell: ({ action }) => html`<a href=${hrefTo('audit', undefined, { action })}>${action}</a>`,
   },
-  { title: 'Result', width: 7, class: 'at-state', cell: ({ result }) => result },
+  { title: 'Result', width: 4.5, class: 'at-state', cell: ({ result }) => result },
   {
     title: 'Subject',
     class: 'at-middle',
@@ -82,13 +87,14 @@ const COLUMNS = [
   {
     title: 'Person',
     class: 'from-l',
+    has: ({ email_hash }) => email_hash,
     cell: ({ email_hash, email_masked }) =>
       email_hash !== null &&
       html`<a href=${hrefTo('audit', undefined, { email: email_hash })}>${email_masked}</a>`,
   },
-  { title: 'Detail', class: 'from-m', cell: ({ detail }) => detail },
-  { title: 'Address', class: 'from-l', cell: ({ address }) => address },
-  { title: 'Entry', width: 5, class: 'number from-l', cell: ({ seq }) => seq },
+  { title: 'Detail', class: 'from-m', has: ({ detail }) => detail, cell: ({ detail }) => detail },
+  { title: 'Address', width: 8, class: 'from-l', cell: ({ address }) => address },
+  { title: 'Entry', width: 4, class: 'number from-l', cell: ({ seq }) => seq },
 ];
 
 /** The server reads a million entries in some ten seconds. */

@@ -1,7 +1,7 @@
 import { isAdmin, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { count, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Action, Badge, Empty, Loadable, PageHeader, Time } from '../parts/parts.js';
+import { Action, Badge, Command, Empty, Loadable, PageHeader, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
@@ -23,7 +23,8 @@ export function ChannelsPage() {
       ${(/** @type {ChannelList} */ { channels }) =>
         channels.length === 0
           ? html`<${Empty} title="No channels.">
-              <p>Define Slack, Discord, Teams, Apprise or e-mail in <code>channels</code> and <code>routes</code> of the settings.</p>
+              <p>Add Slack, Discord, Teams, Apprise or e-mail to the settings, then reload them:</p>
+              <${Command}>${EXAMPLE}<//>
             <//>`
           : html`<${Table}
               caption="Channels, in the order of the settings"
@@ -33,6 +34,14 @@ export function ChannelsPage() {
             />`}
     <//>`;
 }
+
+/** Run in the folder of the server. */
+const EXAMPLE = `mkdir -p config && cat >>config/dawatch.yaml <<'END'
+channels:
+  ops: { type: slack, url: https://hooks.slack.com/services/T0/B0/secret }
+routes:
+  - { types: [alert.*], channels: [ops] }
+END`;
 
 /** @type {readonly import('../parts/table.js').Column<Channel>[]} */
 const COLUMNS = [

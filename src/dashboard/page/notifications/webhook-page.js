@@ -4,7 +4,7 @@ import { mayChangeNotifications, useDashboard, useLoad, useWhileVisible } from '
 import { ChoiceField, TextField, textOf } from '../parts/form.js';
 import { text } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Action, CopyButton, Empty, Facts, Loadable, PageHeader, Time } from '../parts/parts.js';
+import { Action, Empty, Facts, Loadable, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { resultOf } from './channels-page.js';
 import { DeliveryLog } from './deliveries-page.js';
@@ -35,9 +35,9 @@ export function WebhookPage({ id, query }) {
     loaded.reload();
   };
   if (loaded.error instanceof ApiError && [400, 404].includes(loaded.error.status))
-    return html`<${PageHeader} title=${id} isId />
+    return html`<${PageHeader} title=${id} id=${id} />
       <${Empty} title="Webhook not found."><p><a href=${hrefTo('webhooks')}>All webhooks</a></p><//>`;
-  return html`<${PageHeader} title=${id} isId><${CopyButton} text=${id} name="the id" /><//>
+  return html`<${PageHeader} title=${loaded.data?.description || id} id=${id} />
     <${Loadable} loaded=${loaded}>
       ${(/** @type {Webhook} */ webhook) => html`<${Details} webhook=${webhook} onChanged=${onChanged} />`}
     <//>
@@ -79,7 +79,6 @@ function factsOf(webhook) {
     ['Address', webhook.url ?? 'the callback_url of each submission'],
     ['Events', webhook.types.join(', ')],
     ['Metadata filter', webhook.metadata && text(webhook.metadata)],
-    ['Description', webhook.description || null],
     ['Further headers', webhook.header_names.join(', ') || null],
     ['Signature', webhook.signature],
     ['State', html`<${WebhookState} webhook=${webhook} />`],

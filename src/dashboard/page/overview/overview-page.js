@@ -252,7 +252,7 @@ const UPSTREAM_COLUMNS = [
   {
     title: 'State',
     class: 'at-state',
-    width: 8,
+    width: 7,
     cell: ({ state }) => html`<${Badge} state=${state} label=${STATES[state] ?? state} />`,
   },
   {
@@ -260,7 +260,7 @@ const UPSTREAM_COLUMNS = [
     cell: ({ name, tracked }) =>
       html`<a href=${hrefTo('submissions', undefined, { upstream: name, status: OPEN_STATUSES.join() })}>${count(tracked)}</a>`,
     class: 'number at-left',
-    width: 6,
+    width: 5,
   },
   {
     title: 'In flight',
@@ -271,6 +271,7 @@ const UPSTREAM_COLUMNS = [
   {
     title: 'Budget used',
     class: 'at-middle',
+    width: 16,
     cell: ({ name, budget: { used, limit, window_ms } }) => html`
       <meter min="0" max=${limit} value=${used} aria-label=${`Budget used at ${name}`}></meter>
       ${` ${count(used)} of ${count(limit)} per ${wholeDuration(window_ms / 1_000)}`}

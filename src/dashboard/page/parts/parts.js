@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, messageOf, Unreachable } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
+import { hrefTo, parseRoute } from '../router.js';
 import { FormDialog } from './form.js';
 import { absoluteTime, count, relativeTime, useAbsoluteTimes } from './format.js';
 import { html } from './html.js';
@@ -17,14 +18,18 @@ export function Loading() {
 }
 
 /**
- * The title of a page, a sentence about it, and its actions.
- * @param {{ title: any, isId?: boolean, isPanel?: boolean, about?: any, children?: any }} props
- *   `isPanel`: it is not the title of the page; `children`: the actions
+ * The title of a page, a sentence about it, and its actions. The page of one item has a link to its
+ * list, and copies the id.
+ * @param {{ title: any, id?: string, isPanel?: boolean, about?: any, children?: any }} props
+ *   `id`: of the item; `isPanel`: it is not the title of the page; `children`: the actions
  */
-export function PageHeader({ title, isId, isPanel, about, children }) {
-  const name = isId ? 'id' : '';
+export function PageHeader({ title, id, isPanel, about, children }) {
+  const name = title === id ? 'id' : '';
+  const { page } = parseRoute(location.hash);
   return html`<div class="header">
+    ${id && !isPanel && html`<a class="parent" href=${hrefTo(page)}>${page}</a>`}
     ${isPanel ? html`<h2 class=${name}>${title}</h2>` : html`<h1 tabindex="-1" class=${name}>${title}</h1>`}
+    ${id && html`<${CopyButton} text=${id} name="the id" />`}
     ${about && html`<p class="muted">${about}</p>`}
     ${children && html`<div class="actions">${children}</div>`}
   </div>`;

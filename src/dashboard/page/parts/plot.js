@@ -69,15 +69,30 @@ function optionsOf({ series, unit, times }) {
   return {
     tzDate: utcDate,
     cursor: CURSOR,
-    scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 0.001) * 1.1] } },
+    scales: {
+      // The first and the last bar are as wide as the others.
+      x: {
+        range: ({ data: [at = []] }, first, last) => {
+          const half = (last - first) / Math.max(2, 2 * (at.length - 1));
+          return [first - half, last + half];
+        },
+      },
+      y: { range: (_plot, _least, most) => [0, Math.max(most, 0.001) * 1.1] },
+    },
     axes: [
       {
         ...AXIS,
-        size: 28,
+        size: 26,
+        gap: 9,
         grid: { show: false },
         values: (_plot, splits) => splits.map((at) => times.mark(at * 1_000)),
       },
-      { ...AXIS, size: 48, values: (_plot, splits) => splits.map((value) => `${value}${unit}`) },
+      {
+        ...AXIS,
+        size: 52,
+        space: 24,
+        values: (_plot, splits) => splits.map((value) => `${NUMBERS.format(value)}${unit}`),
+      },
     ],
     series: [
       {},
@@ -85,11 +100,24 @@ function optionsOf({ series, unit, times }) {
         label,
         stroke: () => css(color),
         width: 1.5,
-        points: { show: true, size: 4, fill: () => css(color) },
+        points: { show: true, size: 4, fill: () => css(color), filter: pointsOf },
         ...(isBars && bars && { fill: () => css(color), paths: bars, points: { show: false } }),
       })),
     ],
   };
+}
+
+const NUMBERS = new Intl.NumberFormat('en', { maximumSignificantDigits: 4 });
+
+/** A line shows more points than these. */
+const FEW = 12;
+
+/** Returns the points that a line does not show. @param {uPlot} plot @param {number} series */
+function pointsOf({ data }, series) {
+  const values = data[series] ?? [];
+  const known = [...values.keys()].filter((index) => values[index] != null);
+  if (known.length <= FEW) return known;
+  return known.filter((index) => values[index - 1] == null && values[index + 1] == null);
 }
 
 const bars = uPlot.paths.bars?.({ size: [0.7, 24] });

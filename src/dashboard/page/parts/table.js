@@ -3,10 +3,11 @@ import { html } from './html.js';
 
 /**
  * @template [Row=any]
- * @typedef {{ title: any, cell: (row: Row) => any, class?: string, width?: number, key?: string }} Column
+ * @typedef {{ title: any, cell: (row: Row) => any, class?: string, width?: number, has?: (row: Row) => unknown }} Column
  *   `class`: of the title and of every cell: "number"; "from-m", "from-l": only where there is that
  *   much space; "at-state", "at-left", "at-middle", "at-end": the place on a phone, where columns
- *   without one are absent; `width`: in rem, default: a share of the rest
+ *   without one are absent; `width`: in rem, default: a share of the rest; `has`: whether a row has
+ *   a value; a column that is empty in every row is absent
  */
 
 /**
@@ -21,7 +22,7 @@ import { html } from './html.js';
 export function Table({
   caption,
   label = caption,
-  columns,
+  columns: all,
   rows,
   isBusy,
   isShort,
@@ -31,6 +32,7 @@ export function Table({
   current,
   onRow,
 }) {
+  const columns = all.filter(({ has }) => !has || rows.some(has));
   return html`<div class=${isShort ? 'wide short' : 'wide'} tabindex=${isShort ? '0' : undefined} role="region" aria-label=${label}>
     <table aria-busy=${isBusy} onKeyDown=${moveByRow}>
       <caption class=${hidesCaption ? 'unseen' : ''}>${caption}</caption>

@@ -11,7 +11,7 @@ import {
   wholeDuration,
 } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Facts, Loadable, PageHeader } from '../parts/parts.js';
+import { Facts, Loadable, PageHeader, Tabs } from '../parts/parts.js';
 import { Plot } from '../parts/plot.js';
 import { hrefTo } from '../router.js';
 import { endedBetween, FINAL_STATUSES } from '../submissions/submission-table.js';
@@ -27,19 +27,28 @@ const EVERY_MS = 60_000;
 export function ReportsPage({ query }) {
   const { api } = useDashboard();
   const upstreams = useLoad((signal) => api.get('v1/overview', { signal }), 'upstreams');
-  return html`<${PageHeader} title="Reports" />
+  const name = query.get('period') ?? 'week';
+  const upstream = query.get('upstream') ?? undefined;
+  return html`<${PageHeader} title="Reports">
+      <${Tabs}
+        label="Period"
+        of=${Object.entries(PERIODS).map(([one, { title }]) => ({ label: title, href: hrefTo('reports', undefined, { upstream, period: one }), isCurrent: one === name }))}
+      />
+    <//>
     <${Loadable} loaded=${upstreams}>
       ${(/** @type {Overview} */ overview) => {
         const names = overview.upstreams.map(({ name }) => name);
-        return html`<${Report} upstream=${query.get('upstream') ?? names[0] ?? 'default'} names=${names} query=${query} />`;
+        return html`<${Report} upstream=${upstream ?? names[0] ?? 'default'} names=${names} name=${name} query=${query} />`;
       }}
     <//>`;
 }
 
-/** @param {{ upstream: string, names: readonly string[], query: URLSearchParams }} props */
-function Report({ upstream, names, query }) {
+/**
+ * @param {{ upstream: string, names: readonly string[], name: string, query: URLSearchParams }} props
+ *   `name`: of the period
+ */
+function Report({ upstream, names, name, query }) {
   const { api } = useDashboard();
-  const name = query.get('period') ?? 'week';
   const period = periodOf(name, query.get('to') ?? '', Date.now());
   const { from, to, interval } = period;
   const path = withQuery('v1/reports', { from, to, interval, upstream, group_by: 'upstream' });
@@ -52,11 +61,12 @@ function Report({ upstream, names, query }) {
       to: query.get('to') ?? undefined,
       ...change,
     });
-  return html`<${Choices} upstream=${upstream} names=${names} name=${name} link=${link} />
-    <p>
-      <a href=${link({ to: period.earlier })}>Earlier</a> · ${from === to ? from : `${from} to ${to}`} (UTC)
-      ${period.later !== undefined && html` · <a href=${link({ to: period.later })}>Later</a>`}
-    </p>
+  return html`<div class="bar">
+      <a class="button" href=${link({ to: period.earlier })}>Earlier</a>
+      <span>${from === to ? from : `${from} to ${to}`} <span class="muted">UTC</span></span>
+      ${period.later !== undefined && html`<a class="button" href=${link({ to: period.later })}>Later</a>`}
+    </div>
+    ${names.length > 1 && html`<${Tabs} label="Upstream" of=${names.map((one) => ({ label: one, href: link({ upstream: one }), isCurrent: one === upstream }))} />`}
     <${Loadable} loaded=${loaded}>
       ${(/** @type {ReportOfPeriod} */ report) => html`
         <${Charts} key=${`${report.from} ${report.to} ${report.interval}`} report=${report} upstream=${upstream} />
@@ -69,32 +79,8 @@ function Report({ upstream, names, query }) {
                 html`<${Objective} objective=${objective} counts=${report.total.objective} />`,
             )}
         </div>
-        <p class="muted">Days and hours are those of UTC.</p>
       `}
     <//>`;
-}
-
-/**
- * @param {{ upstream: string, names: readonly string[], name: string, link: (change: Record<string,
- * string | undefined>) => string }} props
- */
-function Choices({ upstream, names, name, link }) {
-  const choose = (/** @type {any} */ event) =>
-    location.assign(link({ upstream: event.target.value }));
-  return html`<form class="inline" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-    <label>
-      <span>Upstream</span>
-      <select onChange=${choose}>
-        ${names.map((one) => html`<option key=${one} value=${one} selected=${one === upstream}>${one}</option>`)}
-      </select>
-    </label>
-    <label>
-      <span>Period</span>
-      <select onChange=${(/** @type {any} */ event) => location.assign(link({ period: event.target.value, to: undefined }))}>
-        ${Object.entries(PERIODS).map(([value, { title }]) => html`<option key=${value} value=${value} selected=${value === name}>${title}</option>`)}
-      </select>
-    </label>
-  </form>`;
 }
 
 /** @param {{ report: ReportOfPeriod, upstream: string }} props */

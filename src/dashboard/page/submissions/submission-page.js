@@ -56,11 +56,10 @@ export function SubmissionDetails({ id, isPanel, children }) {
   );
 
   if (loaded.error instanceof ApiError && loaded.error.status === 404)
-    return html`<${PageHeader} title=${id} isId />
+    return html`<${PageHeader} title=${id} id=${id} />
       <${Empty} title="This submission is not tracked."><${TrackHint} id=${id} /><//>`;
   const one = loaded.data;
-  return html`<${PageHeader} title=${shownId} isId isPanel=${isPanel}>
-      <${CopyButton} text=${shownId} name="the id" />
+  return html`<${PageHeader} title=${shownId} id=${shownId} isPanel=${isPanel}>
       <${CopyButton} text=${new URL(hrefTo('submissions', shownId), document.baseURI).href} name="the link to this page" label="Link" />
       ${one && mayChangeSubmissions(session) && html`<${SubmissionActions} one=${one} onChanged=${loaded.reload} />`}
       ${children}

@@ -84,7 +84,7 @@ function columnsOf(onChanged, onIssued) {
     {
       title: 'Actions',
       class: 'at-below',
-      width: 19,
+      width: 16,
       cell: (token) =>
         token.state === 'revoked'
           ? html`<span class="muted">revoked <${Time} at=${token.revoked_at} /></span>
@@ -102,7 +102,7 @@ function LastUse({ token }) {
   return html`${token.last_used_at === null ? 'never' : html`<${Time} at=${token.last_used_at} />`}
     ${token.replaced_secrets.map(
       ({ valid_until, last_used_at }) => html`<span key=${valid_until} class="muted">
-          · old token: ${last_used_at === null ? 'not used' : html`used <${Time} at=${last_used_at} />`}, expires <${Time} at=${valid_until} />
+          ${' · '}old token: ${last_used_at === null ? 'not used' : html`used <${Time} at=${last_used_at} />`}, expires <${Time} at=${valid_until} />
         </span>`,
     )}`;
 }

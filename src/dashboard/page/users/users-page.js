@@ -4,7 +4,7 @@ import { mayListUsers, useDashboard } from '../data/context.js';
 import { textOf, useForm } from '../parts/form.js';
 import { count, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Empty, Facts, PageHeader } from '../parts/parts.js';
+import { Command, Empty, Facts, PageHeader } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 
 /** Users of the upstream. */
@@ -20,8 +20,7 @@ export function UsersPage() {
   );
   return html`<${PageHeader} title="Users" about="The users of the upstream. Every lookup is recorded in the audit log." />
     ${isForwarded && html`<${UpstreamToken} token=${token} onChange=${setToken} />`}
-    <${UserLookup} api=${api} />
-    ${mayListUsers(session) && html`<${UserListing} api=${api} />`}`;
+    <${Lookups} api=${api} mayList=${mayListUsers(session)} />`;
 }
 
 /** @param {{ token: string, onChange: (token: string) => void }} props */
@@ -43,22 +42,48 @@ function UpstreamToken({ token, onChange }) {
   </form>`;
 }
 
-/** One user, by name and address. @param {{ api: import('../data/api.js').Api }} props */
-function UserLookup({ api }) {
+/**
+ * One user by name and address, and all users up to a limit.
+ * @param {{ api: import('../data/api.js').Api, mayList: boolean }} props
+ */
+function Lookups({ api, mayList }) {
   const [user, setUser] = useState(/** @type {Record<string, unknown> | undefined} */ (undefined));
+  const [users, setUsers] = useState(/** @type {readonly object[] | undefined} */ (undefined));
   const lookUp = async (/** @type {FormData} */ form) => {
     setUser(undefined);
     const query = { name: textOf(form, 'name'), email: textOf(form, 'email') };
     setUser(await api.get(withQuery('users/get_user', query)));
   };
-  return html`<section aria-labelledby="lookup">
-    <h2 id="lookup">Look up a user</h2>
-    <${Request} label="Look up" send=${lookUp}>
-      <label><span>Name</span><input name="name" required maxlength="200" autocomplete="off" /></label>
-      <label><span>E-mail address</span><input name="email" type="email" required maxlength="254" autocomplete="off" /></label>
-    <//>
-    ${user && html`<${Facts} of=${Object.entries(user).map(([name, value]) => [name, html`<span class="value">${text(value)}</span>`])} />`}
-  </section>`;
+  const list = async (/** @type {FormData} */ form) => {
+    setUsers(undefined);
+    setUsers(await api.get(withQuery('admin/get_all_users', { limit: textOf(form, 'limit') })));
+  };
+  return html`<div class="bar">
+      <${Request} label="Look up" send=${lookUp}>
+        <input name="name" required maxlength="200" autocomplete="off" aria-label="Name" placeholder="Name" />
+        <input name="email" type="email" required maxlength="254" autocomplete="off" aria-label="E-mail address" placeholder="E-mail address" />
+      <//>
+      ${
+        mayList &&
+        html`<${Request} label="List users" send=${list}>
+          <label class="check"><span>Limit</span><input name="limit" type="number" min="1" max="1000" defaultValue="50" required /></label>
+        <//>`
+      }
+    </div>
+    ${user && html`<section aria-label="User"><${Facts} of=${Object.entries(user).map(([name, value]) => [name, html`<span class="value">${text(value)}</span>`])} /></section>`}
+    ${
+      users?.length
+        ? html`<${Table} caption=${`${count(users.length)} users, in the upstream's order`} columns=${COLUMNS} rows=${users} />`
+        : !user && html`<${Nothing} isListed=${users !== undefined} mayList=${mayList} />`
+    }`;
+}
+
+/** @param {{ isListed: boolean, mayList: boolean }} props */
+function Nothing({ isListed, mayList }) {
+  return html`<${Empty} title=${isListed ? 'The upstream has no users.' : 'No user looked up yet.'}>
+    <p>Look up a user here or from a terminal:</p>
+    <${Command}>${mayList ? 'npx dawatch users list --limit 50' : 'npx dawatch users get --name "Ada Example" --email ada@example.com'}<//>
+  <//>`;
 }
 
 /**
@@ -81,32 +106,15 @@ const COLUMNS = FIELDS.map(([title, name]) => ({
       : html`<span title=${text(user[title])}>${text(user[title])}</span>`,
 }));
 
-/** All users, up to a limit. @param {{ api: import('../data/api.js').Api }} props */
-function UserListing({ api }) {
-  const [users, setUsers] = useState(/** @type {readonly object[] | undefined} */ (undefined));
-  const list = async (/** @type {FormData} */ form) => {
-    setUsers(undefined);
-    setUsers(await api.get(withQuery('admin/get_all_users', { limit: textOf(form, 'limit') })));
-  };
-  return html`<section aria-labelledby="listing">
-    <h2 id="listing">List users</h2>
-    <${Request} label="List" send=${list}>
-      <label><span>Limit</span><input name="limit" type="number" min="1" max="1000" defaultValue="50" required /></label>
-    <//>
-    ${users?.length === 0 && html`<${Empty} title="The upstream has no users." />`}
-    ${users && users.length > 0 && html`<${Table} caption=${`${count(users.length)} users, in the upstream's order`} columns=${COLUMNS} rows=${users} />`}
-  </section>`;
-}
-
 /**
  * A form of one request.
  * @param {{ label: string, send: (form: FormData) => Promise<void>, children?: any }} props
  */
 function Request({ label, send, children }) {
   const { form, submit, isBusy, message } = useForm({ fields: [], send });
-  return html`<form class="inline" ref=${form} onSubmit=${submit}>
+  return html`<form class="bar" ref=${form} onSubmit=${submit}>
     ${children}
-    <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>${label}</button>
+    <button aria-disabled=${isBusy} aria-busy=${isBusy}>${label}</button>
     <p class="wrong" role="alert">${message}</p>
   </form>`;
 }
