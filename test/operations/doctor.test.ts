@@ -145,6 +145,7 @@ it('the doctor checks every upstream, webhook and channel, without sending to re
     'channel.mail warning',
     'heartbeat ok',
   ]);
+  expect(named(`webhook.${refused}`)[0]?.action).toContain('webhooks.allow_http');
   expect(named('channel.mail')[0]?.action).toContain('channels.mail.smtp_url');
   expect(receiver.requests).toEqual([]);
 });

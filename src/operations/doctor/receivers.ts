@@ -83,7 +83,7 @@ export async function checkWebhook(
   const guard = createAddressGuard({ allow: webhooks.allow });
   const host = URL.parse(url)?.host ?? '?';
   const refusal = checkWebhookUrl(url, { allowHttp: webhooks.allow_http, guard });
-  const advice = `dawatch webhooks update ${id} --url …; to allow receivers in your network, set webhooks.allow`;
+  const advice = `dawatch webhooks update ${id} --url …; to allow receivers in your network, set webhooks.allow and, without TLS, webhooks.allow_http`;
   if (refusal !== undefined)
     return [problem(about, `nothing is sent to ${host}: ${refusal}`, advice)];
   const reached = await reach(url, { guard, timeoutMs: limitMs });
