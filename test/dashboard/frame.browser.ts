@@ -137,7 +137,7 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
     expect(await page.getByLabel('Destination').isVisible(), 'filters before the list').toBe(false);
     const row = page.getByRole('row').filter({ hasText: LONG_ID }).first();
     for (const part of [
-      row.getByText('waiting', { exact: true }),
+      row.getByText('failing', { exact: true }),
       row.getByRole('button', { name: 'Try now' }),
     ]) {
       const box = await part.boundingBox();

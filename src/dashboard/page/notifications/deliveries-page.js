@@ -92,6 +92,7 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
       ${
         mayChangeNotifications(session) &&
         !loaded.error &&
+        (!given.state || given.state.split(',').includes('dead')) &&
         (destination
           ? html`<${BulkReplay} key=${destination} filter=${{ ...given, destination }} onReplayed=${replayed} />`
           : html`<span class="muted">Filter by destination to replay its dead letters.</span>`)
@@ -220,7 +221,7 @@ function useDeliveryColumns({ hidden, onReplayed }) {
       title: 'State',
       class: 'at-state',
       width: 8,
-      cell: ({ state }) => html`<${Badge} state=${state} />`,
+      cell: (one) => html`<${Badge} state=${isFailing(one) ? 'failing' : one.state} />`,
     },
     { title: 'Event', class: 'at-left', width: 13, cell: ({ event_type }) => event_type },
     {
@@ -257,6 +258,11 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     },
   ];
   return columns.filter(({ title }) => !omitted.includes(title));
+}
+
+/** As the filter `failing` of the server. @param {Delivery} delivery */
+function isFailing({ state, attempts_made }) {
+  return state === 'waiting' && attempts_made > 0;
 }
 
 /** @param {{ one: Delivery, onReplayed: () => void }} props */
@@ -343,12 +349,11 @@ function Attempts({ id, version }) {
       <div class="columns">
         <details open>
           <summary>Responses</summary>
-          ${attempts.length === 0 && html`<p class="muted">No attempt yet.</p>`}
+          ${attempts.length === 0 && html`<p class="muted">No attempts.</p>`}
           <ol class="attempts">
             ${attempts.map(
               (attempt) => html`<li key=${attempt.at}>
-                <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms ·
-                ${attempt.http_status === null ? '' : `HTTP ${attempt.http_status} · `}
+                <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms · ${attempt.http_status === null ? '' : `HTTP ${attempt.http_status} · `}
                 ${attempt.error === null ? 'delivered' : html`<span class="wrong">${attempt.error}</span>`}
                 ${attempt.response && html`<${Command}>${attempt.response}<//>`}
               </li>`,
