@@ -18,6 +18,7 @@ import {
 } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
+import { CreateCommand } from './webhooks-page.js';
 
 /** @import { Delivery, DeliveryDetails, DeliveryState } from '../../../client/api.ts' */
 
@@ -123,7 +124,8 @@ function Nothing({ given: { state, ...others } }) {
         ? `No delivery is ${state}.`
         : 'No deliveries yet.';
   return html`<${Empty} title=${title}>
-    <p>${(state && ABOUT[state]) ?? 'Each event becomes a delivery per matching destination. Ended deliveries are kept for deliveries.keep_s.'}</p>
+    <p>${(state && ABOUT[state]) ?? 'Each event becomes a delivery per matching destination, such as a webhook:'}</p>
+    ${!state && html`<${CreateCommand} />`}
   <//>`;
 }
 

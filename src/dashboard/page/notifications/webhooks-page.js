@@ -49,9 +49,13 @@ export function WebhooksPage({ query }) {
       webhooks.every(({ url }) => url === null) &&
       html`<${Empty} title="No webhooks yet.">
         <p>Create a webhook to receive events, here or from a terminal:</p>
-        <${Command}>npx dawatch webhooks create https://hooks.example.com/dawatch --type 'submission.*'<//>
+        <${CreateCommand} />
       <//>`
     }`;
+}
+
+export function CreateCommand() {
+  return html`<${Command}>npx dawatch webhooks create https://hooks.example.com/dawatch --type 'submission.*'<//>`;
 }
 
 /** @type {readonly import('../parts/table.js').Column<Webhook>[]} */

@@ -39,7 +39,7 @@ export function TokensPage({ query }) {
       of="credentials"
       caption="Tokens, newest first"
       columns=${columnsOf(reload, onIssued)}
-      empty=${html`<${Empty} title="No tokens yet."><p>Give each client a token of its own, here or from a terminal:</p><${Command}>npx dawatch token create --role service --name billing<//><//>`}
+      empty=${html`<${Empty} title="No tokens yet."><p>Give each client a token of its own, here or in the folder of the server:</p><${Command}>npx dawatch token create --role service --name billing<//><//>`}
     />`;
 }
 
