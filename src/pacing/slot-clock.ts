@@ -12,16 +12,19 @@ const UNIT = { ms: 100, least: 2, most: 900 };
  */
 const RANGE = { shortest: 1 / 24, longest: 4 };
 /**
- * Prior of a period. `cost`: negative logarithm of its probability (nats), by which the evidence
- * must exceed it; `events`: least number of events. The slot times of public chains are the most
- * likely, then whole seconds.
+ * Costs of a period: negative logarithms of its prior probability (nats). The slot times of public
+ * chains are the most likely, then whole seconds.
  */
 const USUAL_SLOTS_MS = [20_000, 12_000, 6_000];
-const PRIOR = {
-  usual: { cost: 5, events: 6 },
-  second: { cost: 14, events: 12 },
-  other: { cost: 25, events: 12 },
-};
+const COST = { usual: 5, second: 14, other: 25 };
+/**
+ * A usual slot time is adopted once the events are this many times as likely with it as without a
+ * period, and span this many slots. `window`: share of the slot in which groups become final;
+ * `other`: share of events outside of it; `phases`: number of phases compared.
+ */
+const BAYES = { factor: 20, slots: 1.5, window: 0.15, other: 0.2, phases: 60 };
+/** Another period is adopted after this many events, if its evidence exceeds its cost. */
+const OTHER_EVENTS = 12;
 /** Mean resultant length of events that have a period. */
 const LEAST_LENGTH = 0.6;
 /**
@@ -155,24 +158,66 @@ export class SlotClock {
 /** Returns the most likely period of the events; null if none is significant. */
 function search(events: readonly FinalityEvent[], ageMs: number, isSerial: boolean): Fit | null {
   const spanMs = spanOf(events);
-  const fits: Fit[] = [];
-  for (let multiple = UNIT.least; multiple <= UNIT.most; multiple++) {
-    const periodMs = multiple * UNIT.ms;
-    const prior = priorOf(periodMs);
-    if (periodMs > RANGE.longest * ageMs || events.length < prior.events) continue;
-    if (prior !== PRIOR.usual && (periodMs < RANGE.shortest * ageMs || periodMs > spanMs / 3))
-      continue;
-    const fit = fitOf(events, periodMs);
-    if (fit.length > LEAST_LENGTH && fit.evidence > prior.cost) fits.push(fit);
-  }
+  const usual = USUAL_SLOTS_MS.filter(
+    (periodMs) =>
+      periodMs <= RANGE.longest * ageMs &&
+      spanMs > BAYES.slots * periodMs &&
+      bayesFactor(events, periodMs) > BAYES.factor,
+  )
+    .map((periodMs) => fitOf(events, periodMs))
+    .filter(({ length }) => length > LEAST_LENGTH);
   // A serial sender sends in every second slot at most, so twice the slot time fits the events of a
   // busy hour as well.
-  const usual = isSerial ? fits.filter(({ periodMs }) => priorOf(periodMs) === PRIOR.usual) : [];
-  const scoreOf = ({ periodMs, evidence }: Fit) => evidence - priorOf(periodMs).cost;
-  return (usual.length > 0 ? usual : fits).reduce<Fit | null>(
+  if (isSerial && usual.length > 0) return mostLikely(usual);
+  return mostLikely([...usual, ...otherFits(events, ageMs, spanMs)]);
+}
+
+function otherFits(events: readonly FinalityEvent[], ageMs: number, spanMs: number): Fit[] {
+  if (events.length < OTHER_EVENTS) return [];
+  const fits: Fit[] = [];
+  const longestMs = Math.min(RANGE.longest * ageMs, spanMs / 3, UNIT.most * UNIT.ms);
+  for (let multiple = UNIT.least; multiple * UNIT.ms <= longestMs; multiple++) {
+    const periodMs = multiple * UNIT.ms;
+    if (USUAL_SLOTS_MS.includes(periodMs) || periodMs < RANGE.shortest * ageMs) continue;
+    const fit = fitOf(events, periodMs);
+    if (fit.length > LEAST_LENGTH && fit.evidence > costOf(periodMs)) fits.push(fit);
+  }
+  return fits;
+}
+
+function mostLikely(fits: readonly Fit[]): Fit | null {
+  const scoreOf = ({ periodMs, evidence }: Fit) => evidence - costOf(periodMs);
+  return fits.reduce<Fit | null>(
     (best, fit) => (best && scoreOf(best) >= scoreOf(fit) ? best : fit),
     null,
   );
+}
+
+/**
+ * Returns how many times as likely the events are with a period, the mean over its phases, as
+ * without one. An event whose interval is as wide as the period is no evidence.
+ */
+function bayesFactor(events: readonly FinalityEvent[], periodMs: number): number {
+  const narrow = events.filter(({ after, by }) => by - after < periodMs);
+  let sum = 0;
+  for (let phase = 0; phase < BAYES.phases; phase++) {
+    const startMs = (phase / BAYES.phases) * periodMs;
+    sum += narrow.reduce((product, event) => {
+      const share = shareInWindow(event, startMs, periodMs);
+      return product * (BAYES.other + ((1 - BAYES.other) * share) / BAYES.window);
+    }, 1);
+  }
+  return sum / BAYES.phases;
+}
+
+/** Returns the share of an interval inside the window that begins at `startMs` of each period. */
+function shareInWindow({ after, by }: FinalityEvent, startMs: number, periodMs: number): number {
+  const from = modulo(after - startMs, periodMs);
+  const widthMs = Math.max(1, by - after);
+  const windowMs = BAYES.window * periodMs;
+  const first = Math.min(from + widthMs, windowMs) - from;
+  const second = Math.min(from + widthMs - periodMs, windowMs);
+  return (Math.max(0, first) + Math.max(0, second)) / widthMs;
 }
 
 function fitOf(events: readonly FinalityEvent[], periodMs: number): Fit {
@@ -198,9 +243,9 @@ function fitOf(events: readonly FinalityEvent[], periodMs: number): Fit {
   return { periodMs, length, count, evidence, at };
 }
 
-function priorOf(periodMs: number): { cost: number; events: number } {
-  if (USUAL_SLOTS_MS.includes(periodMs)) return PRIOR.usual;
-  return periodMs % 1_000 === 0 ? PRIOR.second : PRIOR.other;
+function costOf(periodMs: number): number {
+  if (USUAL_SLOTS_MS.includes(periodMs)) return COST.usual;
+  return periodMs % 1_000 === 0 ? COST.second : COST.other;
 }
 
 function spanOf(events: readonly FinalityEvent[]): number {

@@ -11,15 +11,17 @@ import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const MINUTE = { requests: 60, perMs: 60_000, concurrency: 64 };
 
+const SEEDS = [1, 2, 3, 4];
+
 /** Runs the sandbox's world `usual` from the first submission on, with nothing learned before. */
-function run(perS: number, budget: BudgetSettings, options: SandboxOptionsInput = {}) {
-  const submissions = 1_000;
+function run(seed: number, perS: number, budget = AMPLE, options: SandboxOptionsInput = {}) {
+  const submissions = 400;
   return simulate({
-    world: sandboxWorld({ seed: 1, world: 'usual', ...options }),
-    arrivals: arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(1)),
+    world: sandboxWorld({ seed, world: 'usual', ...options }),
+    arrivals: arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(seed)),
     budget,
     policy: learnedPacing({ lagPrice: 1 }),
-    seed: 1,
+    seed,
   });
 }
 
@@ -30,20 +32,27 @@ it.each<[string, number, BudgetSettings, SandboxOptionsInput?]>([
   ['30 serial senders', 0.4, AMPLE, { senders: 30 }],
   ['a request budget that delays polls', 0.5, MINUTE],
 ])(
-  'the estimated detection lag agrees with the true one, the first submissions included, at %s: the mean within a third, the 99 % quantile within a third',
+  'the estimated detection lag agrees with the true one, the first submissions included, at %s: over four chains, the mean and the 99 % quantile within a third',
   (_, perS, budget, options) => {
-    const { meanS, p99S, estimatedMeanS, estimatedP99S } = summarize(run(perS, budget, options));
-    expect(estimatedMeanS / meanS).toBeGreaterThan(2 / 3);
-    expect(estimatedMeanS / meanS).toBeLessThan(4 / 3);
-    expect(estimatedP99S / p99S).toBeGreaterThan(2 / 3);
-    expect(estimatedP99S / p99S).toBeLessThan(4 / 3);
+    const summaries = SEEDS.map((seed) => summarize(run(seed, perS, budget, options)));
+    // A quantile of one run is the lag of its four slowest submissions.
+    const ratio = (estimated: 'estimatedMeanS' | 'estimatedP99S', measured: 'meanS' | 'p99S') =>
+      sum(summaries.map((run) => run[estimated])) / sum(summaries.map((run) => run[measured]));
+    expect(ratio('estimatedMeanS', 'meanS')).toBeGreaterThan(2 / 3);
+    expect(ratio('estimatedMeanS', 'meanS')).toBeLessThan(4 / 3);
+    expect(ratio('estimatedP99S', 'p99S')).toBeGreaterThan(2 / 3);
+    expect(ratio('estimatedP99S', 'p99S')).toBeLessThan(4 / 3);
   },
 );
 
 it('has no estimate until ten submissions, or another one of the same block, were found final', () => {
-  const { submissions } = run(0.02, AMPLE);
+  const { submissions } = run(1, 0.02);
   const found = submissions.toSorted((a, b) => a.detectedAt - b.detectedAt);
   const without = found.findLastIndex(({ estimatedLagMs }) => estimatedLagMs === null);
   expect(found[0]?.estimatedLagMs).toBeNull();
   expect(without).toBeLessThan(10);
 });
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

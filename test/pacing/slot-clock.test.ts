@@ -18,6 +18,25 @@ it.each([6_000, 12_300, 20_000, 33_000])(
   },
 );
 
+it('the slot clock adopts a usual slot time after a few narrow events, and none from as many that are not periodic', () => {
+  const random = seededRandom(5);
+  const clock = new SlotClock();
+  let periodic = 0;
+  while (!clock.state) {
+    const at = START_MS + periodic++ * 20_000 + 1_000 * random();
+    clock.learn({ after: at - 1_000, by: at }, 30_000);
+  }
+  expect(clock.state.periodMs).toBe(20_000);
+  expect(periodic).toBeLessThan(6);
+
+  const none = new SlotClock();
+  for (let event = 0; event < 40; event++) {
+    const at = START_MS + event * 20_000 + 20_000 * random();
+    none.learn({ after: at - 1_000, by: at }, 30_000);
+  }
+  expect(none.state).toBeNull();
+});
+
 it('the slot clock finds no period that is longer than finality times allow', () => {
   const clock = new SlotClock();
   for (let slot = 0; slot < 50; slot++)
