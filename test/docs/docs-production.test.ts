@@ -27,7 +27,7 @@ function storeUnits(): string {
   for (const name of UNITS)
     writeFileSync(
       join(folder, name),
-      textOf(name).replaceAll(/\/usr\/bin\/(?:dawatch|find)/g, '/bin/true'),
+      textOf(name).replaceAll(/\bdawatch (?=serve|worker|backup)|\/usr\/bin\/find/g, '/bin/true '),
     );
   return folder;
 }

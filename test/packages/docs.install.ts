@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import {
@@ -34,7 +34,7 @@ const EXCEPTIONS: [command: RegExp, reason: string][] = [
   [/completion (?:zsh|fish)/, 'needs the other shell'],
   [/alerts acknowledge 17/, 'needs a firing alert'],
   [/\/var\/lib\/dawatch/, 'changes the machine; backup.md has the same commands on a folder'],
-  [/^systemctl (?:dis|en)able|^useradd|^install |^nginx|prometheus$/, 'changes the machine'],
+  [/^systemctl (?:dis|en)able|^useradd|^install |^cp |^nginx|prometheus$/, 'changes the machine'],
   [/^journalctl/, 'needs systemd'],
 ];
 /** Other blocks that have no checker, by their first line. */
@@ -132,10 +132,14 @@ it('every program in Python or PHP is a file, which a command of its page execut
 });
 
 it.each(named(inLanguages('ini')))(
-  'systemd accepts the unit of %s',
+  'systemd accepts the extension of the unit of %s',
   async (_at, { text: code }) => {
     const unit = join(mkdtempSync(join(folder, 'unit-')), 'dawatch.service');
-    writeFileSync(unit, code.replaceAll(/\/usr\/bin\/(?:dawatch|litestream)/g, '/bin/true'));
+    const installed = (text: string) =>
+      text.replaceAll(/=(?:dawatch|\/usr\/bin\/litestream) /g, '=/bin/true ');
+    mkdirSync(`${unit}.d`);
+    writeFileSync(unit, installed(readFileSync(join(ROOT, 'deploy/host/dawatch.service'), 'utf8')));
+    writeFileSync(join(`${unit}.d`, 'failover.conf'), installed(code));
     expect(await machine.run('systemd-analyze', ['verify', unit], folder)).toEqual({
       code: 0,
       output: '',

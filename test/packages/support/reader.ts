@@ -41,7 +41,7 @@ const replacements = ({
   receiverUrl,
   receiverPort,
 }: World): [string | RegExp, string][] => [
-  [/npx dawatch/g, 'dawatch'],
+  [/npx dawatch|dawatch_host/g, 'dawatch'],
   ['install @dawatch/client', `install ${client}`],
   [/(?:http:\/\/)?(?:localhost|127\.0\.0\.1):808[01]/g, url],
   [/(?:http:\/\/)?(?:localhost|127\.0\.0\.1):8790/g, sandboxUrl],
