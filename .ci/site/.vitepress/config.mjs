@@ -1,5 +1,6 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { copiedCommands } from './copied-commands.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 // VitePress takes links to files with other endings for pages.
@@ -85,7 +86,7 @@ export default {
       `${folder}index.md`,
     ]),
   ),
-  markdown: { html: false, config: adapt },
+  markdown: { html: false, config: adapt, codeTransformers: [copiedCommands] },
   vite: { resolve: { preserveSymlinks: true } },
   themeConfig: {
     search: { provider: 'local' },
