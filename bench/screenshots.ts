@@ -1,5 +1,5 @@
-// npm run docs:screenshots: takes the pictures of docs/dashboard.md from a real run of the sandbox,
-// the server and a browser. With `-- --all <folder>`, it takes every page at every width, in light
+// npm run docs:screenshots: takes the pictures of the documents from a real run of the sandbox, the
+// server and a browser. With `-- --all <folder>`, it takes every page at every width, in light
 // and dark mode, into another folder.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { DawatchClient } from '../src/client/index.ts';
 import { openChromium } from '../test/support/app/chromium.ts';
 import { startDemoWorld } from './support/demo-world.ts';
+import { type SlackMessage, slackPage } from './support/slack-message.ts';
 
 const SIZES: Record<number, number> = { 390: 844, 1280: 800, 1920: 1_080 };
 type Scheme = 'light' | 'dark';
@@ -53,9 +54,20 @@ try {
     await setTimeout(SETTLED_MS);
     await page.screenshot({ path: join(target, `${name}-${width}-${scheme}.png`) });
   }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.goto('about:blank');
+  await page.setContent(slackPage(publishedOf(world.messages)));
+  await page.locator('main').screenshot({ path: join(target, 'notification.png') });
 } finally {
   await browser.close();
   await world.close();
+}
+
+/** About the outage, and about the submissions that became late. */
+function publishedOf(messages: readonly SlackMessage[]): SlackMessage[] {
+  return [/is down$/, /open for too long$/].flatMap(
+    (title) => messages.find(({ blocks }) => title.test(blocks[0]?.text.text ?? '')) ?? [],
+  );
 }
 
 /** Paths by the names of pages. */

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { startApp } from '../../src/app.ts';
 import { DawatchClient } from '../../src/client/index.ts';
@@ -12,6 +13,7 @@ import { loadConfig } from '../../src/operations/config/load.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { seededRandom } from './random.ts';
+import type { SlackMessage } from './slack-message.ts';
 
 const SPEED = 30;
 const MIN_MS = 60_000;
@@ -40,16 +42,21 @@ export async function startDemoWorld() {
     const response = await fetch(sandbox.url + url, { headers });
     return { status: response.status, body: await response.text() };
   });
-  const receiver = await listen(async (url) => ({
-    status: STATUSES[url] ?? 200,
-    body: url === '/shop' ? 'upstream connect error: connection refused' : 'ok',
-  }));
+  const messages: SlackMessage[] = [];
+  const receiver = await listen(async (url, _headers, body) => {
+    if (url === '/operators') messages.push(JSON.parse(body) as SlackMessage);
+    return {
+      status: STATUSES[url] ?? 200,
+      body: url === '/shop' ? 'upstream connect error: connection refused' : 'ok',
+    };
+  });
   const env = {
     DAWATCH_UPSTREAM_URL: upstream.url,
     DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
     DAWATCH_UPSTREAM_BEARER: 'sandbox-admin-token',
     DAWATCH_DATABASE: join(folder, 'dawatch.db'),
     DAWATCH_PORT: '0',
+    DAWATCH_PUBLIC_URL: 'https://dawatch.example.com',
     DAWATCH_ADMIN_TOKEN: TOKEN,
     DAWATCH_WEBHOOK_ALLOW: '127.0.0.0/8',
     DAWATCH_WEBHOOK_ALLOW_HTTP: 'true',
@@ -110,6 +117,8 @@ export async function startDemoWorld() {
     url: app.url,
     token: TOKEN,
     client,
+    /** Those that were sent to the channel of the operators. */
+    messages,
     async close() {
       enough.abort();
       await submitting;
@@ -189,11 +198,14 @@ async function listen(
   respond: (
     url: string,
     headers: Record<string, string>,
+    body: string,
   ) => Promise<{ status: number; body: string }>,
 ): Promise<{ url: string; server: Server }> {
-  const server = createServer(async ({ url = '', headers }, response) => {
-    const { host: _, connection: __, 'transfer-encoding': ___, ...others } = headers;
-    const { status, body } = await respond(url, others as Record<string, string>);
+  const server = createServer(async (request, response) => {
+    const { host: _, connection: __, 'transfer-encoding': ___, ...others } = request.headers;
+    const sent = await text(request);
+    const headers = others as Record<string, string>;
+    const { status, body } = await respond(request.url ?? '', headers, sent);
     response.writeHead(status, { 'content-type': 'application/json' }).end(body);
   }).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
