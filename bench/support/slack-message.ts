@@ -31,5 +31,22 @@ function htmlOf(markup: string): string {
   return markup
     .replaceAll(/<([^|>]+)\|([^>]+)>/g, '<a href="$1">$2</a>')
     .replaceAll(/`([^`]*)`/g, '<code>$1</code>')
-    .replaceAll(/\*([^*]+)\*/g, '<strong>$1</strong>');
+    .replaceAll(/\*([^*]+)\*/g, '<strong>$1</strong>')
+    .replace(/^(?:🚨|⚠️)/u, (sign) => SIGNS[sign] ?? sign);
+}
+
+/** Slack shows emoji as pictures. The paths are icons of Lucide (ISC license). */
+const SIGNS: Record<string, string> = {
+  '🚨': signOf(
+    '#d0021b',
+    'M7 18v-6a5 5 0 1 1 10 0v6M5 21a1 1 0 0 0 1 1h12a1 1 0 0 0 1-1v-1a2 2 0 0 0-2-2H7a2 2 0 0 0-2 2zM21 12h1M18.5 4.5 18 5M2 12h1M12 2v1M4.93 4.93l.7.7M12 12v6',
+  ),
+  '⚠️': signOf(
+    '#b7791f',
+    'm21.73 18-8-14a2 2 0 0 0-3.48 0l-8 14A2 2 0 0 0 4 21h16a2 2 0 0 0 1.73-3M12 9v4M12 17h.01',
+  ),
+};
+
+function signOf(color: string, path: string): string {
+  return `<svg viewBox="0 0 24 24" width="18" height="18" fill="none" stroke="${color}" stroke-width="2" stroke-linecap="round" style="vertical-align: -3px"><path d="${path}" /></svg>`;
 }

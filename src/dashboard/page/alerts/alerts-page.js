@@ -78,25 +78,18 @@ const COLUMNS = [
   {
     title: 'Rule',
     class: 'from-l',
-    width: 9,
+    width: 10,
     cell: ({ rule, subject }) => html`${rule} <span class="muted id">${subject}</span>`,
   },
   {
-    title: 'Affected',
-    class: 'number from-m',
-    width: 5.5,
-    has: (alert) => alert.count !== null,
-    cell: (alert) => (alert.count === null ? '' : count(alert.count)),
-  },
-  {
     title: 'Since',
-    width: 8,
+    width: 7,
     class: 'at-left',
     cell: ({ since }) => html`<${Time} at=${since} />`,
   },
   {
     title: 'State',
-    width: 8,
+    width: 6.5,
     class: 'at-state',
     cell: (alert) => html`<${State} alert=${alert} />`,
   },

@@ -77,15 +77,10 @@ const COLUMNS = [
   { title: 'Events', class: 'from-m', cell: ({ types }) => types.join(', ') },
   {
     title: 'State',
-    width: 9,
+    width: 14,
     class: 'at-state',
-    cell: (webhook) => html`<${WebhookState} webhook=${webhook} />`,
-  },
-  {
-    title: 'Failing since',
-    width: 8,
-    class: 'from-l',
-    cell: ({ failing_since }) => html`<${Time} at=${failing_since} />`,
+    cell: (webhook) =>
+      html`<${WebhookState} webhook=${webhook} /> ${webhook.failing_since && webhook.enabled && html`<${Time} at=${webhook.failing_since} />`}`,
   },
   {
     title: 'Last 24 h',
@@ -110,7 +105,7 @@ export function LastDay({ webhook: { last_day: day } }) {
 /** @type {Record<string, string>} */
 const REASONS = {
   operator: 'by an operator',
-  gone: 'receiver returned 410 Gone',
+  gone: 'by 410 Gone',
   failing: 'failing for days',
 };
 

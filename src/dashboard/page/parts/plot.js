@@ -190,7 +190,12 @@ export function PlotCanvas({ data, height, options, bands, onIndex, hrefOf }) {
     plot.current = made;
     const resized = new ResizeObserver(() => made.setSize({ width: target.clientWidth, height }));
     resized.observe(target);
+    // The colors are read with each drawing.
+    const scheme = window.matchMedia('(prefers-color-scheme: dark)');
+    const redraw = () => made.redraw();
+    scheme.addEventListener('change', redraw);
     return () => {
+      scheme.removeEventListener('change', redraw);
       resized.disconnect();
       made.destroy();
     };
