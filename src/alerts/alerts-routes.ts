@@ -277,7 +277,7 @@ export function registerAlerts(
     const page = ledger.alerts.list({
       state: query.state,
       before,
-      limit: Math.max(1, limit - inMemory.length),
+      limit: limit - inMemory.length,
       now: clock.now(),
     });
     return {

@@ -23,6 +23,8 @@ import type { ObjectiveStatus } from '../submissions/objective.ts';
  * active mute.
  */
 export const MAX_MUTES = 1_000;
+/** The highest position that a cursor can have. */
+const HIGHEST_ID = 10 ** 15 - 1;
 
 /**
  * The times in which alerts are recorded and not sent, and maintenance windows. Throws LedgerError.
@@ -220,7 +222,7 @@ export class Alerts {
 
   /**
    * Returns the firing, the resolved or all alerts, newest first, and the position to continue
-   * `before`; null at the end.
+   * `before`; null at the end. A `limit` of 0 tells whether there are any.
    */
   list(query: {
     state: 'firing' | 'resolved' | 'all';
@@ -231,7 +233,7 @@ export class Alerts {
     alerts: MutedAlert[];
     nextBefore: number | null;
   } {
-    const { state, limit, before = Number.MAX_SAFE_INTEGER, now } = query;
+    const { state, limit, before = HIGHEST_ID, now } = query;
     const rows = this.#db.iterate<AlertRecord>(
       `${SELECT} WHERE id < ? AND ${CONDITIONS[state]} ORDER BY id DESC LIMIT ?`,
       before,
@@ -240,7 +242,7 @@ export class Alerts {
     const { page, hasMore } = takePage(rows, limit);
     return {
       alerts: page.map(this.#withMute(now)),
-      nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null,
+      nextBefore: hasMore ? (page.at(-1)?.id ?? before) : null,
     };
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AlertWatch, conditionsOf } from '../../src/alerts/alert-watch.ts';
+import { fromCursor, nextCursor } from '../../src/http/query.ts';
 import type { AlertFacts } from '../../src/notifications/alert.ts';
 import { trackRequests } from '../support/ledger/ledger-file.ts';
 import { withAlerts } from '../support/ledger/report-ledger.ts';
@@ -281,6 +282,14 @@ describe('reported alerts', () => {
     await clock.advance(5_000);
     const rules = ledger.alerts.list({ state: 'firing', limit: 10, now: clock.now() }).alerts;
     expect(rules.map(({ rule }) => rule)).toEqual(['ledger_not_writable', 'upstream_down']);
+    // A page that contains only the alert in memory is followed by all others.
+    const page = { state: 'firing', limit: 0, now: clock.now() } as const;
+    const { alerts, nextBefore } = ledger.alerts.list(page);
+    const before = fromCursor(nextCursor(nextBefore) ?? '');
+    expect([alerts, ledger.alerts.list({ ...page, before, limit: 10 }).alerts]).toEqual([
+      [],
+      rules,
+    ]);
     expect(messages()).toEqual(['alert.raised', 'alert.raised']);
   });
 
