@@ -36,7 +36,8 @@ function ledgerWithFinals(): string {
     0,
   );
   const found = ids.map((id, index) => {
-    const block = { block_number: index + 1, block_hash: HASHES[index] };
+    // Some upstreams omit 0x.
+    const block = { block_number: index + 1, block_hash: HASHES[index]?.replace('0x', '') };
     const envelope = JSON.stringify(finalEnvelope(block));
     return observation({ ...VERDICTS.finalized, envelope }, 1, id);
   });

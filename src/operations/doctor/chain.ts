@@ -1,6 +1,7 @@
 import { systemClock } from '../../lib/system-clock.ts';
 import { openChain } from '../../polling/chain/chain.ts';
 import type { Chain, ChainSettings } from '../../polling/chain/port.ts';
+import { normalized } from '../../polling/chain/verifier.ts';
 import { VERSION } from '../version.ts';
 import { type Finding, ok, problem, settingName, warning } from './finding.ts';
 import type { FinalBlock } from './ledger.ts';
@@ -111,7 +112,7 @@ async function checkFinals(
   // A node without this block may be behind, or has deleted it.
   const compared = settled.flatMap((result, index) =>
     result.status === 'fulfilled' && typeof result.value === 'string'
-      ? [result.value.toLowerCase() === finals[index]?.blockHash.toLowerCase()]
+      ? [normalized(result.value) === normalized(finals[index]?.blockHash)]
       : [],
   );
   if (compared.length === 0) return [];
