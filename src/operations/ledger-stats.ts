@@ -8,10 +8,14 @@ import type { StatusCounts } from '../submissions/submission-queries.ts';
 
 type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
 
-/** A submission that was finalized. `finalityAt`, `source`: when it became final, if known. */
+/**
+ * A submission that was finalized. `finalityAt`, `source`: when it became final, if known.
+ * `pollableAt`: since when dawatch could poll it, which for an import is later than `trackedAt`.
+ */
 type Finalized = {
   at: number;
   trackedAt: number;
+  pollableAt: number;
   polls: number;
   finalityAt: number | null;
   source: FinalitySource | null;
@@ -125,7 +129,9 @@ export class LedgerStats {
   *finalizedSince(since: number, limit: number): Generator<Finalized, void> {
     // Events are numbered in the order of their times, so reading ends at the first older event.
     const events = this.#db.iterate<Finalized & { type: string }>`
-      SELECT o.at, o.type, s.tracked_at AS trackedAt, s.polls, s.finality_at AS finalityAt, s.finality_source AS source
+      SELECT o.at, o.type, s.tracked_at AS trackedAt, s.polls, s.finality_at AS finalityAt, s.finality_source AS source,
+        (SELECT max(at) FROM history h WHERE h.submission = s.id AND h.status = 'tracking'
+           AND h.previous_status IS NOT 'tracking') AS pollableAt
       FROM outbox o LEFT JOIN submissions s ON s.id = o.submission ORDER BY o.seq DESC`;
     let count = 0;
     for (const { type, ...finalized } of events) {

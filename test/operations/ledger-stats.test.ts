@@ -102,9 +102,9 @@ describe('the submissions that were finalized since a time', () => {
   it('are listed newest first, with many older events before them', () => {
     const ledger = ledgerWith([10, 20, 30, 40, 50]);
     expect(since(ledger, 30)).toEqual([
-      { at: 50, trackedAt: 49, polls: 2, ...unknown },
-      { at: 40, trackedAt: 39, polls: 2, ...unknown },
-      { at: 30, trackedAt: 29, polls: 2, ...unknown },
+      { at: 50, trackedAt: 49, pollableAt: 49, polls: 2, ...unknown },
+      { at: 40, trackedAt: 39, pollableAt: 39, polls: 2, ...unknown },
+      { at: 30, trackedAt: 29, pollableAt: 29, polls: 2, ...unknown },
     ]);
     for (const [from, count] of [
       [0, 5],

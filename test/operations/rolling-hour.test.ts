@@ -1,5 +1,8 @@
 import { expect, it } from 'vitest';
-import { HOUR_MS, RollingHour } from '../../src/operations/metrics/rolling-hour.ts';
+import type { Counters } from '../../src/operations/metrics/counters.ts';
+import { HOUR_MS, RollingHour, startLiveStats } from '../../src/operations/metrics/rolling-hour.ts';
+import { context, observation } from '../support/ledger/domain.ts';
+import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
 
 const MINUTE_MS = 60_000;
 const NOON = 1_760_000_400_000;
@@ -80,4 +83,23 @@ it('returns null polls for the time before it began, and 0 for a minute without 
     0,
     0,
   ]);
+});
+
+it('counts the lag of an import that was already final from its import, also after a restart', () => {
+  const ledger = openLedger();
+  const at = NOON + 1_000;
+  const limits = { deadlineAt: 2 * NOON, graceEndsAt: 2 * NOON, stuckAt: 2 * NOON };
+  ledger.track([trackRequest('import', { ...limits, trackedAt: NOON - 2 * HOUR_MS })], NOON);
+  const final = observation('finalized', at, 'import');
+  const finalityAt = NOON - HOUR_MS;
+  ledger.record(
+    [final],
+    context(),
+    new Map([[final, { detection: { finalityAt, source: 'chain', lagMs: 1_000 } }]]),
+  );
+  const { hour } = startLiveStats({ stats: ledger.stats, now: at, counters: {} as Counters });
+  expect(hour.hour(at)).toMatchObject({
+    time_to_finality_s: { p50: about(7_201) },
+    detection_lag_s: { p50: about(1) },
+  });
 });

@@ -154,8 +154,8 @@ export function startLiveStats(deps: { stats: LedgerStats; now: number; counters
   const { stats, now, counters } = deps;
   const hour = new RollingHour(now);
   for (const found of stats.finalizedSince(now - 2 * HOUR_MS, MOST_READ_BACK)) {
-    const { at, trackedAt, polls, finalityAt, source } = found;
-    const lagMs = at - Math.max(trackedAt, finalityAt ?? trackedAt);
+    const { at, trackedAt, pollableAt, polls, finalityAt, source } = found;
+    const lagMs = at - Math.max(pollableAt, finalityAt ?? pollableAt);
     const detection = source && { lagMs, source };
     hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, detection, polls });
   }
