@@ -163,9 +163,9 @@ export class SubmissionStore {
       outages.set(upstream, outageMs);
       const inserted = known[index] ? undefined : this.#insert(request, now, outageMs);
       if (inserted) return { submission: inserted, effect: 'accepted' };
-      // The id may occur twice in one batch: then the first request has inserted it, or tracked it
-      // again.
-      const read = request.retrack ? undefined : known[index];
+      // The id may occur twice in one batch: then the first request has inserted it, tracked it again
+      // or changed its hash.
+      const read = request.retrack || request.dataHash ? undefined : known[index];
       const row = read ?? this.#queries.findRow(submissionId);
       if (row?.upstream !== upstream)
         throw new Error(
@@ -290,8 +290,8 @@ export class SubmissionStore {
   }
 
   /**
-   * Tracks an ended submission again if the request demands it; changes nothing otherwise. `row`:
-   * as read in this transaction. `outageMs`: the reading of the upstream's outage clock, in
+   * Tracks an ended submission again if the request demands it; otherwise takes only the first hash
+   * of its data. `row`: as read in this transaction. `outageMs`: the reading of the upstream's outage clock, in
    * milliseconds.
    */
   #retrack(
@@ -307,7 +307,11 @@ export class SubmissionStore {
     );
     if (!request.retrack || !change || before.version >= MAX_HISTORY) {
       const effect = isFinal(before.status) ? 'already_final' : 'already_tracked';
-      return { submission: before, effect };
+      const { dataHash } = request;
+      if (!dataHash || before.dataHash !== null || before.version >= MAX_HISTORY)
+        return { submission: before, effect };
+      const after = withOptions(before, { dataHash }, { now, outageMs });
+      return { submission: this.#writeOptions({ row, before }, after, { at: now }), effect };
     }
     const { event, ...state } = stateAfter(change);
     const { named = [], traceparent, submittedHash: hash } = request;

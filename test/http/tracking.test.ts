@@ -99,6 +99,24 @@ describe('a data_hash', () => {
     expect((await call(app.url, pathOf('hash-4'))).status).toBe(404);
   });
 
+  it('is taken once for a known id, whose other options stay', async () => {
+    await track({ submission_id: 'hash-6' });
+    const submissions = [
+      { submission_id: 'hash-6', data_hash: hash, metadata: { order: 1 } },
+      { submission_id: 'hash-6', data_hash: `0x${'c'.repeat(64)}` },
+    ];
+    const { already_tracked, submissions: tracked } = await track({
+      submissions: submissions.slice(0, 1),
+    });
+    expect(already_tracked).toBe(1);
+    expect(tracked[0]).toMatchObject({ data_hash: hash.toLowerCase(), metadata: null });
+    expect((await post(app.url, { submissions: submissions.slice(1) })).status).toBe(409);
+    const { history } = detailsOf(await call(app.url, pathOf('hash-6')));
+    expect(history.at(-1)?.changes).toEqual({
+      data_hash: { from: null, to: hash.toLowerCase() },
+    });
+  });
+
   it('is added to a submission that is tracked again', async () => {
     await track({ submission_id: 'hash-5' });
     await call(app.url, pathOf('hash-5'), { method: 'DELETE' });
