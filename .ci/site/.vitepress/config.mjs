@@ -72,6 +72,9 @@ function adapt(md) {
   });
 }
 
+/** Guides come before decisions and the changelog. The page of the site executes this alone. */
+const boostDocument = (page) => (/decisions|CHANGELOG|CONTRIBUTING/.test(page) ? 0.3 : 1);
+
 /** The site of the documents: README.md is its first page, docs/README.md orders its sidebar. */
 export default {
   title: 'dawatch',
@@ -89,7 +92,7 @@ export default {
   markdown: { html: false, config: adapt, codeTransformers: [copiedCommands] },
   vite: { resolve: { preserveSymlinks: true } },
   themeConfig: {
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch: { searchOptions: { boostDocument } } } },
     outline: [2, 3],
     sidebar: [...sectionsOfIndex(), { text: 'Decisions', collapsed: true, items: decisions() }],
   },
