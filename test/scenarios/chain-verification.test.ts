@@ -83,9 +83,11 @@ async function open({
     /** Waits until the submission has these fields. */
     until: (id: string, fields: Partial<Verified>) =>
       vi.waitFor(async () => expect(await read(id)).toMatchObject(fields), WAIT),
-    async events(): Promise<Event[]> {
-      const { received } = reader;
-      return received.map(({ body }) => body as Event);
+    /** Waits for an event of this type. Returns all events so far. */
+    async eventsUntil(type: string): Promise<Event[]> {
+      const events = () => reader.received.map(({ body }) => body as Event);
+      await vi.waitFor(() => expect(events().map((event) => event.type)).toContain(type), WAIT);
+      return events();
     },
     metrics: async () => (await fetch(`${app.url}/metrics`, { headers })).text(),
   };
@@ -106,7 +108,7 @@ it('confirms that the block of a finalized submission is final on the chain', as
 it('reports a contradiction once, with an event and an alert', async () => {
   const sandbox = await openSandbox();
   await setFault(sandbox, 'lying');
-  const { connected, track, until, events, logged } = await open({ sandbox });
+  const { connected, track, until, eventsUntil, logged } = await open({ sandbox });
   await connected();
   const id = await track();
   await until(id, {
@@ -116,11 +118,9 @@ it('reports a contradiction once, with an event and an alert', async () => {
       /^block \d+ is 0x[0-9a-f]{64} on the chain, not 0x/,
     ) as never,
   });
-  await vi.waitFor(async () => {
-    const alerts = (await events()).flatMap(({ data }) => data.alert ?? []);
-    expect(alerts).toMatchObject([{ rule: 'contradicted' }]);
-  }, WAIT);
-  const types = (await events()).map(({ type }) => type);
+  const events = await eventsUntil('alert.raised');
+  expect(events.flatMap(({ data }) => data.alert ?? [])).toMatchObject([{ rule: 'contradicted' }]);
+  const types = events.map(({ type }) => type);
   expect(types.filter((type) => type === 'submission.contradicted')).toHaveLength(1);
   expect(types).toContain('submission.finalized');
   expect(logged.filter(({ event }) => event === 'submission.contradicted')).toMatchObject([
@@ -144,7 +144,7 @@ it('names another chain as the likely cause when most blocks contradict', async 
 it('keeps a submission pending until the chain confirms it, if that is required', async () => {
   const sandbox = await openSandbox();
   await setFault(sandbox, 'lying');
-  const { connected, track, until, read, events } = await open({ sandbox, verify: 'require' });
+  const { connected, track, until, read, eventsUntil } = await open({ sandbox, verify: 'require' });
   await connected();
   const id = await track();
   await until(id, { status: 'pending', chain: 'contradicted' });
@@ -152,7 +152,7 @@ it('keeps a submission pending until the chain confirms it, if that is required'
   await until(id, { status: 'finalized', chain: 'confirmed', chain_reason: null });
   const { history } = await read(id);
   expect(history.filter(({ chain }) => chain === 'contradicted')).toHaveLength(1);
-  const types = (await events()).map(({ type }) => type);
+  const types = (await eventsUntil('submission.finalized')).map(({ type }) => type);
   expect(types.filter((type) => type === 'submission.contradicted')).toHaveLength(1);
   expect(types.filter((type) => type === 'submission.finalized')).toHaveLength(1);
 });
@@ -253,13 +253,13 @@ describe('the data of a submission', () => {
 
   it('are contradicted without a node if the caller has submitted others', async () => {
     const sandbox = await openSandbox();
-    const { app, track, until, read, events } = await open({ sandbox, urls: [] });
+    const { app, track, until, read, eventsUntil } = await open({ sandbox, urls: [] });
     const wrong = await track({ data_hash: hashOf('other data') });
     const right = await track({ data_hash: hashOf('some data') });
     const chain_reason = `data_hash is ${hashOf('some data')}, not ${hashOf('other data')} that was expected`;
     await until(wrong, { status: 'finalized', chain: 'contradicted', chain_reason });
     await until(right, { status: 'finalized', chain: null });
-    const types = (await events()).map(({ type }) => type);
+    const types = (await eventsUntil('submission.contradicted')).map(({ type }) => type);
     expect(types.filter((type) => type === 'submission.contradicted')).toHaveLength(1);
     // The verdict was about other data.
     const body = JSON.stringify({ data_hash: hashOf('some data') });
