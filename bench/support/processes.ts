@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pkg from '../../package.json' with { type: 'json' };
 import { DawatchClient } from '../../src/client/index.ts';
+import { freePort } from '../../test/support/servers/free-port.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** The options of `npm start`. */
@@ -156,15 +156,6 @@ export async function startRedis(folder: string) {
     },
   );
   return { url: `redis://127.0.0.1:${port}`, pid: pidOf(child), stop: () => end(child) };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function isReady(url: string): Promise<boolean> {

@@ -9,7 +9,7 @@ import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { shiftedClock } from '../support/app/sessions.ts';
 import { storeToken } from '../support/ledger/audit.ts';
-import { freePort } from '../support/redis/redis-server.ts';
+import { freePort } from '../support/servers/free-port.ts';
 import { IS_NGINX_MISSING, startNginx } from '../support/servers/nginx.ts';
 import { openWithProvider } from '../support/servers/oidc-provider.ts';
 import { selfSigned } from '../support/servers/receiver.ts';

@@ -1,10 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
 import { createSigner } from '../../src/notifications/channels/webhook.ts';
 import { storeExample } from '../support/documents.ts';
+import { freePort } from '../support/servers/free-port.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
@@ -48,16 +49,6 @@ async function startReceiver(program: keyof typeof RECEIVERS): Promise<number> {
     await sleep(50);
   }
   throw new Error(`${program} ended`);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 const nowS = () => Math.floor(Date.now() / 1_000);

@@ -1,10 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, globSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import pkg from '../../package.json' with { type: 'json' };
+import { freePort } from '../support/servers/free-port.ts';
 import { readCompose, runArgs, type Service } from './support/compose.ts';
 import { type Containers, openContainers, SKIPPED } from './support/containers.ts';
 import { removedAfterTests } from './support/folders.ts';
@@ -212,11 +211,3 @@ describe('the image for arm64', () => {
 });
 
 const ELF_AARCH64 = 183;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}

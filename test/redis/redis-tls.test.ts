@@ -5,7 +5,8 @@ import { describe, expect, test, vi } from 'vitest';
 import { disconnect, openRedis, problemOfTls, type RedisAddress } from '../../src/redis/redis.ts';
 import { openEngine, openWorker } from '../support/redis/bullmq-rig.ts';
 import { createAuthority, tlsOptions } from '../support/redis/certificates.ts';
-import { freePort, isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { freePort } from '../support/servers/free-port.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 /** A Redis that accepts only clients with a certificate of a private authority. */

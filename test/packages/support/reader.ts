@@ -1,7 +1,7 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, inject } from 'vitest';
@@ -14,6 +14,7 @@ import {
   isCommands,
 } from '../../support/documents.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
+import { freePort } from '../../support/servers/free-port.ts';
 import { installEnv, npxCliOf } from './pack.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -232,11 +233,4 @@ function portOf(server: Listening): Promise<number> {
   return new Promise((resolve) =>
     server.once('listening', () => resolve((server.address() as AddressInfo).port)),
   );
-}
-
-async function freePort(): Promise<number> {
-  const server = createTcpServer().listen(0, '127.0.0.1');
-  const port = await portOf(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFailed, onTestFinished } from 'vitest';
 import { ConnectionError, DawatchClient } from '../../../src/client/index.ts';
+import { freePort } from '../servers/free-port.ts';
 import { COMPILED, compile, MAIN, NODE_FLAGS } from './child-process.ts';
 
 export const CRASH_API_KEY = 'crash-test-key-0123456789-0123456789';
@@ -67,16 +67,6 @@ export async function trackUntilAcknowledged(
     if (isAcknowledged) return;
     await sleep(20);
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (typeof address !== 'object' || address === null) throw new Error('no port');
-  return address.port;
 }
 
 export function sleep(ms: number): Promise<void> {

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { onTestFinished, vi } from 'vitest';
+import { freePort } from '../servers/free-port.ts';
 import { openRedisClient } from './bullmq-rig.ts';
-import { freePort, killed, type RedisServer, redisForTest, runRedis } from './redis-server.ts';
+import { killed, type RedisServer, redisForTest, runRedis } from './redis-server.ts';
 
 const NAME = 'mymaster';
 /** A primary is replaced after this time without a response. */

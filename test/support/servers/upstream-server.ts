@@ -7,6 +7,7 @@ import {
   UpstreamClient,
   type UpstreamClientOptions,
 } from '../../../src/polling/upstream-client.ts';
+import { freePort } from './free-port.ts';
 
 export const KEY = 'a-key-that-must-stay-secret';
 
@@ -36,12 +37,7 @@ export async function serveRaw(
 
 /** Returns the URL of a closed port. */
 export async function deadAddress(): Promise<string> {
-  const server = createTcpServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return `http://127.0.0.1:${port}`;
+  return `http://127.0.0.1:${await freePort()}`;
 }
 
 async function listening(
