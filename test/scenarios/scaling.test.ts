@@ -153,12 +153,4 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     expect(logged.join()).toContain('redis.connected');
     expect(logged.join()).not.toContain(PASSWORD);
   });
-
-  it('closes while Redis is suspended', async () => {
-    const { redis, open } = await openWorld();
-    const app = await open();
-    await ready(app.url, { redis: { state: 'up' } });
-    redis.pause();
-    await app.close();
-  });
 });

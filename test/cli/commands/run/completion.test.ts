@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { cliProcess } from '../../../support/processes/cli.ts';
 
@@ -16,8 +16,8 @@ it.each([
   expect(await offered(line)).toEqual(words);
 });
 
-it.each(['bash', 'zsh', 'fish'])('prints a script that %s can read', async (shell) => {
-  const { code, stdout } = await cliProcess(['completion', shell]);
+it('prints a script that bash can read', async () => {
+  const { code, stdout } = await cliProcess(['completion', 'bash']);
   expect([code, stdout]).toEqual([0, expect.stringContaining('dawatch complete --')]);
-  if (spawnSync(shell, ['--version']).status === 0) execFileSync(shell, ['-n'], { input: stdout });
+  execFileSync('bash', ['-n'], { input: stdout });
 });
