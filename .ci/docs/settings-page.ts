@@ -31,8 +31,8 @@ Most teams set these, and keep the defaults of all others:
 - \`channels\` and \`routes\`: who is told about alerts and failures, such as a Slack channel
 - \`retention.submissions_days\`: when final submissions are deleted; by default all are kept
 
-\`npm run docs:settings\` generates this page from the schema. The environment overrides the file, and the file
-overrides the defaults. The file is \`config/dawatch.yaml\`, or the one that \`--config\` or \`DAWATCH_CONFIG\` names.
+The settings file is \`config/dawatch.yaml\` in the folder of the server, or the one that \`--config\` or
+\`DAWATCH_CONFIG\` names. The environment overrides the file, and the file overrides the defaults.
 \`npx dawatch config\` shows the settings in effect and the source of each.
 
 - **Errors.** With an unknown setting or variable, or a value out of bounds, no command starts. The error names
