@@ -18,6 +18,10 @@ describe.skipIf(SKIPPED)('the reports page', { timeout: TEST_MS }, () => {
     await page.getByText('55,340,232,221,128,654,845').waitFor();
     await page.getByRole('heading', { name: 'Objective: 50 % known within 1 min' }).waitFor();
     expect(await page.locator('canvas').count()).toBe(3);
+    const picture = () => page.evaluate<string>("document.querySelector('canvas').toDataURL()");
+    const light = await picture();
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await expect.poll(picture).not.toBe(light);
     await page.getByRole('link', { name: '90 days' }).click();
     await page.getByText('As a table').first().click();
     const rows = page.getByRole('region', { name: 'Ended' }).getByRole('row');
