@@ -1,5 +1,5 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { copiedCommands } from './copied-commands.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -63,11 +63,22 @@ function decisions() {
     }));
 }
 
-/** Removes the markers of generated parts, and links to the names that README.md files get. */
+/** The names of the pages in the sidebar by their files. */
+const NAMES = new Map(
+  sectionsOfIndex().flatMap(({ items }) =>
+    items.map(({ text, link }) => [`${basename(link)}.md`, text]),
+  ),
+);
+
+/**
+ * Removes the markers of generated parts, links to the names that README.md files get, and names
+ * linked pages as the sidebar does.
+ */
 function adapt(md) {
   md.core.ruler.before('normalize', 'adapt', (state) => {
     state.src = state.src
       .replace(/^<!--.*?-->$/gm, '')
+      .replace(/(?<=\[)[\w-]+\.md(?=\]\()/g, (file) => NAMES.get(file) ?? file)
       .replace(/(\]\([\w./-]*)README\.md/g, '$1index.md');
   });
 }
