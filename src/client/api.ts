@@ -730,14 +730,28 @@ export type Overview = {
   workers: number | null;
 };
 
+/** Seconds, exact to 1 % */
+export type OverviewDetectionLag = {
+  /** Seconds */
+  mean: number;
+  /** Seconds */
+  p50: number;
+  /** Seconds */
+  p90: number;
+  /** Seconds */
+  p99: number;
+  /** Number of submissions for which it is known */
+  count: number;
+  /** Those of them whose time of finality a node of the chain announced; the others are estimates */
+  from_chain: number;
+};
+
 /** Totals of an hour */
 export type OverviewHour = {
   finalized: number;
   time_to_finality_s: Spread | null;
   /** Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate */
-  detection_lag_s: Spread | null;
-  /** Share of them whose time of finality a node of the chain announced; the others are estimates. null if none is known */
-  detection_lag_chain_share: number | null;
+  detection_lag_s: OverviewDetectionLag | null;
   /** Mean number of requests per submission found final */
   polls_per_submission: number | null;
   /** The same with a poll every 5 s */

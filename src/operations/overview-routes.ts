@@ -26,6 +26,15 @@ const spread = z
   .object({ mean: seconds, p50: seconds, p90: seconds, p99: seconds })
   .describe('Seconds, exact to 1 %')
   .meta({ id: 'Spread' });
+const lagSpread = spread
+  .extend({
+    count: count.describe('Number of submissions for which it is known'),
+    from_chain: count.describe(
+      'Those of them whose time of finality a node of the chain announced; the others are estimates',
+    ),
+  })
+  .describe('Seconds, exact to 1 %')
+  .meta({ id: 'OverviewDetectionLag' });
 
 const minuteSchema = z
   .object({
@@ -48,16 +57,10 @@ const hourSchema = z
   .object({
     finalized: count,
     time_to_finality_s: spread.nullable(),
-    detection_lag_s: spread
+    detection_lag_s: lagSpread
       .nullable()
       .describe(
         'Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate',
-      ),
-    detection_lag_chain_share: z
-      .number()
-      .nullable()
-      .describe(
-        'Share of them whose time of finality a node of the chain announced; the others are estimates. null if none is known',
       ),
     polls_per_submission: z
       .number()
@@ -143,16 +146,22 @@ const overviewSchema = z
         last_hour: {
           finalized: 7_201,
           time_to_finality_s: { mean: 53.1, p50: 52.4, p90: 62.2, p99: 71.6 },
-          detection_lag_s: { mean: 0.37, p50: 0.31, p90: 0.68, p99: 1.12 },
-          detection_lag_chain_share: 0.998,
+          detection_lag_s: {
+            count: 7_201,
+            from_chain: 7_180,
+            ...{ mean: 0.37, p50: 0.31, p90: 0.68, p99: 1.12 },
+          },
           polls_per_submission: 1.5,
           fixed_5s_polls_per_submission: 11.1,
         },
         hour_before: {
           finalized: 6_984,
           time_to_finality_s: { mean: 52.8, p50: 52.1, p90: 61.9, p99: 70.4 },
-          detection_lag_s: { mean: 0.38, p50: 0.32, p90: 0.7, p99: 1.2 },
-          detection_lag_chain_share: 0.998,
+          detection_lag_s: {
+            count: 6_984,
+            from_chain: 6_970,
+            ...{ mean: 0.38, p50: 0.32, p90: 0.7, p99: 1.2 },
+          },
           polls_per_submission: 1.5,
           fixed_5s_polls_per_submission: 11,
         },

@@ -44,7 +44,6 @@ it('starts with counts of 0, sixty minutes, and null for unknown values', async 
     finalized: 0,
     time_to_finality_s: null,
     detection_lag_s: null,
-    detection_lag_chain_share: null,
     polls_per_submission: null,
     fixed_5s_polls_per_submission: null,
   };

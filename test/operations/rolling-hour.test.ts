@@ -40,8 +40,7 @@ it('keeps each minute separate, and the total', () => {
   expect(hour.hour(NOON + MINUTE_MS)).toMatchObject({
     finalized: 3,
     time_to_finality_s: { mean: about(37.3), p50: about(40), p99: about(60) },
-    detection_lag_s: { mean: about(0.67), p99: about(1) },
-    detection_lag_chain_share: 2 / 3,
+    detection_lag_s: { count: 3, from_chain: 2, mean: about(0.67), p99: about(1) },
     polls_per_submission: 2,
     fixed_5s_polls_per_submission: 7.67,
   });
@@ -63,7 +62,6 @@ it('an hour later, minutes are of the hour before, also if nothing was added sin
   ).toBe(false);
   expect(hour.hour(last + MINUTE_MS)).toEqual({
     ...{ finalized: 0, time_to_finality_s: null, detection_lag_s: null },
-    detection_lag_chain_share: null,
     ...{ polls_per_submission: null, fixed_5s_polls_per_submission: null },
   });
   expect(hour.hour(last + MINUTE_MS - HOUR_MS).finalized).toBe(1);

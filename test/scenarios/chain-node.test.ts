@@ -109,7 +109,7 @@ it('the time of finality is that of the announcement by a node, in responses, me
     6,
   );
   const { last_hour } = await get('/v1/overview', {});
-  expect(last_hour.detection_lag_chain_share).toBe(1);
+  expect(last_hour.detection_lag_s).toMatchObject({ count: 1, from_chain: 1 });
   const { total } = await get('/v1/reports', {});
   expect(total.detection_lag_s).toMatchObject({ count: 1, from_chain: 1 });
 });

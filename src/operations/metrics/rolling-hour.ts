@@ -98,13 +98,13 @@ export class RollingHour {
       fixedPolls += minute.fixedPolls;
     }
     const finalized = timeToFinality.count;
+    const lagSpread = spreadOf(lag);
     const each = (total: number) =>
       finalized === 0 ? null : Math.round((100 * total) / finalized) / 100;
     return {
       finalized,
       time_to_finality_s: spreadOf(timeToFinality),
-      detection_lag_s: spreadOf(lag),
-      detection_lag_chain_share: lag.count === 0 ? null : lagsByChain / lag.count,
+      detection_lag_s: lagSpread && { count: lag.count, from_chain: lagsByChain, ...lagSpread },
       polls_per_submission: each(polls),
       fixed_5s_polls_per_submission: each(fixedPolls),
     };

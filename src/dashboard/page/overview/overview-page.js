@@ -156,7 +156,7 @@ function Charts({ overview, range: { label, unit }, steps: { now, before } }) {
         unit=""
       />
       <${Plot} ...${common} title="Time to finality" summary=${summary('finality50')} series=${spread('finality')} format=${duration} unit=" s" />
-      <${Plot} ...${common} title="Detection lag" summary=${unit === 'minute' ? `${summary('lag50')} ${lagSource(overview.last_hour.detection_lag_chain_share)}` : summary('lag50')} series=${spread('lag')} format=${duration} unit=" s" />
+      <${Plot} ...${common} title="Detection lag" summary=${unit === 'minute' ? `${summary('lag50')} ${lagSource(overview.last_hour.detection_lag_s)}` : summary('lag50')} series=${spread('lag')} format=${duration} unit=" s" />
     </div>`;
 }
 

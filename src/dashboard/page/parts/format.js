@@ -20,11 +20,12 @@ export function percent(share) {
 }
 
 /**
- * Returns how the times of finality behind detection lags are known. @param {number | null} share 0
- * to 1, of those from the chain; null: there are none
+ * Returns how the times of finality behind detection lags are known.
+ * @param {{ count: number, from_chain: number } | null} lags null: there are none
  */
-export function lagSource(share) {
-  if (share === null) return '';
+export function lagSource(lags) {
+  if (lags === null) return '';
+  const share = lags.from_chain / lags.count;
   if (share <= 0) return 'Estimated.';
   return share >= 1 ? 'From the chain.' : `${percent(share)} from the chain, the others estimated.`;
 }

@@ -143,7 +143,7 @@ function Charts({ report, upstream }) {
       />
       <${Plot}
         title="Detection lag"
-        summary=${`${summaryOf(total.detection_lag_s)} ${lagSource(total.detection_lag_s && total.detection_lag_s.from_chain / total.detection_lag_s.count)}`}
+        summary=${`${summaryOf(total.detection_lag_s)} ${lagSource(total.detection_lag_s)}`}
         at=${at}
         series=${quantiles('detection_lag_s')}
         format=${duration}
