@@ -91,4 +91,19 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: TEST_MS }, () => {
     await page.getByRole('listitem').filter({ hasText: id }).waitFor();
     expect(requestCount).toBeGreaterThan(0);
   });
+
+  it('connects again after a sleep of the computer, whose connection may be dead', async () => {
+    const page = await browser.open(app.url);
+    await page.clock.install();
+    await signIn(page, API_KEY);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.clock.runFor(60_000);
+    let connections = 0;
+    page.on('request', (request) => {
+      if (request.url().endsWith('/v1/events')) connections += 1;
+    });
+    await page.clock.fastForward(3_600_000);
+    await expect.poll(() => connections).toBe(1);
+    await page.getByText('Live', { exact: true }).waitFor();
+  });
 });

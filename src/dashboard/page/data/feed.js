@@ -1,6 +1,12 @@
 /** @import { Event as ServerEvent } from '../../../client/api.ts' */
 
 const RETRY_MS = 3_000;
+/**
+ * After a sleep of the computer, a connection can be dead without an error. Timers of hidden tabs
+ * may run only once a minute.
+ */
+const TICK_MS = 5_000;
+const SLEPT_MS = 90_000;
 /** Events are passed on in batches, so that the page renders at most four times a second. */
 const BATCH_MS = 250;
 const MAX_BATCH = 500;
@@ -51,6 +57,8 @@ export class Feed extends EventTarget {
   #source;
   /** @type {number | undefined} */
   #retry;
+  /** @type {number | undefined} */
+  #ticks;
   /** @type {FeedEvent[]} */
   #batch = [];
   #isWhole = true;
@@ -65,8 +73,15 @@ export class Feed extends EventTarget {
   /** Connects, or connects again immediately. */
   connect() {
     this.stop();
+    if (this.state === 'live') this.#setState('connecting');
     const source = new EventSource('v1/events');
     this.#source = source;
+    let tickAt = Date.now();
+    this.#ticks = setInterval(() => {
+      const passedMs = Date.now() - tickAt;
+      tickAt += passedMs;
+      if (passedMs > SLEPT_MS) this.connect();
+    }, TICK_MS);
     document.addEventListener('visibilitychange', this.#schedule);
     source.onopen = () => {
       this.#setState('live');
@@ -87,6 +102,7 @@ export class Feed extends EventTarget {
 
   stop() {
     clearTimeout(this.#retry);
+    clearInterval(this.#ticks);
     this.#source?.close();
     document.removeEventListener('visibilitychange', this.#schedule);
   }
