@@ -27,7 +27,12 @@ export class WebhookStats {
       responses: httpStatus === null ? 0 : 1,
     });
     // A few times an hour.
-    if (attempts === 1) this.#db.run(DELETE_OLD, { webhookId, before: hourOf(at - KEPT_MS) });
+    if (attempts === 1)
+      this.#db.run(DELETE_OTHERS, {
+        webhookId,
+        from: hourOf(at - KEPT_MS),
+        to: hourOf(at + KEPT_MS),
+      });
   }
 
   /** Returns null without attempts. */
@@ -65,7 +70,8 @@ const ADD = `
   RETURNING attempts`;
 
 const OF_WEBHOOK = 'webhook = (SELECT id FROM webhooks WHERE webhook_id = @webhookId)';
-const DELETE_OLD = `DELETE FROM webhook_stats WHERE ${OF_WEBHOOK} AND hour < @before`;
+/** Also deletes the hours that a clock wrote that was far ahead. */
+const DELETE_OTHERS = `DELETE FROM webhook_stats WHERE ${OF_WEBHOOK} AND hour NOT BETWEEN @from AND @to`;
 const SUMS = `
   SELECT duration, sum(attempts) AS attempts, sum(succeeded) AS succeeded, sum(responses) AS responses
   FROM webhook_stats WHERE ${OF_WEBHOOK} AND hour >= @since

@@ -181,7 +181,10 @@ describe('the response of a receiver', () => {
     expect(lastDay(24.9)?.attempts).toBe(21);
     expect(lastDay(25)?.attempts).toBe(20);
     expect(lastDay(26)).toBeNull();
+    // A clock that was a year ahead.
+    attempted(8_760, 5, 200);
     attempted(26, 5, 200);
+    expect(lastDay(26)?.attempts).toBe(1);
     expect(
       rawConnection(ledger.file).prepare('SELECT count(*) FROM webhook_stats').pluck().get(),
     ).toBe(1);
