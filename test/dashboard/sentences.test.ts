@@ -5,6 +5,7 @@ import {
   finalizedIn,
   loadSteps,
   medianOf,
+  passedShare,
   RANGES,
   stepsOfMinutes,
 } from '../../src/dashboard/page/overview/ranges.js';
@@ -113,6 +114,9 @@ it('minutes are compared with those before, and the hour with the hour before', 
     15, 15, 3, 1,
   ]);
   expect([medianOf(now, 'finality50'), medianOf([], 'finality50')]).toEqual([52, null]);
+  // The newest minute is compared with as much of the minute before.
+  expect(passedShare(now, 'minute', iso(-30))).toBe(14.5 / 15);
+  expect(passedShare(now, 'minute', iso(-90)), 'data of a minute ago').toBe(1);
   const hour = stepsOfMinutes(overview, 60);
   expect(hour.now).toHaveLength(60);
   expect(hour.before).toEqual([{ finalized: 90, finality50: 41, lag50: null }]);

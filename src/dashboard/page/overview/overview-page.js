@@ -31,7 +31,15 @@ import {
   TrackHint,
 } from '../submissions/submission-table.js';
 import { headlineOf } from './headline.js';
-import { finalizedIn, loadSteps, medianOf, RANGES, STEP_MS, stepsOfMinutes } from './ranges.js';
+import {
+  finalizedIn,
+  loadSteps,
+  medianOf,
+  passedShare,
+  RANGES,
+  STEP_MS,
+  stepsOfMinutes,
+} from './ranges.js';
 
 /** @import { Alert, Overview } from '../../../client/api.ts' */
 /** @import { Step, Steps, Sum } from './ranges.js' */
@@ -145,7 +153,7 @@ function Charts({ overview, range: { label, unit }, steps: { now, before } }) {
       ? 'No estimate yet: too few submissions were found final.'
       : `Mostly ${duration(median)}.`;
   };
-  return html`<${Numbers} overview=${overview} label=${label} now=${now} before=${before} />
+  return html`<${Numbers} overview=${overview} range=${{ label, unit }} now=${now} before=${before} />
     <div class="plots">
       <${Plot}
         ...${common}
@@ -172,29 +180,33 @@ function timesOf(unit) {
 }
 
 /**
- * @param {{ overview: Overview, label: string, now: readonly Step[], before: readonly Sum[] }} props
+ * @param {{ overview: Overview, range: Pick<(typeof RANGES)[string], 'label' | 'unit'>, now: readonly Step[], before: readonly Sum[] }} props
  */
-function Numbers({ overview, label, now, before }) {
+function Numbers({ overview, range: { label, unit }, now, before }) {
   const { session } = useDashboard();
   const { deliveries, last_hour: hour } = overview;
   const seesDeliveries = maySeeNotifications(session);
   const polls = hour.polls_per_submission;
   const fixed = hour.fixed_5s_polls_per_submission;
-  const change = (/** @type {(steps: readonly Sum[]) => number | null} */ of) => {
-    const [value, earlier] = [of(now), of(before)];
+  const change = (/** @type {number | null} */ value, /** @type {number | null} */ earlier) => {
     if (value === null) return undefined;
     if (!earlier) return `none in the ${label} before`;
     const share = value / earlier - 1;
     return `${share < 0 ? '−' : '+'}${percent(Math.abs(share))} against the ${label} before`;
   };
-  const medianText = (/** @type {'finality50' | 'lag50'} */ name) => {
-    const median = medianOf(now, name);
-    return median === null ? 'unknown' : duration(median);
+  const [finalized, finalizedBefore] = [finalizedIn(now), finalizedIn(before)];
+  const median = (/** @type {'finality50' | 'lag50'} */ name) => {
+    const value = medianOf(now, name);
+    return {
+      value: value === null ? 'unknown' : duration(value),
+      note: change(value, medianOf(before, name)),
+    };
   };
+  const [finality, lag] = [median('finality50'), median('lag50')];
   return html`<section class="numbers" aria-label="Numbers">
-    <${Figure} name=${`Finalized in ${label}`} value=${count(finalizedIn(now))} note=${change(finalizedIn)} />
-    <${Figure} name="Time to finality, p50" value=${medianText('finality50')} note=${change((steps) => medianOf(steps, 'finality50')) ?? p99Of(hour.time_to_finality_s)} />
-    <${Figure} name="Detection lag, p50" value=${medianText('lag50')} note=${change((steps) => medianOf(steps, 'lag50')) ?? p99Of(hour.detection_lag_s)} />
+    <${Figure} name=${`Finalized in ${label}`} value=${count(finalized)} note=${change(finalized, finalizedBefore * passedShare(now, unit, overview.at))} />
+    <${Figure} name="Time to finality, p50" value=${finality.value} note=${finality.note ?? p99Of(hour.time_to_finality_s)} />
+    <${Figure} name="Detection lag, p50" value=${lag.value} note=${lag.note ?? p99Of(hour.detection_lag_s)} />
     <${Figure}
       name="Requests per submission"
       value=${polls === null ? 'unknown' : decimal(polls)}

@@ -101,6 +101,15 @@ function stepOf(at, row) {
   };
 }
 
+/**
+ * The share of the steps that has passed, because the newest one has not ended.
+ * @param {readonly Step[]} steps @param {(typeof RANGES)[string]['unit']} unit @param {string} at now
+ */
+export function passedShare(steps, unit, at) {
+  const passedMs = Date.parse(at) - (steps[0]?.at ?? 0);
+  return Math.min(1, passedMs / (steps.length * STEP_MS[unit]));
+}
+
 /** @param {readonly Sum[]} steps */
 export function finalizedIn(steps) {
   return steps.reduce((sum, { finalized }) => sum + finalized, 0);
