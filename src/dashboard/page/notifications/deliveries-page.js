@@ -354,7 +354,7 @@ function Attempts({ id, version }) {
           ${attempts.length === 0 && html`<p class="muted">No attempts.</p>`}
           <ol class="attempts">
             ${attempts.map(
-              (attempt) => html`<li key=${attempt.at}>
+              (attempt) => html`<li>
                 <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms · ${attempt.http_status === null ? '' : `HTTP ${attempt.http_status} · `}
                 ${attempt.error === null ? 'delivered' : html`<span class="wrong">${attempt.error}</span>`}
                 ${attempt.response && html`<${Command}>${attempt.response}<//>`}
