@@ -6,6 +6,8 @@ import { meaningOf, PollDot } from '../parts/poll-dot.js';
 
 /** The server sends the polls and heads of this time. */
 const SPAN_MS = 120_000;
+/** The server keeps the newest polls, which may be those of a shorter time. */
+const KEPT = 2_000;
 
 /**
  * The last two minutes of an upstream, to scale: the final blocks of its chain, if a node is
@@ -15,7 +17,7 @@ const SPAN_MS = 120_000;
 export function LiveStrip({ upstream, now }) {
   const { recent_polls: polls, recent_heads: heads, chain } = upstream;
   const leftOf = (/** @type {string} */ at) =>
-    `${100 * Math.max(0, 1 - (now - Date.parse(at)) / SPAN_MS)}%`;
+    `${100 * Math.min(1, Math.max(0, 1 - (now - Date.parse(at)) / SPAN_MS))}%`;
   return html`<figure class="live">
     <figcaption>
       <strong>Last 2 minutes</strong>
@@ -56,7 +58,8 @@ function textOf({ recent_polls: polls, recent_heads: heads, chain }) {
     return number > 0 && html`<span class=${`dot ${meaning}`}>${count(number)} ${name}</span>`;
   });
   const blocks = heads.length === 1 ? '1 head' : `${count(heads.length)} heads`;
-  const found = polls.length === 1 ? '1 poll' : `${count(polls.length)} polls`;
+  const newest = polls.length < KEPT ? '' : 'the newest ';
+  const found = polls.length === 1 ? '1 poll' : `${newest}${count(polls.length)} polls`;
   if (polls.length === 0) return `${chain ? `${blocks}, ` : ''}no polls.`;
   return html`${chain && `${blocks}, `}${found}: ${parts}`;
 }
