@@ -92,10 +92,10 @@ describe('after a change of the chain', () => {
       (now, random) => (now < changeMs ? short : long)(now, random),
       seededRandom(5),
     );
-    const changed = run(both, 0.25, 600);
-    const settled = run(worldOf(long, seededRandom(5)), 0.25, 600);
-    expect(cost(changed, 1_600_000, 2_400_000)).toBeLessThan(
-      1.5 * cost(settled, 1_600_000, 2_400_000),
+    const changed = run(both, 0.25, 500);
+    const settled = run(worldOf(long, seededRandom(5)), 0.25, 250);
+    expect(cost(changed, 1_600_000, 2_000_000)).toBeLessThan(
+      1.5 * cost(settled, 600_000, 1_000_000),
     );
   });
 
