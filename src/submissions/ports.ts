@@ -130,8 +130,8 @@ export type WatcherLedger = {
   readonly isDiskHanging: boolean;
   /**
    * Tracks groups of submissions, each accepted or refused independently as a whole. Submissions
-   * that are tracked already take only their first hash, unless they have ended and the request
-   * tracks them again.
+   * that are tracked already are unchanged, unless they have ended and the request tracks them
+   * again, or are open and get their first hash.
    */
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
   /**

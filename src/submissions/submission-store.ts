@@ -290,9 +290,9 @@ export class SubmissionStore {
   }
 
   /**
-   * Tracks an ended submission again if the request demands it; otherwise takes only the first hash
-   * of its data. `row`: as read in this transaction. `outageMs`: the reading of the upstream's outage clock, in
-   * milliseconds.
+   * Tracks an ended submission again if the request demands it. An open one takes only the first
+   * hash of its data. `row`: as read in this transaction. `outageMs`: the reading of the upstream's
+   * outage clock, in milliseconds.
    */
   #retrack(
     row: SubmissionRow,
@@ -306,12 +306,13 @@ export class SubmissionStore {
       contextWithoutLimits(now),
     );
     if (!request.retrack || !change || before.version >= MAX_HISTORY) {
-      const effect = isFinal(before.status) ? 'already_final' : 'already_tracked';
+      if (isFinal(before.status)) return { submission: before, effect: 'already_final' };
       const { dataHash } = request;
       if (!dataHash || before.dataHash !== null || before.version >= MAX_HISTORY)
-        return { submission: before, effect };
+        return { submission: before, effect: 'already_tracked' };
       const after = withOptions(before, { dataHash }, { now, outageMs });
-      return { submission: this.#writeOptions({ row, before }, after, { at: now }), effect };
+      const submission = this.#writeOptions({ row, before }, after, { at: now });
+      return { submission, effect: 'already_tracked' };
     }
     const { event, ...state } = stateAfter(change);
     const { named = [], traceparent, submittedHash: hash } = request;

@@ -99,7 +99,7 @@ describe('a data_hash', () => {
     expect((await call(app.url, pathOf('hash-4'))).status).toBe(404);
   });
 
-  it('is taken once for a known id, whose other options stay', async () => {
+  it('is taken once for an open id, whose other options stay', async () => {
     await track({ submission_id: 'hash-6' });
     const submissions = [
       { submission_id: 'hash-6', data_hash: hash, metadata: { order: 1 } },
@@ -115,6 +115,10 @@ describe('a data_hash', () => {
     expect(history.at(-1)?.changes).toEqual({
       data_hash: { from: null, to: hash.toLowerCase() },
     });
+    await track({ submission_id: 'hash-7' });
+    await call(app.url, pathOf('hash-7'), { method: 'DELETE' });
+    const ended = await track({ submission_id: 'hash-7', data_hash: hash });
+    expect(ended).toMatchObject({ already_final: 1, submissions: [{ data_hash: null }] });
   });
 
   it('is added to a submission that is tracked again', async () => {
