@@ -48,7 +48,7 @@ export function LiveStrip({ upstream, now }) {
   </figure>`;
 }
 
-const NAMES = { pending: 'still pending', final: 'found final', error: 'with an error' };
+const NAMES = { pending: 'not final yet', final: 'found final', error: 'with an error' };
 
 /** @param {UpstreamPacing} upstream */
 function textOf({ recent_polls: polls, recent_heads: heads, chain }) {
