@@ -163,10 +163,8 @@ export class SubmissionStore {
       outages.set(upstream, outageMs);
       const inserted = known[index] ? undefined : this.#insert(request, now, outageMs);
       if (inserted) return { submission: inserted, effect: 'accepted' };
-      // The id may occur twice in one batch: then the first request has inserted it, tracked it again
-      // or changed its hash.
-      const read = request.retrack || request.dataHash ? undefined : known[index];
-      const row = read ?? this.#queries.findRow(submissionId);
+      // Read again, because an earlier request of the batch may have changed it.
+      const row = this.#queries.findRow(submissionId);
       if (row?.upstream !== upstream)
         throw new Error(
           `${submissionId} cannot be tracked at both upstreams ${row?.upstream} and ${upstream}`,
@@ -290,9 +288,8 @@ export class SubmissionStore {
   }
 
   /**
-   * Tracks an ended submission again if the request demands it. An open one takes only the first
-   * hash of its data. `row`: as read in this transaction. `outageMs`: the reading of the upstream's
-   * outage clock, in milliseconds.
+   * Tracks an ended submission again if the request demands it; an open one takes only its first
+   * data hash. `outageMs`: the reading of the upstream's outage clock, in milliseconds.
    */
   #retrack(
     row: SubmissionRow,
@@ -305,17 +302,16 @@ export class SubmissionStore {
       { kind: 'retrack', at: now },
       contextWithoutLimits(now),
     );
+    const { named = [], traceparent, submittedHash: hash, dataHash = null } = request;
     if (!request.retrack || !change || before.version >= MAX_HISTORY) {
       if (isFinal(before.status)) return { submission: before, effect: 'already_final' };
-      const { dataHash } = request;
-      if (!dataHash || before.dataHash !== null || before.version >= MAX_HISTORY)
-        return { submission: before, effect: 'already_tracked' };
+      const effect = 'already_tracked';
+      if (dataHash === null || before.dataHash !== null || before.version >= MAX_HISTORY)
+        return { submission: before, effect };
       const after = withOptions(before, { dataHash }, { now, outageMs });
-      const submission = this.#writeOptions({ row, before }, after, { at: now });
-      return { submission, effect: 'already_tracked' };
+      return { submission: this.#writeOptions({ row, before }, after, { at: now }), effect };
     }
     const { event, ...state } = stateAfter(change);
-    const { named = [], traceparent, submittedHash: hash } = request;
     const after: Submission = {
       ...before,
       ...state,
@@ -331,7 +327,7 @@ export class SubmissionStore {
       deadlineOutageMsBefore: null,
       ...(named.includes('metadata') && { metadata: request.metadata }),
       ...(named.includes('callback_url') && { callbackUrl: request.callbackUrl }),
-      ...(named.includes('data_hash') && { dataHash: request.dataHash ?? null }),
+      ...(named.includes('data_hash') && { dataHash }),
     };
     const submission = this.#writeOptions({ row, before }, after, { at: now, event });
     if (hash !== undefined)
