@@ -115,15 +115,17 @@ it('responds to arbitrary bytes with 4xx or not at all', async () => {
     'GET ',
     '',
   );
+  const input = fc
+    .tuple(head, fc.uint8Array({ maxLength: 300 }))
+    .map(([begin, rest]) => Buffer.concat([Buffer.from(begin), rest, Buffer.from('\r\n\r\n')]));
+  // A response to some of them is awaited for its full time.
+  const inputs = fc.array(input, { minLength: 20, maxLength: 20 });
   await fc.assert(
-    fc.asyncProperty(head, fc.uint8Array({ maxLength: 300 }), async (begin, rest) => {
-      const received = await sendRaw(
-        app.url,
-        Buffer.concat([Buffer.from(begin), rest, Buffer.from('\r\n\r\n')]),
-      );
-      expect(received).toMatch(/^$|^HTTP\/1\.1 [24]\d\d /);
+    fc.asyncProperty(inputs, async (each) => {
+      const received = await Promise.all(each.map((bytes) => sendRaw(app.url, bytes)));
+      for (const text of received) expect(text).toMatch(/^$|^HTTP\/1\.1 [24]\d\d /);
     }),
-    { numRuns: 200 },
+    { numRuns: 10 },
   );
   expect((await call(app.url, '/livez')).status).toBe(200);
 });

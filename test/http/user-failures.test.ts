@@ -69,7 +69,7 @@ it('hanging lookups do not delay submissions, and lookups above the limit are re
   const own = await openLookups({
     upstreamUrl: hanging.url,
     bearer: null,
-    upstream: { timeout_s: 5, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
+    upstream: { timeout_s: 3, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
   });
   const lookups = Promise.all(
     Array.from({ length: 100 }, (_, index) => own.get(userPath(), `junk-${index}`)),

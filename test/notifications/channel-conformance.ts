@@ -134,23 +134,24 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       expect(await rig.received()).toHaveLength(1);
     });
 
-    it.each(HOSTILE_TEXTS.map((text) => [JSON.stringify(text.slice(0, 40)), text]))(
-      'delivers %s harmlessly, alone and in a batch',
-      async (_start, text) => {
-        const rig = await open('working');
-        expect(await send(rig, [outgoing(hostileEvent(text))])).toMatchObject(DELIVERED);
+    it('delivers hostile texts harmlessly, alone and in a batch', async () => {
+      const rig = await open('working');
+      for (const text of HOSTILE_TEXTS) {
+        const start = JSON.stringify(text.slice(0, 40));
+        const one = [outgoing(hostileEvent(text))];
+        expect(await send(rig, one), start).toMatchObject(DELIVERED);
         const many = Array.from({ length: Math.min(12, rig.channel.maxBatch) }, () =>
           outgoing(hostileEvent(text)),
         );
-        expect(await send(rig, many)).toMatchObject(DELIVERED);
-        const messages = await rig.received();
-        expect(messages.length).toBeGreaterThanOrEqual(2);
-        for (const message of messages) {
-          expect(message.isWellFormed()).toBe(true);
-          expectHarmless(message);
-        }
-      },
-    );
+        expect(await send(rig, many), start).toMatchObject(DELIVERED);
+      }
+      const messages = await rig.received();
+      expect(messages.length).toBeGreaterThanOrEqual(2 * HOSTILE_TEXTS.length);
+      for (const message of messages) {
+        expect(message.isWellFormed()).toBe(true);
+        expectHarmless(message);
+      }
+    });
   });
 }
 

@@ -148,7 +148,7 @@ describe('with any sequence of results', () => {
           if (beyond) expect(beyond.at).toBeGreaterThanOrEqual(at + settings.perMs);
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 60 },
     );
   });
 
@@ -174,7 +174,7 @@ describe('with any sequence of results', () => {
         expect(polled.size).toBe(submissions);
         expect(simulation.scheduler.limits.breaker.isOpen).toBe(false);
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 });
