@@ -1,12 +1,13 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { call } from '../support/app/http-calls.ts';
+import { reading, scrape } from '../support/app/metrics.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { openWorker } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 it.skipIf(isRedisMissing())(
-  'the loss of Redis and the loss of all workers are alerts, which end when they are back',
+  'the loss of Redis and of all workers are alerts, which end when they are back; metrics show both',
   async () => {
     const redis = await redisForTest();
     const app = await openApp({
@@ -31,6 +32,8 @@ it.skipIf(isRedisMissing())(
     await until([]);
     const worker = openWorker(redis);
     await workers(1);
+    const { text } = await scrape(app.url);
+    expect([reading(text, 'dawatch_redis_up'), reading(text, 'dawatch_workers')]).toEqual([1, 1]);
     expect(await firing()).toEqual([]);
     await worker.close();
     await until(['no_workers']);
@@ -38,6 +41,7 @@ it.skipIf(isRedisMissing())(
     await until([]);
     await redis.kill();
     await until(['redis_down']);
+    expect(reading((await scrape(app.url)).text, 'dawatch_redis_up')).toBe(0);
     await redis.restart();
     await until([]);
     await next.close();

@@ -48,7 +48,7 @@ it('names with a silent nameserver delay no other lookup', async () => {
     servers: [await silentNameserver()],
   });
   const guard = createAddressGuard({ allow: ['127.0.0.0/8'] });
-  const http = createHttpPost({ guard, version: 'test', now: Date.now, lookup, timeoutMs: 3_000 });
+  const http = createHttpPost({ guard, version: 'test', now: Date.now, lookup, timeoutMs: 1_500 });
   onTestFinished(() => http.close());
   const { signal } = new AbortController();
   const silent = Array.from({ length: 50 }, (_, index) =>

@@ -392,7 +392,7 @@ describe('refuses a hostile settings file:', () => {
   ];
   it.each<[string, string]>([
     ['aliases that expand to billions of nodes', bomb.join('\n')],
-    ['100,000 levels', `server: ${'['.repeat(100_000)}`],
+    ['10,000 levels', `server: ${'['.repeat(10_000)}`],
     ['a repeated name', 'server: { port: 1 }\nserver: { port: 2 }'],
   ])('%s', (_, yaml) => {
     expect(problems(yaml).length).toBeGreaterThan(0);

@@ -66,12 +66,25 @@ async function open(upstreamUrl: string) {
 
 describe('one submission that always fails does not affect others', () => {
   it.each<[string, number, string]>([
-    ['500', 500, '{"error":"Database error"}'],
-    ['403 of the service', 403, '{"error":"not yours"}'],
+    ['a 403 of the service', 403, '{"error":"not yours"}'],
     ['a malformed response', 200, '{"stat'],
     ['a page of a firewall', 403, '<html>blocked</html>'],
-  ])('%s', async (_what, status, body) => {
-    const upstream = await serveUpstream(status, body);
+  ])('with %s', async (_what, status, body) => {
+    const world = openWatcher({
+      respond: (id) =>
+        id === 'bad' ? response(status, body) : id === 'good' ? pending : recordNotFound,
+    });
+    world.track(['bad']);
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(world.polls.length).toBeGreaterThan(8);
+    world.track(['good']);
+    await world.clock.advance(5_000);
+    expect(world.get('good').status).toBe('pending');
+    expect(world.turns).toEqual([]);
+  });
+
+  it('over HTTP', async () => {
+    const upstream = await serveUpstream(500, '{"error":"Database error"}');
     const app = await open(upstream.url);
     await app.track('bad-1');
     await vi.waitFor(() => expect(upstream.pollsOf('bad-1')).toBeGreaterThan(8), 10_000);

@@ -81,13 +81,3 @@ it('ends a large request that is refused, or that cannot be committed', async ()
   expect(commits).toEqual(['next', 'full']);
   expect(queue.waitingIds).toBe(0);
 });
-
-it('refuses requests while the disk hangs, once 50,000 ids wait for it', async () => {
-  const synced = Promise.withResolvers<void>();
-  const { queue, take } = openQueue(synced.promise);
-  for (let request = 0; request < 5; request++) expect(await take('a', 10_000)).toBe('tracked');
-  expect([queue.waitingIds, queue.isFull(), await take('b', 1)]).toEqual([50_000, true, 'shed']);
-  synced.resolve();
-  await new Promise((resolve) => setImmediate(resolve));
-  expect([queue.waitingIds, await take('c', 1)]).toEqual([0, 'tracked']);
-});

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -37,10 +37,12 @@ async function serve(env: Record<string, string | null>) {
 }
 
 it('prints a new key once, only on stderr, accepts it after a restart, and exits with 0 at SIGTERM and SIGINT', async () => {
-  const database = join(tempFolder(), 'data', 'ledger.db');
+  const folder = join(tempFolder(), 'data');
+  const database = join(folder, 'ledger.db');
   const keyless = { DAWATCH_API_KEY: null, DAWATCH_DATABASE: database };
   const first = await serve(keyless);
-  const key = /export DAWATCH_API_KEY=(dawatch_service_\S+)\n/.exec(first.output.stderr)?.[1] ?? '';
+  const key =
+    /export DAWATCH_API_KEY=(dawatch_service_[\w-]{43})\n/.exec(first.output.stderr)?.[1] ?? '';
   const request = (url: string) => call(url, '/v1/submissions', { headers: { 'x-api-key': key } });
   expect((await request(first.url)).status).toBe(200);
   expect(await first.stop('SIGTERM')).toBe(0);
@@ -48,7 +50,9 @@ it('prints a new key once, only on stderr, accepts it after a restart, and exits
   expect(first.output.stdout).not.toContain(key);
   for (const line of first.output.stdout.trimEnd().split('\n'))
     expect(JSON.parse(line)).toHaveProperty('event');
-  expect(readFileSync(database).toString('latin1')).not.toContain(key);
+  const secret = key.slice('dawatch_service_'.length);
+  for (const name of readdirSync(folder))
+    expect(readFileSync(join(folder, name)).toString('latin1'), name).not.toContain(secret);
 
   const second = await serve(keyless);
   expect((await request(second.url)).status).toBe(200);
