@@ -101,3 +101,12 @@ it('counts the lag of an import that was already final from its import, also aft
     detection_lag_s: { p50: about(1) },
   });
 });
+
+it('counts again at once when a clock that was a day ahead is corrected', () => {
+  const hour = new RollingHour(NOON);
+  for (let minute = 0; minute < 180; minute += 1)
+    hour.addFinalized(found(NOON + 24 * HOUR_MS + minute * MINUTE_MS));
+  hour.addFinalized(found(NOON));
+  hour.addFinalized(found(NOON));
+  expect(hour.hour(NOON).finalized).toBe(2);
+});

@@ -116,7 +116,9 @@ export class RollingHour {
     if (known) return known;
     const minute = new Minute();
     this.#minutes.set(number, minute);
-    if (this.#minutes.size > KEPT) this.#minutes.delete(Math.min(...this.#minutes.keys()));
+    // Minutes that are over, or that a clock wrote that was ahead.
+    for (const other of this.#minutes.keys())
+      if (Math.abs(other - number) > KEPT) this.#minutes.delete(other);
     return minute;
   }
 }
