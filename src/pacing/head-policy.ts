@@ -35,7 +35,7 @@ const PROBE = 0.5;
 /** A poll this long after a head shows whether rows are final before it. */
 const AT_HEAD_MS = 150;
 /** Share of the rows of a block that are final when an open one shows that its block is another. */
-const MOST_ROWS = 0.8;
+const MOST_ROWS = 0.9;
 /** Time for which a response is awaited while the delay of rows is unknown. */
 const RESPONSE_MS = 300;
 /** Number of final submissions after which the delay of rows is known. */
@@ -205,13 +205,11 @@ export class HeadPacing {
     this.#trust.nextHead(Math.abs(at - dueAt), this.#followed.size);
     for (const item of this.#early) this.register(item, { polledAt: null }, now);
     this.#early.clear();
-    const { openFrom } = this.#boundary;
     this.#queue.expire(head.number - MAX_WAIT_BLOCKS, now);
     this.#begin();
     for (const [item, entry] of this.#followed) {
       if (entry.order === 0) this.#followed.delete(item);
       if (entry.start === null) continue;
-      if (entry.order >= openFrom) entry.aboveNext = before?.number ?? NEVER;
       if (news === 'reset') entry.aboveNext = entry.above = NEVER;
       else entry.above = Math.max(entry.above, entry.aboveNext);
       // Blocks that became final together: only now is it known how many there were.
