@@ -46,7 +46,7 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
   it('shows what polling costs beside the lower bound and polling every 5 s', async () => {
     const page = await open();
     const costs = page
-      .getByRole('table', { name: 'Cost per submission at default' })
+      .getByRole('table', { name: 'Cost per submission, in requests at default' })
       .first()
       .getByRole('row');
     await expect

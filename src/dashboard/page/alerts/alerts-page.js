@@ -73,12 +73,13 @@ export function AlertsPage({ query }) {
 const COLUMNS = [
   {
     title: 'Alert',
-    cell: (alert) => html`<a class="summary" href=${pageOf(alert)}>${alert.summary}</a>`,
+    class: 'wraps',
+    cell: (alert) => html`<a href=${pageOf(alert)}>${alert.summary}</a>`,
   },
   {
     title: 'Rule',
-    class: 'from-l',
-    width: 10,
+    class: 'from-l wraps',
+    width: 12,
     cell: ({ rule, subject }) => html`${rule} <span class="muted id">${subject}</span>`,
   },
   {

@@ -51,7 +51,7 @@ export function AuditPage({ query }) {
 
 /** @type {import('../parts/filters.js').Search} */
 const SEARCH = {
-  placeholder: 'subject, e-mail address, action:webhooks.create',
+  placeholder: 'subject, action:webhooks.create',
   fieldOf: (words) => (words.includes('@') ? 'email' : 'subject'),
 };
 

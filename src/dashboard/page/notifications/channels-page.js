@@ -68,7 +68,7 @@ const COLUMNS = [
     class: 'at-state',
     cell: (channel) => {
       const { at, ...state } = stateOf(channel);
-      return html`<${Badge} ...${state} />${at && html` <${Time} at=${at} />`}`;
+      return html`<${Badge} ...${state} />${at && html` <span class="muted"><${Time} at=${at} /></span>`}`;
     },
   },
   {

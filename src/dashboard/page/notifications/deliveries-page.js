@@ -29,7 +29,7 @@ const STATES = ['waiting', 'failing', 'delivered', 'dead', 'discarded'];
 
 /** @type {import('../parts/filters.js').Search} */
 const SEARCH = {
-  placeholder: 'submission id, state:delivered, destination:channel:orders',
+  placeholder: 'submission id, state:failing',
   fieldOf: () => 'submission_id',
 };
 
@@ -93,12 +93,17 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
       ${
         mayChangeNotifications(session) &&
         !loaded.error &&
+        destination &&
         (!given.state || given.state.split(',').includes('dead')) &&
-        (destination
-          ? html`<${BulkReplay} key=${destination} filter=${{ ...given, destination }} onReplayed=${replayed} />`
-          : html`<span class="muted">Filter by destination to replay its dead letters.</span>`)
+        html`<${BulkReplay} key=${destination} filter=${{ ...given, destination }} onReplayed=${replayed} />`
       }
     <//>
+    ${
+      mayChangeNotifications(session) &&
+      !destination &&
+      given.state === 'dead' &&
+      html`<p class="muted">Filter by destination to replay its dead letters.</p>`
+    }
     <${List}
       list=${list}
       of="deliveries"
@@ -194,13 +199,13 @@ const REASONS = {
 };
 
 /**
- * Deliveries with their attempts on demand.
+ * Deliveries with their attempts on demand, under a heading.
  * @param {{ deliveries: readonly Delivery[], caption: string, hidden?: readonly string[], onReplayed: () => void }} props
  *   `hidden`: the titles of columns that would have the same value in every row
  */
 export function DeliveryTable({ deliveries, caption, hidden = [], onReplayed }) {
   const columns = useDeliveryColumns({ hidden, onReplayed });
-  return html`<${Table} caption=${caption} columns=${columns} rows=${deliveries} details=${detailsOf} />`;
+  return html`<${Table} caption=${caption} hidesCaption columns=${columns} rows=${deliveries} details=${detailsOf} />`;
 }
 
 /**
@@ -216,8 +221,9 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     {
       title: 'Delivery',
       width: 6.5,
-      cell: ({ id }) =>
-        html`<span class="unseen">Delivery </span>${id}<span class="unseen">: attempts</span>`,
+      cell: ({ id, destination }) =>
+        html`<span class="unseen">Delivery </span>${id}<span class="unseen">: attempts</span>
+          ${!hidden.includes('To') && html`<span class="on-phone muted">${nameOf(destination, names)}</span>`}`,
     },
     {
       title: 'State',
@@ -228,7 +234,7 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     { title: 'Event', class: 'at-left', width: 13, cell: ({ event_type }) => event_type },
     {
       title: 'Submission',
-      class: 'at-middle from-m',
+      class: 'from-m',
       cell: ({ submission_id }) => html`<${SubmissionLink} id=${submission_id} />`,
     },
     {
@@ -245,12 +251,9 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     },
     {
       title: 'Ended or next',
-      width: 8,
-      class: 'from-l',
-      cell: ({ state, next_at, ended_at }) =>
-        state === 'waiting'
-          ? html`<span class="muted">next </span><${Time} at=${next_at} />`
-          : html`<${Time} at=${ended_at} />`,
+      width: 10,
+      class: 'from-l at-middle',
+      cell: (one) => html`<${When} one=${one} />`,
     },
     {
       title: 'Action',
@@ -260,6 +263,16 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     },
   ];
   return columns.filter(({ title }) => !omitted.includes(title));
+}
+
+/**
+ * The end or the next attempt, which is due while the receiver is busy or waits after failures.
+ * @param {{ one: Delivery }} props
+ */
+function When({ one: { state, next_at, ended_at } }) {
+  if (state !== 'waiting') return html`<${Time} at=${ended_at} />`;
+  const isDue = next_at !== null && Date.parse(next_at) < Date.now();
+  return html`<span class="muted">${isDue ? 'due' : 'next'} </span><${Time} at=${next_at} />`;
 }
 
 /** As the filter `failing` of the server. @param {Delivery} delivery */
@@ -320,19 +333,29 @@ function useWebhookNames(isNeeded) {
  * ReadonlyMap<string, string> }} props
  */
 function Destination({ to, names }) {
-  const webhook = /^webhook:(.+)$/.exec(to)?.[1];
+  const webhook = webhookOf(to);
   const href = webhook
     ? hrefTo('webhooks', webhook)
     : hrefTo('deliveries', undefined, { destination: to });
-  const name = webhook && names.get(webhook);
-  return name
-    ? html`<a href=${href} title=${webhook}>${name}</a>`
-    : html`<a class="id" href=${href}>${webhook ?? to}</a>`;
+  const hasName = webhook && names.get(webhook);
+  return html`<a class=${hasName ? '' : 'id'} title=${webhook} href=${href}>${nameOf(to, names)}</a>`;
+}
+
+/** @param {string} destination @param {ReadonlyMap<string, string>} names of webhooks */
+function nameOf(destination, names) {
+  const webhook = webhookOf(destination);
+  return (webhook && names.get(webhook)) || (webhook ?? destination);
+}
+
+/** The id of a webhook. @param {string} destination */
+function webhookOf(destination) {
+  return /^webhook:(.+)$/.exec(destination)?.[1];
 }
 
 /** @param {Delivery} delivery */
-function detailsOf({ id, state, attempts_made }) {
-  return html`<${Attempts} id=${id} version=${`${state} ${attempts_made}`} />`;
+function detailsOf({ id, state, attempts_made, submission_id }) {
+  return html`${submission_id !== null && html`<p>Submission <${SubmissionLink} id=${submission_id} /></p>`}
+    <${Attempts} id=${id} version=${`${state} ${attempts_made}`} />`;
 }
 
 /**

@@ -76,14 +76,13 @@ function Details({ webhook, onChanged }) {
 /** @param {Webhook} webhook @returns {[string, any][]} */
 function factsOf(webhook) {
   return [
+    ['State', html`<${WebhookState} webhook=${webhook} />`],
+    ['Success in 24 h', html`<${LastDay} webhook=${webhook} />`],
     ['Address', webhook.url ?? 'the callback_url of each submission'],
     ['Events', webhook.types.join(', ')],
     ['Metadata filter', webhook.metadata && text(webhook.metadata)],
     ['Further headers', webhook.header_names.join(', ') || null],
     ['Signature', webhook.signature],
-    ['State', html`<${WebhookState} webhook=${webhook} />`],
-    ['Success in 24 h', html`<${LastDay} webhook=${webhook} />`],
-    ['Failing since', html`<${Time} at=${webhook.failing_since} />`],
     ['Created', html`<${Time} at=${webhook.created_at} />`],
     ...webhook.public_keys.map(
       (key) =>

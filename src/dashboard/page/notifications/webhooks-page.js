@@ -62,8 +62,9 @@ export function CreateCommand() {
 const COLUMNS = [
   {
     title: 'Webhook',
+    width: 17,
     cell: ({ id, description }) => html`
-      <a href=${hrefTo('webhooks', id)}>${description ? html`${description} <span class="muted id">${id}</span>` : html`<span class="id">${id}</span>`}</a>
+      <a href=${hrefTo('webhooks', id)} title=${id}>${description || html`<span class="id">${id}</span>`}</a>
     `,
   },
   {
@@ -71,19 +72,18 @@ const COLUMNS = [
     class: 'at-middle from-m',
     cell: ({ url }) =>
       url === null
-        ? html`<span class="muted">the callback_url of each submission</span>`
+        ? html`<span class="muted">set per submission</span>`
         : html`<span class="id">${url}</span>`,
   },
   { title: 'Events', class: 'from-m', cell: ({ types }) => types.join(', ') },
   {
     title: 'State',
-    width: 14,
+    width: 16,
     class: 'at-state',
-    cell: (webhook) =>
-      html`<${WebhookState} webhook=${webhook} /> ${webhook.failing_since && webhook.enabled && html`<${Time} at=${webhook.failing_since} />`}`,
+    cell: (webhook) => html`<${WebhookState} webhook=${webhook} />`,
   },
   {
-    title: 'Last 24 h',
+    title: 'Success in 24 h',
     width: 13,
     class: 'from-m',
     cell: (webhook) => html`<${LastDay} webhook=${webhook} />`,
@@ -111,8 +111,9 @@ const REASONS = {
 
 /** @param {{ webhook: Webhook }} props */
 export function WebhookState({ webhook }) {
-  if (webhook.enabled)
-    return html`<${Badge} state=${webhook.failing_since ? 'failing' : 'enabled'} />`;
+  if (webhook.enabled && webhook.failing_since)
+    return html`<${Badge} state="failing" /> <span class="muted">since <${Time} at=${webhook.failing_since} /></span>`;
+  if (webhook.enabled) return html`<${Badge} state="enabled" />`;
   const reason = webhook.disabled_reason && REASONS[webhook.disabled_reason];
   return html`<${Badge} state="disabled" /> <span class="muted">${reason}</span>`;
 }

@@ -151,7 +151,7 @@ function Charts({ overview, range: { label, unit }, steps: { now, before } }) {
     const median = medianOf(now, name);
     return median === null
       ? 'No estimate yet: too few submissions were found final.'
-      : `Mostly ${duration(median)}.`;
+      : `p50 ${duration(median)}.`;
   };
   return html`<${Numbers} overview=${overview} range=${{ label, unit }} now=${now} before=${before} />
     <div class="plots">

@@ -1,8 +1,8 @@
 import { useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { count, decimal, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Badge, Empty, Facts, Loadable, PageHeader, Time } from '../parts/parts.js';
-import { AXIS, CURSOR, css, PlotCanvas } from '../parts/plot.js';
+import { Badge, Empty, Facts, Loadable, PageHeader } from '../parts/parts.js';
+import { AXIS, CURSOR, css, PlotCanvas, sizeOf } from '../parts/plot.js';
 import { PlotTable, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { OPEN_STATUSES } from '../submissions/submission-table.js';
@@ -39,7 +39,6 @@ export function PacingPage() {
       ${(/** @type {Pacing} */ { at, upstreams }) => html`
         ${upstreams.length === 0 && html`<${Empty} title="No upstream is configured." />`}
         ${upstreams.map((upstream) => html`<${Upstream} key=${upstream.upstream} upstream=${upstream} now=${Date.parse(at)} />`)}
-        <p class="muted">As of <${Time} at=${at} />, server time.</p>
       `}
     <//>`;
 }
@@ -110,14 +109,14 @@ function Costs({ name, cost, price }) {
   const columns = [
     {
       title: html`<span class="unseen">Polling</span>`,
-      width: 17,
+      width: 19,
       cell: (/** @type {Row} */ [title]) => title,
     },
     { title: 'Requests', ...numberOf(({ requests }) => decimal(requests, 2)) },
     { title: 'Mean lag', ...numberOf(({ lag_s }) => duration(lag_s)) },
     { title: 'Total', ...numberOf(({ requests, lag_s }) => decimal(requests + price * lag_s, 2)) },
   ];
-  const caption = html`Cost per submission<span class="unseen"> at ${name}</span>`;
+  const caption = html`<strong>Cost per submission, in requests</strong><span class="unseen"> at ${name}</span>`;
   return html`<${Table} label=${`Costs at ${name}`} caption=${caption} columns=${columns} rows=${rows} />`;
 }
 
@@ -151,7 +150,10 @@ function CurvePlot({ upstream, now }) {
         ? html`<p class="state muted">No curve yet.</p>`
         : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} hrefOf=${(/** @type {number} */ index) => hrefOf((at[index] ?? 0) * 1_000)} />`
     }
-    <${AsTable} name=${name} curve=${curve} pollsMs=${pollsMs} isAssumed=${upstream.observed < FEW} hrefOf=${hrefOf} />
+    <div class="keys muted">
+      ${at.length > 0 && html`<span class="key">share that is final</span><span class="key key-2">planned polls</span>`}
+      <${AsTable} name=${name} curve=${curve} pollsMs=${pollsMs} isAssumed=${upstream.observed < FEW} hrefOf=${hrefOf} />
+    </div>
   </figure>`;
 }
 
@@ -187,7 +189,7 @@ const OPTIONS = {
     },
     {
       ...AXIS,
-      size: 48,
+      size: sizeOf,
       splits: [0, 0.25, 0.5, 0.75, 1],
       values: (/** @type {unknown} */ _plot, /** @type {number[]} */ splits) => splits.map(percent),
     },

@@ -89,7 +89,7 @@ function optionsOf({ series, unit, times }) {
       },
       {
         ...AXIS,
-        size: 52,
+        size: sizeOf,
         space: 24,
         values: (_plot, splits) => splits.map((value) => `${NUMBERS.format(value)}${unit}`),
       },
@@ -150,6 +150,13 @@ function formatted(value, format) {
 
 /** Options of every cursor. A click opens a page also if the plot moved below the pointer. */
 export const CURSOR = { y: false, drag: { x: false, y: false, click: () => undefined } };
+
+/**
+ * The pixels that the labels of a vertical axis take. @param {unknown} _plot @param {readonly string[] | null} labels
+ */
+export function sizeOf(_plot, labels) {
+  return 12 + 7 * Math.max(1, ...(labels ?? []).map(({ length }) => length));
+}
 
 /** Options of every axis. */
 export const AXIS = {

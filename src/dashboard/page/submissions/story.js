@@ -24,13 +24,13 @@ export function sentenceOf(one, deliveries, now) {
     };
     return `${states[one.status]}, with ${requests} so far${next}.`;
   }
-  const end = one.finality_at ?? endOf(one);
+  const end = endOf(one);
   const after = end === undefined ? '' : ` after ${between(one.tracked_at, end)}`;
   const about = one.finality_source === 'estimate' ? 'about ' : '';
   const lag =
     one.finalized_at === null || one.finality_at === null
       ? ''
-      : `; known ${about}${between(one.finality_at, one.finalized_at)} later`;
+      : `; detection lag ${about}${between(one.finality_at, one.finalized_at)}`;
   const block = one.status === 'finalized' ? (one.data?.block_number ?? undefined) : undefined;
   const place = block === undefined ? '' : ` in block ${grouped(block)}`;
   const chain =
@@ -42,7 +42,7 @@ export function sentenceOf(one, deliveries, now) {
       ? ''
       : `; ${count(arrived)} of ${count(deliveries.length)} deliveries arrived`;
   const status = `${one.status.charAt(0).toUpperCase()}${one.status.slice(1)}`;
-  return `${status}${after}${place}${chain}${lag}, with ${requests}${error}${delivered}.`;
+  return `${status}${after}${place}${chain}${lag}, ${requests}${error}${delivered}.`;
 }
 
 /** The end of the tracking; undefined while it is open. @param {SubmissionWithHistory} one */
@@ -61,8 +61,8 @@ export function grouped(value) {
 const LEAST = 0.004;
 
 /**
- * The time from tracking to the last delivery, to scale: statuses, outages, deliveries, and the
- * polls that the server still knows. The history has the same as a text.
+ * The time from tracking to the last delivery, to scale, with a legend: statuses, outages,
+ * deliveries, and the polls that the server still knows. The history has the same as a text.
  * @param {{ one: SubmissionWithHistory, deliveries: readonly Delivery[], now: number }} props
  */
 export function Strip({ one, deliveries, now }) {
@@ -79,7 +79,14 @@ export function Strip({ one, deliveries, now }) {
     const width = Math.max(LEAST, Math.min(1, (to - begin) / span) - start);
     return { left: `${100 * start}%`, width: `${100 * width}%` };
   };
-  const { history, delays } = one;
+  const { delays } = one;
+  const history = one.history.filter(({ at }) => Date.parse(at) < end);
+  const marks = deliveries.filter(({ ended_at }) => ended_at && Date.parse(ended_at) <= last);
+  const keys = [
+    ...new Set(history.map(({ status }) => status)),
+    ...(delays.length > 0 ? ['delay'] : []),
+    ...new Set(marks.map(({ state }) => `mark ${state}`)),
+  ];
   const polls = one.recent_polls.filter(({ at }) => {
     const ms = Date.parse(at);
     return ms >= begin && ms <= last;
@@ -88,25 +95,24 @@ export function Strip({ one, deliveries, now }) {
   const name = OPEN_STATUSES.includes(one.status) ? 'now' : one.status;
   return html`<div class="strip" aria-hidden="true">
     <div class="track">
-      ${history
-        .filter(({ at }) => Date.parse(at) < end)
-        .map(({ seq, at, status }, index, all) => {
-          const until = Date.parse(all[index + 1]?.at ?? new Date(end).toISOString());
-          return html`<span key=${seq} class=${status} style=${place(Date.parse(at), until)} title=${`${status} for ${duration((until - Date.parse(at)) / 1_000)}`}></span>`;
-        })}
+      ${history.map(({ seq, at, status }, index) => {
+        const until = Date.parse(history[index + 1]?.at ?? new Date(end).toISOString());
+        return html`<span key=${seq} class=${status} style=${place(Date.parse(at), until)} title=${`${status} for ${duration((until - Date.parse(at)) / 1_000)}`}></span>`;
+      })}
       ${delays.map(
         ({ began_at, ended_at, reason }) =>
           html`<span key=${began_at} class="delay" style=${place(Date.parse(began_at), ended_at === null ? now : Date.parse(ended_at))} title=${reason}></span>`,
       )}
+      ${marks.map(({ id, state, ended_at }) => {
+        const at = Date.parse(ended_at ?? '');
+        return html`<span key=${id} class=${`mark ${state}`} style=${place(at, at)} title=${`delivery ${id} ${state}`}></span>`;
+      })}
       ${polls.map((poll) => html`<${PollDot} poll=${poll} left=${place(Date.parse(poll.at), last).left} />`)}
-      <span class=${`mark ${one.status}`} style=${place(end, end)} title=${name}></span>
-      ${deliveries
-        .filter(({ ended_at }) => ended_at !== null && Date.parse(ended_at) <= last)
-        .map(({ id, state, ended_at }) => {
-          const at = Date.parse(ended_at ?? '');
-          return html`<span key=${id} class=${`mark ${state}`} style=${place(at, at)} title=${`delivery ${id} ${state}`}></span>`;
-        })}
     </div>
-    <div class="ends muted"><span>tracked</span>${polls.length > 0 && html`<span class="dot pending">${shown}</span>`}<span>${name}${` ${duration((end - begin) / 1_000)}`}</span></div>
+    <div class="ends muted"><span>tracked</span><span>${name}${` ${duration((end - begin) / 1_000)}`}</span></div>
+    <div class="keys muted">
+      ${keys.map((key) => html`<span key=${key} class=${`key ${key}`}>${key.replace('mark', 'delivery')}</span>`)}
+      ${polls.length > 0 && html`<span class="dot pending">${shown}</span>`}
+    </div>
   </div>`;
 }
