@@ -27,9 +27,9 @@ export class RecentActivity {
     if (known?.length === 0) this.#bySubmission.delete(submissionId);
   }
 
-  /** Ignores a head that is announced again. */
+  /** Ignores a head that is announced again, such as by a second node that is behind the first. */
   addHead({ number, at }: FinalizedHead): void {
-    if (this.#heads.at(-1)?.number === number) return;
+    if (this.#heads.some((head) => head.number === number)) return;
     this.#heads.push({ number, at });
     if (this.#heads.length > MAX_HEADS) this.#heads.shift();
   }

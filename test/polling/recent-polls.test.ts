@@ -51,6 +51,8 @@ it('keeps the newest 2,000 polls of an upstream, and each head once', () => {
     { number: 7, at: 1 },
     { number: 7, at: 2 },
     { number: 8, at: 3 },
+    // A node that is behind.
+    { number: 7, at: 4 },
   ])
     recent.addHead(head);
   expect(recent.since(1).heads).toEqual([
