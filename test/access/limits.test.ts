@@ -150,14 +150,11 @@ describe('wrong credentials of one address', () => {
     expect((await app.request(key('wrong'), undefined, '127.0.0.2')).status).toBe(401);
   });
 
-  it.each(['/docs', '/nowhere', '/openapi.json'])(
-    'count also at %s, which requires none',
-    async (path) => {
-      const app = await limited(LIMIT);
-      for (const secret of ['a', 'b']) expect(await guess(app, secret, path)).not.toBe(429);
-      expect(await guess(app, 'c')).toBe(429);
-    },
-  );
+  it.each(['/docs', '/nowhere'])('count also at %s, which requires none', async (path) => {
+    const app = await limited(LIMIT);
+    for (const secret of ['a', 'b']) expect(await guess(app, secret, path)).not.toBe(429);
+    expect(await guess(app, 'c')).toBe(429);
+  });
 
   it('do not include requests without a credential or with a wrong role, and are not limited by 0', async () => {
     const app = await limited(LIMIT);

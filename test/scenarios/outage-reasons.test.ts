@@ -29,7 +29,7 @@ async function untrusted(): Promise<string> {
   return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-type Fault = [what: string, url: () => Promise<string>, reason: RegExp, state?: 'unauthorized'];
+type Fault = [what: string, url: () => Promise<string>, reason: RegExp];
 const SILENT = 'no response';
 const FAULTS: Fault[] = [
   ['a closed port', deadAddress, /^the connection was refused \(127\.0\.0\.1:\d+\)$/],
@@ -49,22 +49,11 @@ const FAULTS: Fault[] = [
     httpFault((_, response) => response.writeHead(200, { 'content-encoding': 'xz' }).end('zzzz')),
     /^HTTP 200, xz, not supported$/,
   ],
-  [
-    'a page with 502',
-    httpFault((_, response) => response.writeHead(502).end('<title>502 Bad Gateway</title>')),
-    /^HTTP 502 .*502 Bad Gateway/,
-  ],
   ['a certificate that is not trusted', untrusted, /^TLS failed \([A-Z_]+\)/],
   [
     'a name that does not resolve',
     async () => 'http://upstream.invalid',
     /^(?:the host name does not resolve|the DNS lookup failed)/,
-  ],
-  [
-    'a refused key',
-    httpFault((_, response) => response.writeHead(401).end('Invalid API key')),
-    /^HTTP 401 Invalid API key$/,
-    'unauthorized',
   ],
   [
     'a page of a firewall',
@@ -92,15 +81,28 @@ async function open(database: string, upstreamUrl: string, timeoutS = 10) {
   return { app, log, get, upstreamOf };
 }
 
-it.each(FAULTS)(
+it.each(FAULTS)('an outage names its reason: %s', async (what, startUpstream, reason) => {
+  const timeoutS = what === SILENT ? 0.2 : undefined;
+  const database = join(tempFolder(), 'ledger.db');
+  const { app, upstreamOf } = await open(database, await startUpstream(), timeoutS);
+  await call(app.url, '/v1/submissions', { method: 'POST', body: { submission_id: ID } });
+  await vi.waitFor(
+    async () => expect((await upstreamOf('/readyz')).reason).toMatch(reason),
+    PATIENCE_MS,
+  );
+});
+
+it.each([
+  ['down', 502, '<title>502 Bad Gateway</title>', /^HTTP 502 .*502 Bad Gateway/],
+  ['unauthorized', 401, 'Invalid API key', /^HTTP 401 Invalid API key$/],
+] as const)(
   'each place that shows an outage names its reason, also after a restart: %s',
-  async (what, startUpstream, reason, state) => {
+  async (state, status, text, reason) => {
     const database = join(tempFolder(), 'ledger.db');
-    const timeoutS = what === SILENT ? 0.2 : undefined;
-    const { app, log, get, upstreamOf } = await open(database, await startUpstream(), timeoutS);
-    const body = { submission_id: ID };
-    await call(app.url, '/v1/submissions', { method: 'POST', body });
-    const event = `upstream.${state ?? 'down'}`;
+    const upstream = await serve((_, response) => response.writeHead(status).end(text));
+    const { app, log, get, upstreamOf } = await open(database, upstream.url);
+    await call(app.url, '/v1/submissions', { method: 'POST', body: { submission_id: ID } });
+    const event = `upstream.${state}`;
     const alerts = async () => (await get('/v1/alerts')).alerts;
     await vi.waitFor(async () => {
       expect(
