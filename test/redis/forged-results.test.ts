@@ -1,5 +1,7 @@
 import type { Job } from 'bullmq';
 import { describe, expect, it, vi } from 'vitest';
+import type { Clock } from '../../src/lib/clock.ts';
+import { systemClock } from '../../src/lib/system-clock.ts';
 import {
   MessageSigner,
   type Polled,
@@ -154,11 +156,20 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
   it('a worker stops when its server changes the secret, and continues when the server restores it', async () => {
     const redis = await redisForTest();
     const first = openEngine(redis, { local: neverPoll, secret: SECRET });
-    const worker = openWorker(redis, { secret: SECRET });
+    let aheadMs = 0;
+    const clock: Clock = {
+      now: () => systemClock.now() + aheadMs,
+      after: (delayMs, run) => systemClock.after(delayMs, run),
+    };
+    const worker = openWorker(redis, { secret: SECRET, clock });
     await first.sees(1);
     await first.close();
     const second = openEngine(redis, { secret: OTHER });
-    await vi.waitFor(() => expect(worker.events.at(-1)?.kind).toBe('secret_mismatch'), 10_000);
+    await vi.waitFor(() => {
+      // A mismatch is reported when it has lasted for some seconds.
+      aheadMs += 500;
+      expect(worker.events.at(-1)?.kind).toBe('secret_mismatch');
+    }, 10_000);
     await second.isUp();
     expect(await poll(second.engine, ['a'])).toHaveLength(1);
     await second.close();

@@ -140,7 +140,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
   });
 
   it('delivers an event when a replica has confirmed it, and once', async () => {
-    const { redis, send, redisClient } = await rig();
+    const settings = { 'repl-diskless-sync-delay': '0' };
+    const { redis, send, redisClient } = await rig(
+      await redisForTest({ password: PASSWORD, settings }),
+    );
     const replica = await redisForTest({ password: PASSWORD, settings: { masterauth: PASSWORD } });
     const replicaClient = await openRedisClient(replica);
     await replicaClient.replicaof('127.0.0.1', redis.port);

@@ -142,13 +142,6 @@ it('the cases are about rules that exist', () => {
   expect(names).toEqual(expect.arrayContaining(Object.keys(CASES)));
 });
 
-it.each(Object.entries(CASES))(
-  '%s has a case that fires and a quiet one',
-  (_, { fires, isQuiet }) => {
-    expect([fires.length > 0, isQuiet.length > 0]).toEqual([true, true]);
-  },
-);
-
 /**
  * Evaluates one rule by promtool after two hours and ten minutes; the longest duration of an alert
  * rule is 30 minutes. All rules would take ten times as long.

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Job, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { onTestFinished, vi } from 'vitest';
+import type { Clock } from '../../../src/lib/clock.ts';
 import { systemClock } from '../../../src/lib/system-clock.ts';
 import { createLocalEngine, type SendPoll } from '../../../src/polling/upstreams.ts';
 import { BullmqEngine, type EngineEvent } from '../../../src/redis/engine.ts';
@@ -89,6 +90,7 @@ export function openWorker(
     upstreams?: string[];
     prefix?: string;
     secret?: string;
+    clock?: Clock;
   } = {},
 ) {
   const {
@@ -105,7 +107,7 @@ export function openWorker(
     name: setting.name ?? `worker-${randomUUID()}`,
     version: '0.0.0-test',
     concurrency: 16,
-    clock: systemClock,
+    clock: setting.clock ?? systemClock,
     sendPoll: (upstream, submissionId) => {
       polled.push(submissionId);
       return sendPoll(upstream, submissionId);

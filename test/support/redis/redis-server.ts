@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -165,22 +165,9 @@ function ping(port: number): Promise<string> {
   });
 }
 
-/** Returns a port that no process uses at the moment. */
-
-/** A variable, because knip would report a literal as a missing package. */
-const REDIS_CLI = 'redis-cli';
-
-/** Starts a cluster of three primaries for the duration of a test. Returns one of them. */
+/** Starts a node of a cluster for the duration of a test. */
 export async function startCluster(): Promise<RedisServer> {
-  const open = async () => {
-    // The default is the port plus 10,000, which may be above 65,535.
-    const settings = { 'cluster-enabled': 'yes', 'cluster-port': String(await freePort()) };
-    return redisForTest({ settings });
-  };
-  const nodes = [await open(), await open(), await open()] as const;
-  const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`);
-  execFileSync(REDIS_CLI, ['--cluster', 'create', ...addresses, '--cluster-yes'], {
-    stdio: 'ignore',
-  });
-  return nodes[0];
+  // The default is the port plus 10,000, which may be above 65,535.
+  const settings = { 'cluster-enabled': 'yes', 'cluster-port': String(await freePort()) };
+  return redisForTest({ settings });
 }
