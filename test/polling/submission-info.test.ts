@@ -89,14 +89,6 @@ it('an open tracked submission reuses its last response, and new results are rec
   });
 });
 
-it('two hundred concurrent lookups of an untracked submission cause one request', async () => {
-  const { lookUp, submit, requests } = await open({ latencyMs: 200 * 2_000 });
-  const id = submit();
-  const responses = await Promise.all(Array.from({ length: 200 }, () => lookUp(id)));
-  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
-  expect(requests()).toBe(1);
-});
-
 it.each([404, 500] as const)(
   'an unknown id is a 404, even if the upstream responds with %i',
   async (unknownStatus) => {
