@@ -128,6 +128,21 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
     },
   );
 
+  it('does not scroll a page that is shorter than the window', async () => {
+    const page = await open('users', LAPTOP);
+    const height = await page.evaluate('document.documentElement.scrollHeight');
+    expect(height).toBe(LAPTOP.height);
+  });
+
+  it('shows the sign-in and its command whole on a phone', async () => {
+    const page = await browser.open(app.url);
+    await page.setViewportSize(PHONE);
+    await page.getByText('No token yet?').click();
+    const command = page.getByText('npx dawatch token create');
+    expect(await command.evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(false);
+    expect(await tooWide(page)).toEqual([]);
+  });
+
   it('shows the state and the actions of each row on a phone', async () => {
     // The width decides when the page opens.
     const first = await open('', PHONE);
