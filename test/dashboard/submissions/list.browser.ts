@@ -117,7 +117,12 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
       .getByRole('link', { name: /^Open \d+$/ })
       .click();
     await expect.poll(query).toBe('status=tracking,pending,failing');
-    await form().getByRole('link', { name: 'Last hour' }).click();
+    await form()
+      .getByRole('link', { name: /^Late \d+$/ })
+      .waitFor();
+    await form()
+      .getByRole('link', { name: /^Last hour \d+$/ })
+      .click();
     await expect.poll(query).toMatch(/^tracked_since=[^&]*$/);
     await form()
       .getByRole('link', { name: /^All \d+$/ })
@@ -131,8 +136,8 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     const panel = page.getByRole('complementary', { name: 'Submission' });
     await page.getByRole('row').filter({ hasText: 'a2' }).getByText('tracking').click();
     await panel.getByRole('heading', { name: 'a2' }).waitFor();
-    await panel.getByRole('button', { name: 'Close' }).click();
-    expect(await panel.count()).toBe(0);
+    await page.keyboard.press('Escape');
+    await expect.poll(() => panel.count()).toBe(0);
     await page.getByRole('link', { name: 'a1', exact: true }).focus();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');

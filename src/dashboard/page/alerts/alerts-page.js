@@ -182,7 +182,7 @@ export function AlertNotice({ isHidden }) {
       alert &&
       html`<${Icon} name="warning" />
         <a class="text" href=${pageOf(alert)} title=${alert.summary}>${alert.summary}</a>
-        <span class="since muted">since <${Time} at=${alert.since} /></span>
+        <span class="since muted">began <${Time} at=${alert.since} /></span>
         ${isAdmin(session) && isRecorded(alert) && html`<${Acknowledgement} key=${alert.id} alert=${alert} />`}`
     }
     ${rest.length > 0 && html`<a class="all" href=${hrefTo('alerts')}>${rest.join(', ')}</a>`}

@@ -112,7 +112,7 @@ const REASONS = {
 /** @param {{ webhook: Webhook }} props */
 export function WebhookState({ webhook }) {
   if (webhook.enabled && webhook.failing_since)
-    return html`<${Badge} state="failing" /> <span class="muted">since <${Time} at=${webhook.failing_since} /></span>`;
+    return html`<${Badge} state="failing" /> <span class="muted">began <${Time} at=${webhook.failing_since} /></span>`;
   if (webhook.enabled) return html`<${Badge} state="enabled" />`;
   const reason = webhook.disabled_reason && REASONS[webhook.disabled_reason];
   return html`<${Badge} state="disabled" /> <span class="muted">${reason}</span>`;

@@ -216,7 +216,7 @@ function Numbers({ overview, range: { label, unit }, now, before }) {
       name="Deliveries waiting"
       value=${count(deliveries.waiting)}
       href=${seesDeliveries && hrefTo('deliveries', undefined, { state: 'waiting' })}
-      note=${deliveries.oldest_waiting_at === null ? 'none is late' : html`the oldest since <${Time} at=${deliveries.oldest_waiting_at} />`}
+      note=${deliveries.oldest_waiting_at === null ? 'none is late' : html`the oldest is from <${Time} at=${deliveries.oldest_waiting_at} />`}
     />
     <${Figure}
       name="Dead letters"

@@ -63,9 +63,10 @@ export function SubmissionsPage({ query }) {
   const [columns, setColumns] = useStored('columns', DEFAULT_COLUMNS);
   const [open, setOpen] = useState(/** @type {string | undefined} */ (undefined));
   const { overview } = useLiveData();
+  const numbers = { late: useNumber(lateQuery()), lastHour: useNumber(lastHourQuery()) };
 
   return html`<${PageHeader} title="Submissions" />
-    <${Filters} list=${list} label="Submissions" fields=${fieldsOf(given, overview.data)} search=${SEARCH} presets=${presetsOf(given, overview.data)}>
+    <${Filters} list=${list} label="Submissions" fields=${fieldsOf(given, overview.data)} search=${SEARCH} presets=${presetsOf(given, overview.data, numbers)}>
       <${ColumnChoice} chosen=${columns} choose=${setColumns} />
     <//>
     <div class=${open ? 'beside' : ''}>
@@ -101,8 +102,16 @@ function isWide() {
 
 /** A submission beside the list. @param {{ id: string, onClose: () => void }} props */
 function Panel({ id, onClose }) {
-  const onKeyDown = (/** @type {KeyboardEvent} */ { key }) => key === 'Escape' && onClose();
-  return html`<aside class="beside-panel" aria-label="Submission" onKeyDown=${onKeyDown}>
+  useEffect(() => {
+    // The focus may be in the list. In a dialog, Escape closes the dialog.
+    const onKeyDown = (/** @type {KeyboardEvent} */ { key, target }) => {
+      const isInDialog = target instanceof Element && target.closest('dialog');
+      if (key === 'Escape' && !isInDialog) onClose();
+    };
+    document.addEventListener('keydown', onKeyDown);
+    return () => document.removeEventListener('keydown', onKeyDown);
+  }, []);
+  return html`<aside class="beside-panel" aria-label="Submission">
     <${SubmissionDetails} id=${id} isPanel>
       <a class="button" href=${hrefTo('submissions', id)}><${Icon} name="link" />Open</a>
       <button type="button" class="plain" aria-label="Close" onClick=${onClose}><${Icon} name="x" /></button>
@@ -166,11 +175,36 @@ const LATE_MS = 300_000;
 const MINUTE_MS = 60_000;
 const FAILED = ['failed', 'unknown', 'rejected', 'expired'];
 
+/** Whole minutes, so that the links change rarely. @param {number} ms */
+function ago(ms) {
+  return new Date(Math.floor((Date.now() - ms) / MINUTE_MS) * MINUTE_MS).toISOString();
+}
+
+function lateQuery() {
+  return { status: OPEN_STATUSES.join(), tracked_until: ago(LATE_MS) };
+}
+
+function lastHourQuery() {
+  return { tracked_since: ago(HOUR_MS) };
+}
+
+/**
+ * The number of matches; undefined until it is known, and if one response does not count them all.
+ * @param {Given} query
+ */
+function useNumber(query) {
+  const { api } = useDashboard();
+  const path = withQuery('v1/submission_count', query);
+  const { data } = useLoad((signal) => api.get(path, { signal }), 'number', path);
+  return data?.next_cursor === null ? data.count : undefined;
+}
+
 /**
  * @param {Given} given @param {import('../../../client/api.ts').Overview | undefined} overview
+ * @param {{ late: number | undefined, lastHour: number | undefined }} numbers
  * @returns {import('../parts/filters.js').Preset[]}
  */
-function presetsOf(given, overview) {
+function presetsOf(given, overview, { late, lastHour }) {
   const names = Object.keys(given).join();
   const sum = (/** @type {readonly string[]} */ statuses) =>
     overview &&
@@ -178,9 +212,6 @@ function presetsOf(given, overview) {
       (sum, status) => sum + (new Map(Object.entries(overview.submissions)).get(status) ?? 0),
       0,
     );
-  // Whole minutes, so that the links change rarely.
-  const ago = (/** @type {number} */ ms) =>
-    new Date(Math.floor((Date.now() - ms) / MINUTE_MS) * MINUTE_MS).toISOString();
   const [open, failed] = [OPEN_STATUSES.join(), FAILED.join()];
   const byStatus = (/** @type {string} */ status) => given.status === status && names === 'status';
   return [
@@ -193,7 +224,8 @@ function presetsOf(given, overview) {
     },
     {
       label: 'Late',
-      query: { status: open, tracked_until: ago(LATE_MS) },
+      query: lateQuery(),
+      number: late,
       isCurrent: given.status === open && names === 'status,tracked_until',
     },
     {
@@ -204,7 +236,8 @@ function presetsOf(given, overview) {
     },
     {
       label: 'Last hour',
-      query: { tracked_since: ago(HOUR_MS) },
+      query: lastHourQuery(),
+      number: lastHour,
       isCurrent: names === 'tracked_since',
     },
   ];
