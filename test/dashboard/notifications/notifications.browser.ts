@@ -275,7 +275,7 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     await rowOf(page, two).filter({ hasText: id }).waitFor();
   });
 
-  it('name the webhook by its description', async () => {
+  it('name the webhook by its description, on a phone beside their id', async () => {
     const { id } = await app.create({
       url: 'https://hooks.example.com/',
       metadata: { of: 'named' },
@@ -284,6 +284,10 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     await app.cancelled(['named'], { metadata: { of: 'named' } });
     await open('channels');
     const page = await open('deliveries');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.getByRole('button', { name: 'attempts Orders of the shop' }).click();
+    await page.getByRole('cell').getByRole('link', { name: 'named' }).waitFor();
+    await page.setViewportSize({ width: 1_280, height: 800 });
     await rowOf(page, 'named').getByRole('link', { name: 'Orders of the shop' }).click();
     await expect.poll(() => page.url()).toContain(`#/webhooks/${id}`);
   });

@@ -78,7 +78,7 @@ const COLUMNS = [
   },
   {
     title: 'Rule',
-    class: 'from-l wraps',
+    class: 'from-l',
     width: 12,
     cell: ({ rule, subject }) => html`${rule} <span class="muted id">${subject}</span>`,
   },

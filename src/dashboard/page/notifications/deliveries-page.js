@@ -244,7 +244,6 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     },
     {
       title: 'Last response',
-      width: 10,
       class: 'from-m',
       cell: (one) =>
         html`<${LastResponse} status=${one.last_http_status} error=${one.last_error} reason=${one.dead_reason} attempts=${one.attempts_made} />`,
@@ -304,7 +303,7 @@ function LastResponse({ status, error, reason, attempts }) {
   const why = reason && REASONS[reason];
   return error === null
     ? text
-    : html`<span class="wrong" title=${error}>${text}</span>${why && html` <span class="muted">${why}</span>`}`;
+    : html`<span class="wrong" title=${error}>${text}</span>${why && html` <span class="muted">· ${why}</span>`}`;
 }
 
 /** @param {{ id: string | null }} props */

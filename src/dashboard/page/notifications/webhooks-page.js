@@ -62,20 +62,21 @@ export function CreateCommand() {
 const COLUMNS = [
   {
     title: 'Webhook',
-    width: 17,
+    class: 'wraps',
+    width: 12,
     cell: ({ id, description }) => html`
       <a href=${hrefTo('webhooks', id)} title=${id}>${description || html`<span class="id">${id}</span>`}</a>
     `,
   },
   {
     title: 'Address',
-    class: 'at-middle from-m',
+    class: 'at-middle from-m wraps',
     cell: ({ url }) =>
       url === null
         ? html`<span class="muted">set per submission</span>`
         : html`<span class="id">${url}</span>`,
   },
-  { title: 'Events', class: 'from-m', cell: ({ types }) => types.join(', ') },
+  { title: 'Events', width: 12, class: 'from-m wraps', cell: ({ types }) => types.join(', ') },
   {
     title: 'State',
     width: 16,
@@ -84,9 +85,10 @@ const COLUMNS = [
   },
   {
     title: 'Success in 24 h',
-    width: 13,
-    class: 'from-m',
-    cell: (webhook) => html`<${LastDay} webhook=${webhook} />`,
+    width: 12,
+    class: 'from-m at-below',
+    cell: (webhook) =>
+      html`${webhook.last_day && html`<span class="on-phone muted">Success in 24 h: </span>`}<${LastDay} webhook=${webhook} />`,
   },
 ];
 

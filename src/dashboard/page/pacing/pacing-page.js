@@ -56,7 +56,7 @@ function Upstream({ upstream, now }) {
         <${Costs} name=${name} cost=${upstream.cost} price=${price} />
         <${Facts}
           of=${[
-            ['Price of one second of lag', `${price} ${price === 1 ? 'request' : 'requests'}`],
+            ['Price of 1 s of lag', `${price} ${price === 1 ? 'request' : 'requests'}`],
             ['Finality', MODES[mode] ?? mode],
             [
               'Slots',
@@ -109,7 +109,7 @@ function Costs({ name, cost, price }) {
   const columns = [
     {
       title: html`<span class="unseen">Polling</span>`,
-      width: 19,
+      width: 17,
       cell: (/** @type {Row} */ [title]) => title,
     },
     { title: 'Requests', ...numberOf(({ requests }) => decimal(requests, 2)) },

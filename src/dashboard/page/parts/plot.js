@@ -152,7 +152,8 @@ function formatted(value, format) {
 export const CURSOR = { y: false, drag: { x: false, y: false, click: () => undefined } };
 
 /**
- * The pixels that the labels of a vertical axis take. @param {unknown} _plot @param {readonly string[] | null} labels
+ * Returns the pixels that the labels of a vertical axis take.
+ * @param {unknown} _plot @param {readonly string[] | null} labels
  */
 export function sizeOf(_plot, labels) {
   return 12 + 7 * Math.max(1, ...(labels ?? []).map(({ length }) => length));

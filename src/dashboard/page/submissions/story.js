@@ -111,7 +111,7 @@ export function Strip({ one, deliveries, now }) {
     </div>
     <div class="ends muted"><span>tracked</span><span>${name}${` ${duration((end - begin) / 1_000)}`}</span></div>
     <div class="keys muted">
-      ${keys.map((key) => html`<span key=${key} class=${`key ${key}`}>${key.replace('mark', 'delivery')}</span>`)}
+      ${keys.map((key) => html`<span key=${key} class=${`key ${key}`}>${key.replace('mark ', '').replace('dead', 'dead letter')}</span>`)}
       ${polls.length > 0 && html`<span class="dot pending">${shown}</span>`}
     </div>
   </div>`;
