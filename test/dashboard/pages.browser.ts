@@ -226,6 +226,8 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await page.getByText('4711', { exact: true }).waitFor();
       const dots = page.getByTitle(/^(?:pending|finalized) after .* s, /);
       await expect.poll(() => dots.last().getAttribute('class')).toBe('poll final');
+      // The legend of the strip names its colors.
+      await page.locator('.strip .keys').getByText('tracking').waitFor();
       await goTo(page, 'pacing');
       const upstream = page.getByRole('region', { name: 'default', exact: true }).first();
       await upstream.getByText(/\d+ found final/).waitFor();

@@ -6,8 +6,8 @@ import { html } from './html.js';
  * @typedef {{ title: any, cell: (row: Row) => any, class?: string, width?: number, has?: (row: Row) => unknown }} Column
  *   `class`: of the title and of every cell: "number"; "wraps": long texts are not cut; "from-m",
  *   "from-l": only where there is that much space; "at-state", "at-left", "at-middle", "at-end":
- *   the place on a phone, where columns without one are absent; `width`: in rem, default: a share of
- *   the rest; `has`: whether a row has a value; a column that is empty in every row is absent
+ *   the place on a phone, where columns without one are absent; `width`: in rem, default: a share
+ *   of the rest; `has`: whether a row has a value; a column that is empty in every row is absent
  */
 
 /**
