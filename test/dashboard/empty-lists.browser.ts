@@ -43,12 +43,12 @@ describe.skipIf(SKIPPED)('an empty list', { timeout: TEST_MS }, () => {
     return await paste(command ?? '');
   };
 
-  it.each(['alerts', 'audit?subject=nothing', 'tokens', 'users', 'webhooks', 'deliveries'])(
-    'of %s teaches a command that works when pasted',
-    async (path) => {
-      await open(path);
-    },
-  );
+  it.each([
+    ...['alerts', 'audit?subject=nothing', 'tokens', 'users', 'webhooks', 'deliveries'],
+    ...['deliveries?state=dead', 'submissions?status=failed'],
+  ])('of %s teaches a command that works when pasted', async (path) => {
+    await open(path);
+  });
 
   it('of channels teaches a command that adds one to the settings', async () => {
     const file = join(await open('channels'), 'config/dawatch.yaml');

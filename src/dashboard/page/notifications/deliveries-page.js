@@ -130,7 +130,7 @@ function Nothing({ given: { state, ...others } }) {
         : 'No deliveries yet.';
   return html`<${Empty} title=${title}>
     <p>${(state && ABOUT[state]) ?? 'Each event becomes a delivery per matching destination, such as a webhook:'}</p>
-    ${!state && html`<${CreateCommand} />`}
+    ${state ? html`<p>The newest deliveries in a terminal:</p><${Command}>npx dawatch deliveries list<//>` : html`<${CreateCommand} />`}
   <//>`;
 }
 
@@ -297,10 +297,10 @@ function Replay({ one: { id, state }, onReplayed }) {
  * @param {{ status: number | null, error: string | null, reason: string | null, attempts: number }} props `reason`: why it is dead
  */
 function LastResponse({ status, error, reason, attempts }) {
-  if (status === null && error === null) return html`<span class="muted">–</span>`;
+  const why = reason && REASONS[reason];
+  if (status === null && error === null) return html`<span class="muted">${why ?? '–'}</span>`;
   const times = attempts > 1 ? ` ×${count(attempts)}` : '';
   const text = `${status === null ? error : `HTTP ${status}`}${times}`;
-  const why = reason && REASONS[reason];
   return error === null
     ? text
     : html`<span class="wrong" title=${error}>${text}</span>${why && html` <span class="muted">· ${why}</span>`}`;

@@ -21,7 +21,7 @@ export function Views({ list: { given, hrefOf }, label }) {
     setViews([...views.filter((one) => one.name !== name), { name, given }]);
     setIsOpen(false);
   };
-  return html`<${Drop} label=${html`<${Icon} name="star" />Views`} title="Saved views" className="plain" isOpen=${isOpen} setOpen=${setIsOpen}>
+  return html`<${Drop} label=${html`<${Icon} name="star" /><span>Views</span>`} name="Views" title="Saved views" className="plain" isOpen=${isOpen} setOpen=${setIsOpen}>
     ${views.map(
       (view) => html`<div key=${view.name} class="view">
         <a href=${hrefOf(view.given)} onClick=${() => setIsOpen(false)}>${view.name}</a>

@@ -10,7 +10,7 @@ import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Icon } from '../parts/icon.js';
 import { List, useList } from '../parts/list.js';
-import { Action, Empty, PageHeader, Time } from '../parts/parts.js';
+import { Action, Command, Empty, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { BulkActions, SelectMatches } from './bulk-actions.js';
 import { SubmissionDetails } from './submission-page.js';
@@ -274,7 +274,11 @@ function Nothing({ given, cursor }) {
     return html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`;
   return html`<${Empty} title="No submission matches.">
     ${given.prefix && html`<p>No id begins with ${given.prefix}. <a href=${hrefTo('submissions', undefined, { search: given.prefix })}>Search it as a text in ids and metadata</a></p>`}
-    ${(given.prefix || given.search) && html`<${TrackHint} />`}
+    ${
+      given.prefix || given.search
+        ? html`<${TrackHint} />`
+        : html`<p>The newest submissions in a terminal:</p><${Command}>npx dawatch list<//>`
+    }
   <//>`;
 }
 
