@@ -382,7 +382,6 @@ export class HeadPacing {
         if (left < PROBABLY_OPEN && entry.order > this.#boundary.finalUpTo)
           this.#boundary.openFrom = Math.min(this.#boundary.openFrom, entry.order);
         entry.aboveNext = newest.number;
-        if (p >= UNCERTAIN.most && kind !== 'error') this.#trust.surprise();
       }
     }
     entry.openAt = Math.max(entry.openAt, sentAt);

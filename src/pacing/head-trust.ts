@@ -1,5 +1,5 @@
 /** Change of the score with each verdict, by its kind. */
-const RATE = { good: 0.15, surprise: 0.35, old: 0.25, contradiction: 0.5 };
+const RATE = { good: 0.15, old: 0.25, contradiction: 0.5 };
 /** Heads are not trusted from the first score on, and trusted again from the second on. */
 const LIMIT = { lost: 0.6, regained: 0.15 };
 /**
@@ -33,9 +33,6 @@ export class HeadTrust {
   readonly #lateMs: number;
   #score = 0;
   #isTrusted = true;
-  /** What polls found since the newest head. */
-  #isSurprising = false;
-  #isConfirmed = false;
   /** Blocks that were found final before they were announced, with the time; ascending times. */
   #pending: { block: number; at: number }[] = [];
   /** Final submissions until the next probe, and from it to the one after it. */
@@ -93,27 +90,18 @@ export class HeadTrust {
 
   /** A poll found a block that the heads had announced. */
   confirm(): void {
-    this.#isConfirmed = true;
     this.#probe.left--;
     this.#change(-this.#score * RATE.good);
   }
 
-  /** A poll found a submission open although its block should have been final for long. */
-  surprise(): void {
-    this.#isSurprising = true;
-  }
-
   /**
-   * A new head has arrived, this much earlier or later than expected. If polls found nothing final
-   * with the one before, but open what should have been final, the heads say nothing about the
-   * upstream. `waiting`: submissions that wait for their block.
+   * A new head has arrived, this much earlier or later than expected. `waiting`: submissions that
+   * wait for their block.
    */
   nextHead(offMs: number, waiting: number): void {
     if (this.#isLate) this.#late.heads--;
     if (offMs > UNUSUAL.multiple * this.#usualOffMs) this.#probe.left -= UNUSUAL.finals * waiting;
     this.#usualOffMs += UNUSUAL.rate * (offMs - this.#usualOffMs);
-    if (this.#isSurprising && !this.#isConfirmed) this.#change(RATE.surprise * (1 - this.#score));
-    this.#isSurprising = this.#isConfirmed = false;
   }
 
   /**
