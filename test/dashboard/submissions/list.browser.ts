@@ -151,6 +151,13 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     await page.keyboard.press('Enter');
     await goTo(page, 'submissions');
     await form().getByRole('button', { name: 'Views' }).click();
+    // On a phone the panel is within the window.
+    const size = page.viewportSize() ?? { width: 1_280, height: 720 };
+    await page.setViewportSize({ width: 390, height: 844 });
+    const box = await form().getByRole('group', { name: 'Saved views' }).boundingBox();
+    expect(box?.x).toBeGreaterThanOrEqual(0);
+    expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(390);
+    await page.setViewportSize(size);
     await form().getByRole('link', { name: 'of the shop' }).click();
     await expect.poll(query).toBe('prefix=a');
   });
