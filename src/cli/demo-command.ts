@@ -220,7 +220,8 @@ async function watchStream(demo: {
   ]);
   const log = createLog({ level: 'silent' }, process.stderr);
   const app = await startApp({
-    config,
+    // A reload compares the changed settings with these.
+    config: structuredClone(config),
     log,
     clock: systemClock,
     random: Math.random,
