@@ -73,14 +73,14 @@ describe('the sentence of a submission', () => {
         ...{ status: 'finalized', finalized_at: iso(33.1), data: { block_number: 3_672_325 } },
         ...{ chain: 'confirmed', finality_at: iso(33.5), finality_source: 'chain' },
       },
-      'Finalized after 26.9 s in block 3,672,325, confirmed by the chain; detection lag 0.40 s; 1 of 2 deliveries arrived.',
+      'Finalized after 26.9 s in block 3,672,325, confirmed by the chain; detection lag 0.40 s; 1 request; 1 of 2 deliveries arrived.',
     ],
     [
       {
         ...{ status: 'failed', error: 'no funds', polls: 3 },
         history: [{ at: iso(10), status: 'failed', previous_status: 'failing' }],
       },
-      'Failed after 50.0 s: no funds; 1 of 2 deliveries arrived.',
+      'Failed after 50.0 s: no funds; 3 requests; 1 of 2 deliveries arrived.',
     ],
     [
       { status: 'pending', next_poll_at: iso(-5), polls: 2 },

@@ -12,8 +12,8 @@ import { OPEN_STATUSES } from './submission-table.js';
  */
 export function sentenceOf(one, deliveries, now) {
   const since = duration((now - Date.parse(one.tracked_at)) / 1_000);
+  const requests = one.polls === 1 ? '1 request' : `${count(one.polls)} requests`;
   if (OPEN_STATUSES.includes(one.status)) {
-    const requests = one.polls === 1 ? '1 request' : `${count(one.polls)} requests`;
     const next =
       one.next_poll_at === null ? '' : `; next poll ${relativeTime(one.next_poll_at, now)}`;
     /** @type {Record<string, string>} */
@@ -42,7 +42,7 @@ export function sentenceOf(one, deliveries, now) {
       ? ''
       : `; ${count(arrived)} of ${count(deliveries.length)} deliveries arrived`;
   const status = `${one.status.charAt(0).toUpperCase()}${one.status.slice(1)}`;
-  return `${status}${after}${place}${chain}${error}${lag}${delivered}.`;
+  return `${status}${after}${place}${chain}${error}${lag}; ${requests}${delivered}.`;
 }
 
 /** The end of the tracking; undefined while it is open. @param {SubmissionWithHistory} one */
