@@ -126,7 +126,11 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
         .getByRole('button', { name: /attempts/ })
         .last()
         .click();
-      await page.getByText(/HTTP (410|200) ·/).waitFor();
+      await page
+        .getByRole('listitem')
+        .filter({ hasText: /HTTP (410|200) ·/ })
+        .first()
+        .waitFor();
     });
     await main(page).getByRole('button', { name: 'Change options' }).click();
     await page.getByRole('textbox', { name: 'Metadata as JSON' }).fill('{');
@@ -143,13 +147,13 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     );
     await visit('webhooks', () => main(page).getByRole('link', { name: webhookId }).waitFor());
     await visit(`webhooks/${webhookId}`, () =>
-      page.getByRole('row').filter({ hasText: id }).waitFor(),
+      page.getByRole('row').filter({ hasText: id }).first().waitFor(),
     );
     await visit('webhooks/callbacks', () =>
       main(page).getByRole('button', { name: 'Disable' }).waitFor(),
     );
     await visit('deliveries?state=dead', () =>
-      page.getByRole('row').filter({ hasText: id }).waitFor(),
+      page.getByRole('row').filter({ hasText: id }).first().waitFor(),
     );
     await visit('users', async () => {
       await page.getByLabel('Name').fill(SECOND.name);
