@@ -237,8 +237,11 @@ async function watchStream(demo: {
   );
   const addingNode = setTimeout(() => {
     config.upstreams.default.chain.urls = [sandbox.url.replace('http:', 'ws:')];
-    void app.reload({ name: 'SIGHUP', credentialId: null, address: null });
-    report.nodeAdded(systemClock.now());
+    const reloaded = app.reload({ name: 'SIGHUP', credentialId: null, address: null });
+    void reloaded.then((result) => {
+      if (result.kind === 'reloaded' && result.changes.length > 0)
+        report.nodeAdded(systemClock.now());
+    });
   }, WITHOUT_NODE_MS);
   try {
     report.started(app.url, apiKey);
