@@ -131,7 +131,7 @@ it.each([
 it('contains the compiled program, its settings and its documents, and nothing else', () => {
   const files = execFileSync('tar', ['-tzf', tarball], { encoding: 'utf8' }).trim().split('\n');
   const known =
-    /^package\/(?:dist\/.*\.(?:js|js\.map|css|html)|src\/cli\/main\.js|config\/.*|package\.json|README\.md|LICENSE)$/;
+    /^package\/(?:dist\/.*\.(?:js|js\.map|css|html)|src\/cli\/main\.js|(?:config|deploy\/host)\/.*|package\.json|README\.md|LICENSE)$/;
   expect(files.filter((file) => !known.test(file))).toEqual([]);
   // These are started by their paths.
   const started = ['program', 'checkpoint-thread'].map((name) => `package/dist/${name}.js`);

@@ -58,7 +58,7 @@ const replacements = ({
   ['http://collector:4318', receiverUrl],
   [/wh_…/g, '$(webhook)'],
   // The id of the data that the page submits.
-  [/^curl .*\/v1\/submit_data.*$/g, 'ID=$($& | jq -r .submission_id)'],
+  [/^curl .*\/v1\/submit_data.*$/gs, 'ID=$($& | jq -r .submission_id)'],
   [/"…"/g, `"'"$(new_id)"'"`],
   [/"6df2c1ce-b11a-4828-b2a6-62bf5b7cb325"/g, `"'"$ID"'"`],
   [/6df2c1ce-b11a-4828-b2a6-62bf5b7cb325/g, '$ID'],
