@@ -1,5 +1,6 @@
 import pkg from '../../package.json' with { type: 'json' };
 import { createMetrics } from '../../src/operations/metrics/metrics.ts';
+import { withPart } from './between.ts';
 
 /** Returns a table of every metric family of /metrics. */
 async function metricsTable(): Promise<string> {
@@ -18,12 +19,7 @@ function orderOf(name: string): string {
   return `${name.startsWith('dawatch_') ? 0 : 1}${name}`;
 }
 
-const BEGIN = '<!-- npm run docs:metrics writes from here -->';
-const END = '<!-- to here -->';
-
 /** Returns the document with the generated table; throws if its markers are missing. */
 export async function withTable(document: string): Promise<string> {
-  const [begin, end] = [document.indexOf(BEGIN), document.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error('the document has no markers for the table');
-  return `${document.slice(0, begin)}${BEGIN}\n${await metricsTable()}\n${document.slice(end)}`;
+  return withPart(document, 'docs:metrics', await metricsTable());
 }

@@ -1,5 +1,6 @@
-// Generates the types of the client and of the dashboard from the OpenAPI document of a server.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+// Generates the types of the client and of the dashboard, and the table of docs/http.md, from the
+// OpenAPI document of a server.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startApp } from '../../src/app.ts';
@@ -7,6 +8,7 @@ import { systemClock } from '../../src/lib/system-clock.ts';
 import { loadConfig } from '../../src/operations/config/load.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import { clientTypes, FILE } from './client-types.ts';
+import { FILE as PAGE, withRouteTable } from './route-table.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dawatch-types-'));
 const { config } = loadConfig({
@@ -24,7 +26,8 @@ const app = await startApp({
   random: Math.random,
   onNewKey: () => undefined,
 });
-const document = await fetch(`${app.url}/openapi.json`);
-writeFileSync(FILE, clientTypes(await document.text()));
+const document = await (await fetch(`${app.url}/openapi.json`)).text();
+writeFileSync(FILE, clientTypes(document));
+writeFileSync(PAGE, withRouteTable(readFileSync(PAGE, 'utf8'), document));
 await app.close();
 rmSync(folder, { recursive: true });

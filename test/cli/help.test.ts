@@ -1,6 +1,7 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { FILE, withCommandTable } from '../../.ci/docs/command-table.ts';
 import { createProgram } from '../../src/cli/program.ts';
 import { cli, cliProcess } from '../support/processes/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -12,6 +13,11 @@ const COMMANDS = program.commands
 const NESTED = program.commands.flatMap((group) =>
   group.commands.map((command) => `${group.name()} ${command.name()}`),
 );
+
+it('docs/cli.md lists every command (npm run docs:cli)', async () => {
+  const page = readFileSync(FILE, 'utf8');
+  expect(await withCommandTable(page)).toBe(page);
+});
 
 describe('--help', () => {
   it('lists every command, the first steps, and the exit codes', async () => {

@@ -1,0 +1,31 @@
+import { withPart } from './between.ts';
+
+export const FILE = 'docs/http.md';
+
+type Operation = {
+  summary: string;
+  tags: string[];
+  parameters?: { name: string; in: string }[];
+};
+type Document = { tags: { name: string }[]; paths: Record<string, Record<string, Operation>> };
+
+/** Returns the page on HTTP with a table of all routes. `text`: the text of /openapi.json. */
+export function withRouteTable(page: string, text: string): string {
+  const { tags, paths }: Document = JSON.parse(text);
+  const routes = Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) => ({ path, method, operation })),
+  );
+  const rows = tags.flatMap(({ name }) =>
+    routes.filter(({ operation }) => operation.tags[0] === name).map(rowOf),
+  );
+  const table = ['| Route | Purpose | Query |', '|---|---|---|', ...rows].join('\n');
+  return withPart(page, 'docs:client', table);
+}
+
+function rowOf(route: { path: string; method: string; operation: Operation }): string {
+  const { path, method, operation } = route;
+  const query = (operation.parameters ?? [])
+    .filter((parameter) => parameter.in === 'query')
+    .map(({ name }) => `\`${name}\``);
+  return `| \`${method.toUpperCase()} ${path}\` | ${operation.summary} | ${query.join(', ')} |`;
+}
