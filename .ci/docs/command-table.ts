@@ -7,7 +7,7 @@ export const FILE = 'docs/cli.md';
 /** Returns the page of the command line with a table of all commands, in the order of the help. */
 export async function withCommandTable(document: string): Promise<string> {
   const rows = rowsOf(await createProgram());
-  return withPart(document, 'docs:cli', ['| Command | Purpose |', '|---|---|', ...rows].join('\n'));
+  return withPart(document, 'commands', ['| Command | Purpose |', '|---|---|', ...rows].join('\n'));
 }
 
 function rowsOf(program: Command, prefix = ''): string[] {

@@ -3,16 +3,16 @@ import {
   LOG_FIELDS,
   type LogEvent,
 } from '../../src/operations/logging/event-catalog.ts';
+import { withPart } from './between.ts';
 
 const TABLES = { events: eventTable, fields: fieldTable };
 
 /** Returns the document with its tables generated from the catalog, each between its markers. */
 export function withLogTables(markdown: string): string {
-  return Object.entries(TABLES).reduce((text, [name, table]) => {
-    const place = new RegExp(`(<!-- ${name} -->\\n)[^]*?(\\n<!-- end of ${name} -->)`);
-    if (!place.test(text)) throw new Error(`there is no place for the ${name}`);
-    return text.replace(place, (_, before, after) => `${before}\n${table()}\n${after}`);
-  }, markdown);
+  return Object.entries(TABLES).reduce(
+    (text, [name, table]) => withPart(text, name, `\n${table()}\n`),
+    markdown,
+  );
 }
 
 function eventTable(): string {

@@ -21,5 +21,5 @@ function orderOf(name: string): string {
 
 /** Returns the document with the generated table; throws if its markers are missing. */
 export async function withTable(document: string): Promise<string> {
-  return withPart(document, 'docs:metrics', await metricsTable());
+  return withPart(document, 'metrics', await metricsTable());
 }

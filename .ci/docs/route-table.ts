@@ -19,7 +19,7 @@ export function withRouteTable(page: string, text: string): string {
     routes.filter(({ operation }) => operation.tags[0] === name).map(rowOf),
   );
   const table = ['| Route | Purpose | Query |', '|---|---|---|', ...rows].join('\n');
-  return withPart(page, 'docs:client', table);
+  return withPart(page, 'routes', table);
 }
 
 function rowOf(route: { path: string; method: string; operation: Operation }): string {

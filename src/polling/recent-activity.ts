@@ -7,24 +7,11 @@ const MAX_HEADS = 500;
 /** The newest polls of one upstream, and the newest final blocks of its chain. */
 export class RecentActivity {
   readonly #polls: (RecentPoll & { submissionId: string })[] = [];
-  /** The same polls by submission. */
-  readonly #bySubmission = new Map<string, RecentPoll[]>();
   readonly #heads: FinalizedHead[] = [];
 
   addPoll({ submissionId, at, durationMs, kind: result }: Observation): void {
-    const poll = { submissionId, at, durationMs, result };
-    this.#polls.push(poll);
-    const known = this.#bySubmission.get(submissionId);
-    if (known) known.push(poll);
-    else this.#bySubmission.set(submissionId, [poll]);
-    if (this.#polls.length > MAX_RECENT_POLLS) this.#dropOldest();
-  }
-
-  #dropOldest(): void {
-    const { submissionId = '' } = this.#polls.shift() ?? {};
-    const known = this.#bySubmission.get(submissionId);
-    known?.shift();
-    if (known?.length === 0) this.#bySubmission.delete(submissionId);
+    this.#polls.push({ submissionId, at, durationMs, result });
+    if (this.#polls.length > MAX_RECENT_POLLS) this.#polls.shift();
   }
 
   /** Ignores a head that is announced again, such as by a second node that is behind the first. */
@@ -42,6 +29,6 @@ export class RecentActivity {
 
   /** Returns the newest polls of a submission, oldest first. */
   pollsOf(submissionId: string, limit: number): RecentPoll[] {
-    return this.#bySubmission.get(submissionId)?.slice(-limit) ?? [];
+    return this.#polls.filter((poll) => poll.submissionId === submissionId).slice(-limit);
   }
 }
