@@ -18,6 +18,7 @@ import { createLog } from '../../src/operations/logging/logger.ts';
 import { learnedPacing } from '../../src/pacing/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { REQUEST_HOOKS } from '../../src/wiring/server.ts';
+import { withPart } from './between.ts';
 
 const KEY = 'a-service-key-for-this-measurement';
 const SOURCE = `${pathToFileURL('src').href}/`;
@@ -40,9 +41,6 @@ const HAND_OVERS = [
   ['a thread', 'notifications/outbox.ts', 'an event is sent only when it is on the disk'],
   ['the next turn', 'notifications/dispatcher.ts', 'one pass serves all destinations'],
 ] as const;
-
-const BEGIN = '<!-- way -->';
-const END = '<!-- /way -->';
 
 const session = new Session();
 session.connect();
@@ -207,8 +205,9 @@ function listOf(files: readonly string[]): string {
 }
 
 const text = `
-${onWay.size} files of \`src\` execute between the request and the webhook, ${policies} of them in the package \`@dawatch/pacing\`, with ${HAND_OVERS.length} hand-overs
-to a later turn of the event loop or another thread. \`npm run docs:way\` measures the files with V8 and writes this part.
+${onWay.size} files of \`src\` execute between the request and the webhook, ${policies} of them in the package \`@dawatch/pacing\`, with ${HAND_OVERS.length}
+hand-overs to a later turn of the event loop or another thread. \`npm run docs:way\` measures the files with V8 and writes
+this part.
 
 \`\`\`mermaid
 flowchart LR
@@ -228,8 +227,7 @@ ${HAND_OVERS.map(([what, by, why], index) => `| ${index + 1}. ${what} | \`${by}\
 | Step | Files that it executes first |
 |---|---|
 ${STEPS.map(([name, end], step) => `| **${name}**, ${end} | ${listOf(way[step] ?? [])} |`).join('\n')}
-
-Timers execute further files, whether or not a submission is on its way: ${listOf(timersOnly)}.
+| Timers, with or without a submission | ${listOf(timersOnly)} |
 
 The hooks of every request, in their order:
 
@@ -239,9 +237,6 @@ ${REQUEST_HOOKS.map(([name, why], index) => `${index + 1}. \`${name}\`: ${why}`)
 
 const PAGE = 'CONTRIBUTING.md';
 const page = readFileSync(PAGE, 'utf8');
-const [before, rest = ''] = page.split(BEGIN);
-const [, after] = rest.split(END);
-if (after === undefined) throw new Error(`${PAGE} has no ${BEGIN} … ${END}`);
-writeFileSync(PAGE, `${before}${BEGIN}\n${text}${END}${after}`);
+writeFileSync(PAGE, withPart(page, 'way', text));
 console.log(`${onWay.size} files, ${policies} of them in src/pacing`);
 process.exit();
