@@ -99,7 +99,8 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
 
   it('finds an id by its beginning, and offers to search it as a text', async () => {
     await goTo(page, 'submissions');
-    const id = randomUUID();
+    // Other tests list the ids that begin with "a".
+    const id = `f${randomUUID().slice(1)}`;
     await post(app.url, { submission_id: id, metadata: { note: 'beef4711' } });
     await search(id.slice(0, 8));
     await expectShown([id]);
