@@ -1,12 +1,20 @@
 import { hash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** A response body that is built once and sent to every client from the same bytes. */
+/** A response body that is built and compressed once, and sent to every client from the same bytes. */
 export type StoredResponse = {
   body: Buffer;
   etag: string;
   headers: Readonly<Record<string, string>>;
+  /** Set by the first request that accepts it. */
+  gzipped?: Promise<Buffer>;
 };
+
+const compress = promisify(gzip);
+/** `gzip` in Accept-Encoding, unless its weight is 0. */
+const ACCEPTS_GZIP = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;
 
 export function storedResponse(
   body: Buffer | string,
@@ -20,14 +28,21 @@ export function storedResponse(
  * Sends the body, or 304 to a client that has it. Browsers revalidate every time, so an upgrade is
  * visible at once.
  */
-export function sendStoredResponse(
+export async function sendStoredResponse(
   request: FastifyRequest,
   reply: FastifyReply,
   stored: StoredResponse,
-): FastifyReply {
-  reply.headers({ 'cache-control': 'no-cache', etag: stored.etag, ...stored.headers });
-  if (isKnown(request.headers['if-none-match'], stored.etag)) return reply.code(304).send();
-  return reply.send(stored.body);
+): Promise<FastifyReply> {
+  const isGzip = ACCEPTS_GZIP.test(String(request.headers['accept-encoding'] ?? ''));
+  // The compressed body consists of other bytes, so its strong entity tag differs.
+  const etag = isGzip ? stored.etag.replace(/"$/, '-gzip"') : stored.etag;
+  const vary = [reply.getHeader('vary'), 'Accept-Encoding'].filter(Boolean).join(', ');
+  reply.headers({ 'cache-control': 'no-cache', vary, etag, ...stored.headers });
+  if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  if (!isGzip) return reply.send(stored.body);
+  stored.gzipped ??= compress(stored.body);
+  const body = await stored.gzipped;
+  return reply.header('content-encoding', 'gzip').send(body);
 }
 
 /**
