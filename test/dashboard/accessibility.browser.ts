@@ -172,6 +172,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
   });
 
   it('axe reports nothing on the page of tokens and its dialogs, in light and dark mode', async () => {
+    const client = `deploys-${randomUUID()}`;
     const page = await browser.open(app.url);
     const { check, visit, expectNothing } = inspect(page);
     await signIn(page, ADMIN_TOKEN);
@@ -179,14 +180,14 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
       await page.getByRole('button', { name: 'Create a token' }).click();
       await page.getByLabel('Permissions').selectOption('scopes of its own');
       await page.getByLabel('webhooks:write').check();
-      await page.getByLabel('Name of the client').fill('deploys');
+      await page.getByLabel('Name of the client').fill(client);
     });
     await page.getByRole('button', { name: 'Create', exact: true }).click();
-    await page.getByRole('region', { name: 'Token of deploys' }).waitFor();
+    await page.getByRole('region', { name: `Token of ${client}` }).waitFor();
     await check('a new token');
     await page.getByRole('button', { name: 'I have stored it' }).click();
     for (const name of ['Rotate', 'Change', 'Revoke']) {
-      await page.getByRole('button', { name: `${name}: deploys` }).click();
+      await page.getByRole('button', { name: `${name}: ${client}` }).click();
       await page.getByRole('dialog').waitFor();
       await check(name);
       await page.getByRole('button', { name: 'Back' }).click();

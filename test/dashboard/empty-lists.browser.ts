@@ -6,11 +6,13 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/operations/config/load.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { ADMIN_TOKEN, UPSTREAM_BEARER } from '../support/app/lookups.ts';
-import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
+import { API_KEY, useApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { MAIN } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const app = useAppWithSandbox({
+const app = useApp({ adminToken: ADMIN_TOKEN });
+/** The app of the commands, so that the lists stay empty. */
+const filled = useAppWithSandbox({
   adminToken: ADMIN_TOKEN,
   upstream: { bearer: UPSTREAM_BEARER },
 });
@@ -26,8 +28,8 @@ async function paste(command: string) {
   chmodSync(npx, 0o755);
   const env = {
     PATH: [programs, process.env.PATH].join(delimiter),
-    DAWATCH_URL: app.url,
-    DAWATCH_DATABASE: app.database,
+    DAWATCH_URL: filled.url,
+    DAWATCH_DATABASE: filled.database,
     DAWATCH_API_KEY: API_KEY,
     DAWATCH_ADMIN_TOKEN: ADMIN_TOKEN,
   };

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
@@ -50,53 +51,56 @@ async function open(): Promise<Page> {
 
 describe.skipIf(SKIPPED)('the page of tokens', { timeout: TEST_MS }, () => {
   it('creates a token with a role and an expiry, and shows it once, with a button that copies it', async () => {
+    const name = `dashboards-${randomUUID()}`;
     const page = await open();
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.getByRole('button', { name: 'Create a token' }).click();
-    await page.getByLabel('Name of the client').fill('dashboards');
+    await page.getByLabel('Name of the client').fill(name);
     await page.getByLabel('Permissions').selectOption('operator');
     await page.getByLabel('Expires').selectOption('in 90 days');
     await page.getByRole('button', { name: 'Create', exact: true }).click();
     await page.getByRole('button', { name: 'Copy the token' }).click();
     await page.getByText('Copied', { exact: true }).waitFor();
     const copied = await page.evaluate<string>('navigator.clipboard.readText()');
-    const secret = await takeSecret(page, 'dashboards');
+    const secret = await takeSecret(page, name);
     expect(copied).toBe(secret);
     expect(await whoami(secret)).toMatchObject({
       status: 200,
       role: 'operator',
-      name: 'dashboards',
+      name,
     });
-    await rowOf(page, 'dashboards').getByText('operator').waitFor();
+    await rowOf(page, name).getByText('operator').waitFor();
   });
 
   it('creates a token with scopes of its own, and explains why one cannot be created', async () => {
+    const name = `deploys-${randomUUID()}`;
     const page = await open();
     await page.getByRole('button', { name: 'Create a token' }).click();
-    await page.getByLabel('Name of the client').fill('deploys');
+    await page.getByLabel('Name of the client').fill(name);
     await page.getByLabel('Permissions').selectOption('scopes of its own');
     await page.getByRole('button', { name: 'Create', exact: true }).click();
     await page.getByText('must have at least one scope').waitFor();
     await page.getByLabel('webhooks:write').check();
     await page.getByLabel('submissions:read').check();
     await page.getByRole('button', { name: 'Create', exact: true }).click();
-    const secret = await takeSecret(page, 'deploys');
+    const secret = await takeSecret(page, name);
     expect(await whoami(secret)).toMatchObject({
       role: null,
       scopes: ['submissions:read', 'webhooks:write'],
     });
-    await rowOf(page, 'deploys').getByText('submissions:read, webhooks:write').waitFor();
+    await rowOf(page, name).getByText('submissions:read, webhooks:write').waitFor();
   });
 
   it('rotates a token with the chosen overlap, and shows the use of the old one', async () => {
-    const { id, secret: old } = await create({ name: 'rotated', role: 'service' });
+    const name = `rotated-${randomUUID()}`;
+    const { id, secret: old } = await create({ name, role: 'service' });
     await whoami(old);
     const page = await open();
-    await page.getByRole('button', { name: 'Rotate: rotated' }).click();
+    await page.getByRole('button', { name: `Rotate: ${name}` }).click();
     await page.getByLabel('The old token is also accepted for').selectOption('an hour');
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
-    const secret = await takeSecret(page, 'rotated');
-    await rowOf(page, 'rotated').getByText('old token: used').waitFor();
+    const secret = await takeSecret(page, name);
+    await rowOf(page, name).getByText('old token: used').waitFor();
     expect([(await whoami(old)).status, (await whoami(secret)).status]).toEqual([200, 200]);
     const { created_at, replaced_secrets } = await shown(id);
     const overlapMs = Date.parse(replaced_secrets[0]?.valid_until ?? '') - Date.parse(created_at);
@@ -107,28 +111,30 @@ describe.skipIf(SKIPPED)('the page of tokens', { timeout: TEST_MS }, () => {
   });
 
   it('changes the name and the expiry of a token', async () => {
-    const { id } = await create({ name: 'changing', role: 'user' });
+    const [name, changed] = [`changing-${randomUUID()}`, `changed-${randomUUID()}`];
+    const { id } = await create({ name, role: 'user' });
     const page = await open();
-    await page.getByRole('button', { name: 'Change: changing' }).click();
+    await page.getByRole('button', { name: `Change: ${name}` }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Name of the client').fill('dawatch');
     await dialog.getByRole('button', { name: 'Save' }).click();
     await dialog.getByText('must not begin with').waitFor();
-    await dialog.getByLabel('Name of the client').fill('changed');
+    await dialog.getByLabel('Name of the client').fill(changed);
     await dialog.getByLabel('Expires').selectOption('in 30 days');
     await dialog.getByRole('button', { name: 'Save' }).click();
-    await rowOf(page, 'changed').waitFor();
-    expect(await shown(id)).toMatchObject({ name: 'changed', expires_at: expect.any(String) });
+    await rowOf(page, changed).waitFor();
+    expect(await shown(id)).toMatchObject({ name: changed, expires_at: expect.any(String) });
   });
 
   it('revokes a token after a confirmation', async () => {
-    const { secret } = await create({ name: 'leaving', role: 'service' });
+    const name = `leaving-${randomUUID()}`;
+    const { secret } = await create({ name, role: 'service' });
     const page = await open();
-    await page.getByRole('button', { name: 'Revoke: leaving' }).click();
+    await page.getByRole('button', { name: `Revoke: ${name}` }).click();
     await page.getByRole('dialog').getByText('is refused from then on').waitFor();
     expect((await whoami(secret)).status).toBe(200);
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
-    await rowOf(page, 'leaving').getByText('revoked', { exact: true }).waitFor();
+    await rowOf(page, name).getByText('revoked', { exact: true }).waitFor();
     expect((await whoami(secret)).status).toBe(401);
   });
 });

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { RULES } from '../../../src/dashboard/page/alerts/alerts-page.js';
 import { ALERT_RULES } from '../../../src/notifications/alert.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
 import { call, post } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
-import { API_KEY, useApp } from '../../support/app/running-app.ts';
+import { API_KEY, openApp, useApp } from '../../support/app/running-app.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
 
 const app = useApp({ adminToken: ADMIN_TOKEN });
 const browser = useBrowser();
@@ -19,14 +21,27 @@ const mutes = (method: string, path = '', body?: object) =>
     ...(body && { body }),
   });
 
+beforeAll(async () => {
+  await post(app.url, { submission_id: randomUUID() });
+});
+afterEach(async () => {
+  const { mutes: left } = JSON.parse((await mutes('GET')).text);
+  for (const { id } of left) await mutes('DELETE', `/${id}`);
+});
+
 describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
   it('appears on every page when an alert begins, is announced, and links to the page about it', async () => {
-    const page = await browser.open(`${app.url}/#/pacing`);
+    const { url, close } = await openApp({
+      database: join(tempFolder(), 'ledger.db'),
+      adminToken: ADMIN_TOKEN,
+    });
+    onTestFinished(close);
+    const page = await browser.open(`${url}/#/pacing`);
     await signIn(page, ADMIN_TOKEN);
     await page.getByText('Live', { exact: true }).waitFor();
     const banner = page.getByRole('region', { name: 'Alerts', exact: true });
     expect(await banner.count()).toBe(0);
-    await post(app.url, { submission_id: randomUUID() });
+    await post(url, { submission_id: randomUUID() });
     await banner.getByText(TEXT).waitFor();
     await page.getByRole('status').getByText(`Alert: ${TEXT}`).waitFor();
     await goTo(page, 'alerts');
@@ -77,13 +92,12 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
 
   it('offers no change to a service, and leaves out muted alerts', async () => {
     const until = new Date(Date.now() + 3_600_000).toISOString();
-    const { id } = JSON.parse((await mutes('POST', '', { rule: 'upstream_down', until })).text);
+    await mutes('POST', '', { rule: 'upstream_down', until });
     const page = await browser.open(app.url);
     await signIn(page, API_KEY);
     const banner = page.getByRole('region', { name: 'Alerts', exact: true });
     await banner.getByText('1 acknowledged or muted').waitFor();
     expect(await banner.getByRole('button').count()).toBe(0);
-    await mutes('DELETE', `/${id}`);
   });
 });
 
@@ -99,10 +113,7 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
   const inHours = (hours: number) =>
     new Date(Date.now() + hours * 3_600_000).toISOString().slice(0, 16).replace('T', ' ');
   async function open(path: string): Promise<Page> {
-    const page = await browser.openForAll(app.url, async (opened) => {
-      await post(app.url, { submission_id: randomUUID() });
-      await signIn(opened, ADMIN_TOKEN);
-    });
+    const page = await browser.openForAll(app.url, (opened) => signIn(opened, ADMIN_TOKEN));
     await goTo(page, path);
     return page;
   }
@@ -162,7 +173,6 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
   });
 
   it('offers no change to a session that may only see alerts', async () => {
-    await post(app.url, { submission_id: randomUUID() });
     const page = await browser.open(`${app.url}/#/alerts`);
     await signIn(page, API_KEY);
     await alertRow(page).waitFor();

@@ -276,19 +276,20 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
   });
 
   it('name the webhook by its description, on a phone beside their id', async () => {
+    const [of, description] = [randomUUID(), `Orders ${randomUUID()}`];
     const { id } = await app.create({
       url: 'https://hooks.example.com/',
-      metadata: { of: 'named' },
-      description: 'Orders of the shop',
+      metadata: { of },
+      description,
     });
-    await app.cancelled(['named'], { metadata: { of: 'named' } });
+    await app.cancelled([of], { metadata: { of } });
     await open('channels');
     const page = await open('deliveries');
     await page.setViewportSize({ width: 390, height: 844 });
-    await page.getByRole('button', { name: 'attempts Orders of the shop' }).click();
-    await page.getByRole('cell').getByRole('link', { name: 'named' }).waitFor();
+    await page.getByRole('button', { name: `attempts ${description}` }).click();
+    await page.getByRole('cell').getByRole('link', { name: of }).waitFor();
     await page.setViewportSize({ width: 1_280, height: 800 });
-    await rowOf(page, 'named').getByRole('link', { name: 'Orders of the shop' }).click();
+    await rowOf(page, of).getByRole('link', { name: description }).click();
     await expect.poll(() => page.url()).toContain(`#/webhooks/${id}`);
   });
 
@@ -301,7 +302,7 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
 
   it('are replayed in bulk after the number and the filter were confirmed', async () => {
     const { receiver, id, cancel } = await webhook({ status: 410 }, {});
-    await cancel('dead');
+    await cancel(randomUUID());
     await expect
       .poll(async () => (await app.deliveries(`webhook_id=${id}&state=dead`)).length)
       .toBe(1);
@@ -331,10 +332,11 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
   it('show the response of a receiver as text', async () => {
     const receiver = await openReceiver({ body: HOSTILE });
     const { id } = await app.create({ url: receiver.url, metadata: { of: HOSTILE } });
-    await app.cancelled(['answered'], { metadata: { of: HOSTILE } });
+    const answered = randomUUID();
+    await app.cancelled([answered], { metadata: { of: HOSTILE } });
     const page = await open(`webhooks/${id}`);
-    await rowOf(page, 'answered').getByText('delivered').waitFor();
-    await rowOf(page, 'answered')
+    await rowOf(page, answered).getByText('delivered').waitFor();
+    await rowOf(page, answered)
       .getByRole('button', { name: /attempts/ })
       .click();
     await main(page).locator('pre').getByText(HOSTILE, { exact: true }).waitFor();
