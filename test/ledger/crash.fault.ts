@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../bench/support/random.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { historyOf } from '../support/ledger/domain.ts';
 import {
@@ -12,6 +11,7 @@ import {
   outboxOf,
 } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
+import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ROUNDS = 10;
@@ -38,15 +38,13 @@ function lost(ledger: Ledger, acknowledged: readonly Acknowledged[]): string[] {
 it('acknowledged writes survive kill -9 at random moments, ten times on the same file', {
   timeout: 60_000,
 }, async () => {
-  const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
-  console.log(`seed of the moments of the kills: ${seed} (TEST_SEED)`);
-  const random = seededRandom(seed);
+  const { between } = seeded('crash');
   const file = join(tempFolder(), 'dawatch.db');
   const acknowledged: Acknowledged[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    const child = startChild(BUSY, [file, String(1 + Math.floor(random() * 40)), String(round)]);
+    const child = startChild(BUSY, [file, String(between(1, 40)), String(round)]);
     await child.message();
-    await sleep(random() * 120);
+    await sleep(between(0, 120));
     await child.kill();
     acknowledged.push(...(child.messages as Acknowledged[]));
     const ledger = openLedger({ file });

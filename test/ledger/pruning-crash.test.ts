@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { seededRandom } from '../../bench/support/random.ts';
 import { checkAudit } from '../../src/access/audit-store.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { historyOf } from '../support/ledger/domain.ts';
@@ -12,21 +11,20 @@ import {
   openLedger,
 } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
+import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ROUNDS = 4;
 const PRUNING = new URL('./pruning-child.ts', import.meta.url);
 
 it('kill -9 during pruning leaves every open submission, each other one complete or deleted, and the audit intact', async () => {
-  const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
-  console.log(`seed of the moments of the kills: ${seed} (TEST_SEED)`);
-  const random = seededRandom(seed);
+  const { between } = seeded('pruning');
   const file = join(tempFolder(), 'dawatch.db');
   const open: unknown[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const child = startChild(PRUNING, [file, String(round)]);
     await child.message();
-    await sleep(random() * 150);
+    await sleep(between(0, 150));
     await child.kill();
     open.push(...child.messages);
   }

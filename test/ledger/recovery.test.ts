@@ -23,6 +23,7 @@ import { readStorageLog } from '../faults/power-loss/storage-log.ts';
 import { auditLedger } from '../support/ledger/audit.ts';
 import { integrityOf, openLedger, trackRequests } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
+import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const OPEN = new URL('./open-child.ts', import.meta.url);
@@ -146,6 +147,7 @@ describe('a start after a failed sync', () => {
       const disk = new SimulatedDisk(recorder.root);
       const changes = readStorageLog(recorder.log);
       const kinds = new Set<string>();
+      const { random } = seeded('recovery');
       for (const [index, { change }] of changes.entries()) {
         disk.apply(change);
         if (index < first || (change.kind === 'written' && index % 20 > 0)) continue;
@@ -153,7 +155,7 @@ describe('a start after a failed sync', () => {
         for (const write of ['writeAll', 'writeImage'] as const) {
           const image = join(tempFolder(), 'image');
           mkdirSync(image, { mode: 0o700 });
-          disk[write](image, Math.random);
+          disk[write](image, random);
           openLedger({ file: join(image, 'dawatch.db') }).close();
           auditLedger(join(image, 'dawatch.db'), IDS);
           rmSync(image, { recursive: true });

@@ -9,7 +9,6 @@ import {
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../bench/support/random.ts';
 import { backupLedger } from '../../src/ledger/backup.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { type RestoreStep, restoreLedger } from '../../src/ledger/restore.ts';
@@ -22,6 +21,7 @@ import {
   trackRequests,
 } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
+import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const RESTORE = new URL('./restore-child.ts', import.meta.url);
@@ -210,9 +210,7 @@ function alter(file: string, sql: string): void {
 }
 
 it('kill -9 at random moments leaves either ledger complete, and the next restore works', async () => {
-  const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
-  console.log(`seed of the moments of the kills: ${seed} (TEST_SEED)`);
-  const random = seededRandom(seed);
+  const { between } = seeded('restore');
   const { file, backup } = await openWorld();
   const other = openLedger();
   other.track(trackRequests(500, 'other'), 0);
@@ -221,7 +219,7 @@ it('kill -9 at random moments leaves either ledger complete, and the next restor
   for (let round = 0; round < 5; round++) {
     const child = startChild(RESTORE, [file, backup, second]);
     await child.message();
-    await sleep(random() * 200);
+    await sleep(between(0, 200));
     await child.kill();
     expect(existsSync(file)).toBe(true);
     openLedger({ file }).close();

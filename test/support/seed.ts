@@ -13,5 +13,7 @@ export function seeded(name: string) {
     seed,
     /** Returns an integer, both limits included. */
     between: (min: number, max: number) => uniformInt(random, min, max),
+    /** Returns a number from 0 to below 1. */
+    random: () => uniformInt(random, 0, 2 ** 30 - 1) / 2 ** 30,
   };
 }

@@ -54,11 +54,10 @@ function expectCompleteRecord(
 
 /** Returns what was wrong in each image of a series of random moments. */
 async function lossesIn(
-  { recorder, ledger, backups, acknowledged, between }: Recording,
+  { recorder, ledger, backups, acknowledged, between, random }: Recording,
   changes: readonly RecordedChange[],
   { images, ignoresSyncs }: { images: number; ignoresSyncs: boolean },
 ): Promise<string[]> {
-  const random = () => between(0, 2 ** 30 - 1) / 2 ** 30;
   const moments = Array.from({ length: images }, () => between(1, changes.length)).sort(
     (a, b) => a - b,
   );

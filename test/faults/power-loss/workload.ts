@@ -28,6 +28,7 @@ export type Recording = {
   backups: ReadonlyMap<string, readonly string[]>;
   acknowledged: readonly Acknowledgement[];
   between: (min: number, max: number) => number;
+  random: () => number;
 };
 
 const BATCHES = 10;
@@ -65,7 +66,7 @@ export async function recordWorkload(): Promise<Recording> {
     settings: { database: ledger },
     receiver: { refuseOneOf: 7, onRequest: noteEvent },
   });
-  const { server, between } = world;
+  const { server, between, random } = world;
   const config = ['--config', join(folder, 'dawatch.yaml')];
   const backups = new Map<string, string[]>();
   const tracked = () =>
@@ -191,7 +192,7 @@ export async function recordWorkload(): Promise<Recording> {
   await prune();
   await backUp('second.db');
   await server.stop();
-  return { recorder, ledger, backups, acknowledged, between };
+  return { recorder, ledger, backups, acknowledged, between, random };
 }
 
 /**
