@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AUTHENTICATION_FAILURES } from '../../src/access/authentication.ts';
 import { makeToken } from '../../src/access/credentials-store.ts';
 import { call } from '../support/app/http-calls.ts';
@@ -123,7 +123,7 @@ it('the log of a request and of a lookup has the address of the client', async (
     'x-forwarded-for': '192.0.2.1',
   };
   await call(lookups.url, userPath(), { headers });
-  await vi.waitFor(() => expect(lookups.logs()).toContain('"http.responded"'));
+  await expect.poll(() => lookups.logs()).toContain('"http.responded"');
   for (const event of ['users.lookup', 'http.responded']) {
     const lines = lookups.logs().split('\n');
     const line = lines.find((one) => one.includes(`"event":"${event}"`)) ?? '{}';

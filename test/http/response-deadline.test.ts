@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { boundRequests } from '../../src/http/connections.ts';
 import { call, problemOf } from '../support/app/http-calls.ts';
 
@@ -69,6 +69,6 @@ it('ignores requests held open, responses that have begun and disconnected clien
   socket.write('GET /never HTTP/1.1\r\nhost: x\r\n\r\n', () => socket.destroy());
   const responses = await Promise.all([call(url, '/open'), call(url, '/begun')]);
   expect(responses.map(({ text }) => text)).toEqual(['open', 'begun and ended']);
-  await vi.waitFor(() => expect(socket.destroyed).toBe(true));
+  await expect.poll(() => socket.destroyed).toBe(true);
   expect(lines).toEqual([]);
 });

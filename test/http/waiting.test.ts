@@ -161,9 +161,9 @@ describe('a submission that is final already, and whose first scheduled poll is 
     await post(server.url, { submission_id: 'again' });
     await call(server.url, pathOf('again'), { method: 'DELETE' });
     await post(server.url, { submission_id: 'again', retrack: true });
-    await vi.waitFor(async () =>
-      expect(detailsOf(await call(server.url, pathOf('again'))).status).toBe('finalized'),
-    );
+    await expect
+      .poll(async () => detailsOf(await call(server.url, pathOf('again'))).status)
+      .toBe('finalized');
   });
 });
 

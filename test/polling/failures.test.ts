@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { classify } from '../../src/submissions/classify.ts';
 import {
   deadAddress,
@@ -41,7 +41,7 @@ describe('the time limit of a call applies to', () => {
       reason: 'timeout',
       detail: expect.stringMatching(/0.2 s/),
     });
-    await vi.waitFor(() => expect(sockets.open.size, 'the connection was given up').toBe(0));
+    await expect.poll(() => sockets.open.size, { message: 'the connection was given up' }).toBe(0);
   });
 
   it('a late response, not to stalls of this process, however many, during which a response stays unread', async () => {
@@ -80,7 +80,7 @@ describe('an endless body is cut off, and its connection closed', () => {
       sendChunks();
     });
     expect((await failureOf(url)).reason).toBe('too_large');
-    await vi.waitFor(() => expect(sockets.open.size).toBe(0));
+    await expect.poll(() => sockets.open.size).toBe(0);
     expect(sentBytes).toBeLessThan(16 * 1024 * 1024);
   });
 });
@@ -129,11 +129,11 @@ describe('closing', () => {
     });
     const client = openClient(url, { connections: 2 });
     const calls = ['hangs', 'body', 'waits'].map((id) => client.getSubmissionInfo(id));
-    await vi.waitFor(() => expect(requests).toHaveLength(2));
+    await expect.poll(() => requests).toHaveLength(2);
     await client.close();
     for (const response of await Promise.all(calls))
       expect(response).toMatchObject({ kind: 'failure', reason: 'network' });
-    await vi.waitFor(() => expect(sockets.open.size).toBe(0));
+    await expect.poll(() => sockets.open.size).toBe(0);
     await client.close();
     expect(await client.getSubmissionInfo('late')).toMatchObject({
       kind: 'failure',

@@ -102,7 +102,7 @@ it('an outage ends although nothing is tracked any more', async () => {
   const upstream = await serveUpstream(502, '<html>');
   const app = await open(upstream.url);
   await app.track('good-1');
-  await vi.waitFor(() => expect(upstream.pollsOf('good-1')).toBeGreaterThan(0));
+  await expect.poll(() => upstream.pollsOf('good-1')).toBeGreaterThan(0);
   upstream.state.isUp = false;
   await vi.waitFor(async () => {
     await app.lookUp('good-2');
@@ -134,7 +134,7 @@ it('submits that fail alone are no outage', async () => {
   const app = await open(upstream.url);
   upstream.state.failSubmits = true;
   for (let count = 0; count < 12; count++) expect((await app.submit()).status).toBe(502);
-  await vi.waitFor(() => expect(upstream.pollsOf(MADE_UP_ID)).toBeGreaterThan(0));
+  await expect.poll(() => upstream.pollsOf(MADE_UP_ID)).toBeGreaterThan(0);
   upstream.state.failSubmits = false;
   expect((await app.submit()).status).toBe(200);
   expect([await app.state(), app.outages()]).toEqual(['up', []]);

@@ -183,11 +183,9 @@ it('every request to the upstream has the further headers of the settings; a res
   await call(url, '/users/get_user?name=a&email=a@b.example', {
     headers: { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` },
   });
-  await vi.waitFor(() =>
-    expect(new Set(target.requests.map((request) => request.url?.split('?')[0]))).toEqual(
-      new Set(['/v1/submit_data', '/v1/get_submission_info', '/users/get_user']),
-    ),
-  );
+  await expect
+    .poll(() => new Set(target.requests.map((request) => request.url?.split('?')[0])))
+    .toEqual(new Set(['/v1/submit_data', '/v1/get_submission_info', '/users/get_user']));
   for (const request of target.requests)
     expect(request.headers).toMatchObject({
       'x-gateway': headers['X-Gateway'],
@@ -350,7 +348,7 @@ it('logs no part of the data, even if an unclear response repeats it', async () 
   expect(problemOf(await submitTo(url, 'secret-data')).detail).toContain(
     'HTTP 500: cannot store secret-data',
   );
-  await vi.waitFor(() => expect(logged.join('')).toContain('"reason":"HTTP 500"'));
+  await expect.poll(() => logged.join('')).toContain('"reason":"HTTP 500"');
   expect(logged.join('')).not.toContain('secret-data');
 });
 
@@ -383,7 +381,7 @@ describe('reports that nothing was submitted:', () => {
     });
     // One request for the submit, and one for the poll of its submission.
     acceptedId(await submitTo(url));
-    await vi.waitFor(() => expect(target.requests).toHaveLength(2));
+    await expect.poll(() => target.requests).toHaveLength(2);
     const response = await submitTo(url);
     expect(problemOf(response)).toMatchObject({ status: 503, submitted: 'no' });
     expect(Number(response.headers['retry-after'])).toBeGreaterThan(60);

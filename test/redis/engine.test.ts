@@ -65,9 +65,9 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await server.sees(2);
     const ids = (count: number) => Array.from({ length: count }, (_, index) => `s${index}`);
     const small = polled(server.engine, ids(5));
-    await vi.waitFor(() => expect(sizes.toSorted()).toEqual([2, 3]));
+    await expect.poll(() => sizes.toSorted()).toEqual([2, 3]);
     const large = polled(server.engine, ids(300));
-    await vi.waitFor(() => expect(sizes.slice(2)).toEqual([50, 50, 50, 50, 50, 50]));
+    await expect.poll(() => sizes.slice(2)).toEqual([50, 50, 50, 50, 50, 50]);
     held.resolve();
     expect(await small).toHaveLength(5);
     expect(await large).toHaveLength(300);
@@ -164,7 +164,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const polling = server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, (o) =>
       first.push(o),
     );
-    await vi.waitUntil(() => responseCount === 1);
+    await expect.poll(() => responseCount).toBe(1);
     // The results of other jobs keep the worker registered as working.
     expect(await polled(server.engine, ['b'])).toHaveLength(1);
     await polling;

@@ -132,7 +132,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       received.push(isSameRedis);
       if (received.length === 1) throw new Error('a file is unusable');
     });
-    await vi.waitUntil(() => received.length === 1);
+    await expect.poll(() => received).toHaveLength(1);
     expect(server.link.usable).toBeUndefined();
     await server.sees(0);
     // The token of the failed probe is not the previous one.

@@ -81,7 +81,7 @@ describe.skipIf(isRedisMissing())(
       await server.isUp();
       const next = createAuthority('next');
       const admin = openRedis({ url: redis.url });
-      await vi.waitUntil(() => admin.status === 'ready');
+      await expect.poll(() => admin.status).toBe('ready');
       const { cert, key } = next.issue('redis');
       // A certificate must match the authority while clients need one.
       await admin.config('SET', 'tls-auth-clients', 'no');

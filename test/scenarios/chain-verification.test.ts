@@ -65,9 +65,7 @@ async function open({
     read,
     get,
     async connected(): Promise<void> {
-      await vi.waitFor(() =>
-        expect(logged.some(({ event }) => event === 'chain.connected')).toBe(true),
-      );
+      await expect.poll(() => logged.some(({ event }) => event === 'chain.connected')).toBe(true);
     },
     async track(options = {}): Promise<string> {
       const id = sandbox.model.submit('some data', Date.now());
@@ -175,9 +173,7 @@ it('verifies a pending submission when the node is back', async () => {
 it('finalizes without a node, and says that the chain is unavailable', async () => {
   const sandbox = await openSandbox();
   const { logged, track, until } = await open({ sandbox, node: { url: 'http://127.0.0.1:1' } });
-  await vi.waitFor(() =>
-    expect(logged.some(({ event }) => event === 'chain.unavailable')).toBe(true),
-  );
+  await expect.poll(() => logged.some(({ event }) => event === 'chain.unavailable')).toBe(true);
   const id = await track();
   await until(id, {
     status: 'finalized',

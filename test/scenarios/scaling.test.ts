@@ -122,9 +122,9 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     await vi.waitUntil(() => sandbox.stats().throttled === 1, 5_000);
     // From here on the server knows about the pause, and sends nothing until the two seconds have
     // passed.
-    await vi.waitFor(async () =>
-      expect((await openQueue(redis).getJobCounts()).completed).toBeGreaterThan(0),
-    );
+    await expect
+      .poll(async () => (await openQueue(redis).getJobCounts()).completed)
+      .toBeGreaterThan(0);
     const before = sandbox.stats().requests;
     await post(app.url, { submission_ids: submit(50) });
     await new Promise((resolve) => setTimeout(resolve, 500));

@@ -222,28 +222,26 @@ it('exports every 5 s; drops what the receiver does not accept, and what exceeds
   const well = tracerFor(receiver.url);
   for (const name of ['a', 'b']) well.tracer.start({ name, kind: 'client' }).end();
   clock.fire(5_000);
-  await vi.waitFor(() => expect(receiver.spans.map(({ name }) => name)).toEqual(['a', 'b']));
+  await expect.poll(() => receiver.spans.map(({ name }) => name)).toEqual(['a', 'b']);
   expect(well.dropped).toEqual([]);
 
   const down = tracerFor(await deadAddress());
   for (let span = 0; span < 5_000; span += 1)
     down.tracer.start({ name: 'a', kind: 'client' }).end();
   clock.fire(5_000);
-  await vi.waitFor(() =>
-    expect(down.dropped).toEqual([
+  await expect
+    .poll(() => down.dropped)
+    .toEqual([
       { spans: 904, reason: 'more spans ended than are kept' },
       { spans: 4_096, reason: 'the receiver of traces cannot be reached' },
-    ]),
-  );
+    ]);
 
   const late = tracerFor(silent.url);
   late.tracer.start({ name: 'a', kind: 'client' }).end();
   await late.tracer.close(50);
-  await vi.waitFor(() =>
-    expect(late.dropped).toEqual([
-      { spans: 1, reason: 'the receiver of traces did not respond in time' },
-    ]),
-  );
+  await expect
+    .poll(() => late.dropped)
+    .toEqual([{ spans: 1, reason: 'the receiver of traces did not respond in time' }]);
 });
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/' };

@@ -39,19 +39,18 @@ function open(...urls: string[]) {
     changes,
     /** The problems that were reported so far; null: the chain works. */
     problems: () => changes.map(({ problem }) => problem),
-    connected: () => vi.waitFor(() => expect(chain.status()?.isConnected).toBe(true)),
+    connected: () => expect.poll(() => chain.status()?.isConnected).toBe(true),
     /** Waits until listeners have a block. */
     async head(number: number): Promise<void> {
-      await vi.waitFor(async () => {
-        await clock.advance(100);
-        expect(heads.at(-1)?.number).toBe(number);
-      });
+      await expect
+        .poll(async () => {
+          await clock.advance(100);
+          return heads.at(-1)?.number;
+        })
+        .toBe(number);
     },
     disconnected: () =>
-      vi.waitFor(() => {
-        expect(changes.length).toBeGreaterThan(0);
-        expect(chain.status()?.isConnected).toBe(false);
-      }),
+      expect.poll(() => [changes.length > 0, chain.status()?.isConnected]).toEqual([true, false]),
   };
 }
 
@@ -125,7 +124,7 @@ describe('finalized blocks', () => {
     const { chain, clock, connected, heads } = open(node.url);
     await connected();
     for (let number = 1; number <= 1_000; number += 1) node.announce(number);
-    await vi.waitFor(() => expect(chain.status()?.head?.number).toBe(1_000));
+    await expect.poll(() => chain.status()?.head?.number).toBe(1_000);
     await clock.advance(1_000);
     expect(heads.at(-1)?.number).toBe(1_000);
     expect(heads.length).toBeLessThanOrEqual(11);
@@ -214,10 +213,10 @@ it('waits longer after each failure, up to a minute, and reports each problem on
     socket.destroy();
   });
   const { clock, problems } = open(url.replace('http', 'ws'));
-  const until = (count: number) => vi.waitFor(() => expect(connections).toBe(count));
+  const until = (count: number) => expect.poll(() => connections).toBe(count);
   await until(1);
   for (const [index, waitMs] of [1, 2, 4, 8, 16, 32, 60, 60].map((s) => s * 1_000).entries()) {
-    await vi.waitFor(() => expect(clock.pending).toBe(1));
+    await expect.poll(() => clock.pending).toBe(1);
     await clock.advance(waitMs - 1);
     expect(connections).toBe(index + 1);
     await clock.advance(1);
@@ -347,7 +346,7 @@ describe('a node that cannot be used is a problem in one sentence:', () => {
     const accepted = vi.fn();
     const { url } = await serveRaw(accepted);
     const { clock, problems } = open(url.replace('http', 'ws'));
-    await vi.waitFor(() => expect(accepted).toHaveBeenCalled());
+    await expect.poll(() => accepted).toHaveBeenCalled();
     await clock.advance(10_000);
     expect(problems()).toEqual([
       expect.stringMatching(/does not complete the WebSocket handshake/),
@@ -357,7 +356,7 @@ describe('a node that cannot be used is a problem in one sentence:', () => {
   it('no response within 10 s', async () => {
     const node = await openNode({ respond: 'never' });
     const { clock, problems } = open(node.url);
-    await vi.waitFor(() => expect(node.methods).toHaveLength(3));
+    await expect.poll(() => node.methods).toHaveLength(3);
     await clock.advance(10_000);
     expect(problems()).toEqual([expect.stringMatching(/no response to chain_subscribe/)]);
   });

@@ -128,10 +128,9 @@ it.each(['wait', 'track --upstream other --wait'])(
     const ids = Array.from({ length: 12 }, (_, index) => `open-for-ever-${index}`);
     await post(app.url, { submission_ids: ids, upstream: 'other' });
     // Its upstream does not respond.
-    await vi.waitFor(async () => {
-      const { text } = await call(app.url, pathOf('open-for-ever-0'));
-      expect(JSON.parse(text).delays).toHaveLength(1);
-    });
+    await expect
+      .poll(async () => JSON.parse((await call(app.url, pathOf('open-for-ever-0'))).text).delays)
+      .toHaveLength(1);
     const { code, stdout, stderr } = await run(`${command} ${ids.join(' ')} --timeout 0s`);
     expect([code, stdout]).toEqual([4, '']);
     const lines = stderr.replace(/^accepted.*\n/, '').split('\n');
