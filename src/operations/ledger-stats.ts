@@ -42,14 +42,10 @@ export type LedgerCounts = {
 export class LedgerStats {
   readonly #db: LedgerDatabase;
   readonly #counts: StatusCounts;
-  readonly #countDeliveries: () => Omit<DeliveryCounts, 'oldestWaitingAt'>;
 
   constructor(database: LedgerDatabase, counts: StatusCounts) {
     this.#db = database;
     this.#counts = counts;
-    this.#countDeliveries = costLimitedCache(
-      () => database.row(COUNT_DELIVERIES) as Omit<DeliveryCounts, 'oldestWaitingAt'>,
-    );
   }
 
   /** Calls `listener` after every commit with the duration of the transaction in milliseconds. */
@@ -113,13 +109,8 @@ export class LedgerStats {
   }
 
   deliveries(): DeliveryCounts {
-    const at = this.#db.value<number | null>(
-      "SELECT min(coalesce(replayed_at, created_at)) FROM deliveries WHERE state = 'waiting'",
-    );
-    return {
-      ...this.#countDeliveries(),
-      oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null,
-    };
+    const { oldestWaitingAt: at, ...counts } = this.#db.row(COUNT_DELIVERIES) as DeliveryCounts;
+    return { ...counts, oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null };
   }
 
   /**
@@ -148,30 +139,9 @@ const COUNT_DELIVERIES = `
     (SELECT count(*) FROM deliveries WHERE state = 'waiting') AS waiting,
     (SELECT count(*) FROM deliveries INDEXED BY deliveries_failing
      WHERE state = 'waiting' AND attempts > 0) AS failing,
-    (SELECT count(*) FROM deliveries WHERE state = 'dead') AS dead`;
+    (SELECT count(*) FROM deliveries WHERE state = 'dead') AS dead,
+    (SELECT min(coalesce(replayed_at, created_at)) FROM deliveries WHERE state = 'waiting') AS oldestWaitingAt`;
 
 function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-/** The most of the time that computing the value may take. */
-const MAX_SHARE = 0.01;
-
-/**
- * Caches the result of `compute` for 100 times as long as it took, so that computing it uses at
- * most 1 % of the time.
- */
-export function costLimitedCache<T>(
-  compute: () => T,
-  stopwatchMs: () => number = () => performance.now(),
-): () => T {
-  let cached: { value: T; until: number } | undefined;
-  return () => {
-    const startedAt = stopwatchMs();
-    if (cached && startedAt < cached.until) return cached.value;
-    const value = compute();
-    const endedAt = stopwatchMs();
-    cached = { value, until: endedAt + (endedAt - startedAt) / MAX_SHARE };
-    return value;
-  };
 }
