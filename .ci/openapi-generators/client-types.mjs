@@ -9,17 +9,26 @@ const document = JSON.parse(await text(process.stdin), (key, value) =>
   isOmitted(key, value) ? undefined : value,
 );
 const nodes = await openapiTS(document, { defaultNonNullable: false });
-const schemas = membersOf(membersOf(nodes, 'components'), 'schemas');
+const schemas = membersOf(membersOf(nodes, 'components'), 'schemas').map((node) => ({
+  name: node.name.text,
+  node,
+}));
 const queries = membersOf(nodes, 'operations').flatMap(({ name, type }) => {
-  const query = membersOf(type.members, 'parameters').find((node) => node.name.text === 'query');
+  const node = membersOf(type.members, 'parameters').find(({ name }) => name.text === 'query');
   const title = `${name.text[0].toUpperCase()}${name.text.slice(1)}Query`;
-  return query.type.members ? [declarationOf(title, query)] : [];
+  return node.type.members ? [{ name: title, node }] : [];
 });
+const types = [...schemas, ...queries].map((type) => ({
+  ...type,
+  members: new Map((type.node.type.members ?? []).map((member) => [textOf(member), member])),
+}));
 const written = [
   '// Written by `npm run docs:client` from /openapi.json.',
-  ...schemas.map((schema) => declarationOf(schema.name.text, schema)),
+  ...types.slice(0, schemas.length).map(declarationOf),
   // A query leaves out what is undefined.
-  ...queries.map((query) => query.replaceAll(/(\?: .+);$/gm, '$1 | undefined;')),
+  ...types
+    .slice(schemas.length)
+    .map((query) => declarationOf(query).replaceAll(/(\?: .+);$/gm, '$1 | undefined;')),
 ].join('\n\n');
 process.stdout.write(
   written
@@ -41,11 +50,32 @@ function membersOf(members, name) {
   return member?.members ?? member?.type.members ?? [];
 }
 
-/** Returns the text of an exported type, with the comment of the node. */
-function declarationOf(name, node) {
+/** Returns the text of an exported type, with its comment. */
+function declarationOf({ name, node, members }) {
   const exported = ts.factory.createModifier(ts.SyntaxKind.ExportKeyword);
-  const alias = ts.factory.createTypeAliasDeclaration([exported], name, undefined, node.type);
+  const type = extensionOf(members) ?? node.type;
+  const alias = ts.factory.createTypeAliasDeclaration([exported], name, undefined, type);
   ts.setSyntheticLeadingComments(alias, ts.getSyntheticLeadingComments(node));
+  return textOf(alias);
+}
+
+/** Returns the largest other type of which a type has every member, extended by its further ones. */
+function extensionOf(members) {
+  const [base] = types
+    .filter((type) => type.members.size > 3 && type.members.size < members.size)
+    .filter((type) => [...type.members.keys()].every((text) => members.has(text)))
+    .toSorted((a, b) => b.members.size - a.members.size);
+  if (!base) return undefined;
+  const further = [...members].flatMap(([text, member]) =>
+    base.members.has(text) ? [] : [member],
+  );
+  return ts.factory.createIntersectionTypeNode([
+    ts.factory.createTypeReferenceNode(base.name),
+    ts.factory.createTypeLiteralNode(further),
+  ]);
+}
+
+function textOf(node) {
   const file = ts.createSourceFile('api.ts', '', ts.ScriptTarget.Latest);
-  return ts.createPrinter().printNode(ts.EmitHint.Unspecified, alias, file);
+  return ts.createPrinter().printNode(ts.EmitHint.Unspecified, node, file);
 }

@@ -304,26 +304,7 @@ export type CredentialRotation = {
 export type CredentialState = 'valid' | 'expired' | 'revoked';
 
 /** A credential with its new secret */
-export type CredentialWithSecret = {
-  id: number;
-  name: string;
-  /** E-mail address or subject of the person who signs in with this credential by OpenID Connect; null for the token of a client */
-  person: string | null;
-  /** null: it has scopes of its own */
-  role: Role | null;
-  /** All scopes of the credential */
-  scopes: Scope[];
-  state: CredentialState;
-  /** ISO 8601, UTC */
-  created_at: string;
-  /** ISO 8601, UTC */
-  expires_at: string | null;
-  /** Time of the last use of the current secret, to the minute; null: not used */
-  last_used_at: string | null;
-  /** ISO 8601, UTC */
-  revoked_at: string | null;
-  /** Newest first */
-  replaced_secrets: ReplacedSecret[];
+export type CredentialWithSecret = Credential & {
   /** Returned only here; only its hash is stored */
   secret: string;
 };
@@ -398,29 +379,7 @@ export type DeliveryAttempt = {
 };
 
 /** A delivery with its event and attempts */
-export type DeliveryDetails = {
-  id: number;
-  /** The `webhook-id` header, the same for all attempts */
-  event_id: string;
-  event_type: string;
-  /** null for events that concern no submission */
-  submission_id: string | null;
-  /** webhook:<id>, channel:<name>, or callback:<origin> */
-  destination: string;
-  state: DeliveryState;
-  dead_reason: DeadReason | null;
-  /** Attempts since it was created or last replayed, without early ones that failed */
-  attempts_made: number;
-  /** Of the newest attempt, also if that was before a replay; null without a response */
-  last_http_status: number | null;
-  /** Of the newest attempt; null if it succeeded, or if there was none */
-  last_error: string | null;
-  /** Time of the next attempt */
-  next_at: string | null;
-  /** ISO 8601, UTC */
-  created_at: string;
-  /** ISO 8601, UTC */
-  ended_at: string | null;
+export type DeliveryDetails = Delivery & {
   /** The event as sent */
   event: Event;
   /** All attempts, oldest first */
@@ -731,15 +690,7 @@ export type Overview = {
 };
 
 /** Seconds, exact to 1 % */
-export type OverviewDetectionLag = {
-  /** Seconds */
-  mean: number;
-  /** Seconds */
-  p50: number;
-  /** Seconds */
-  p90: number;
-  /** Seconds */
-  p99: number;
+export type OverviewDetectionLag = Spread & {
   /** Number of submissions for which it is known */
   count: number;
   /** Those of them whose time of finality a node of the chain announced; the others are estimates */
@@ -958,17 +909,9 @@ export type Report = {
 };
 
 /** Seconds, exact to 5 % */
-export type ReportDetectionLag = {
-  /** Number of submissions for which it is known */
-  count: number;
+export type ReportDetectionLag = ReportPercentiles & {
   /** Those of them whose time of finality a node of the chain announced; the others are estimates */
   from_chain: number;
-  /** Seconds, exact to 5 % */
-  p50: number;
-  /** Seconds, exact to 5 % */
-  p90: number;
-  /** Seconds, exact to 5 % */
-  p99: number;
 };
 
 /**
@@ -999,7 +942,7 @@ export type ReportPercentiles = {
 };
 
 /** Sums over the submissions of one period and group */
-export type ReportRow = {
+export type ReportRow = ReportSums & {
   /** Start of the period */
   start: string;
   /** Upstream, name of the credential, or value of the metadata key; null: all, none, or the rest of the values */
@@ -1008,24 +951,6 @@ export type ReportRow = {
   credential_id: number | null;
   /** Whether these are the values beyond the first 100 of a day */
   other: boolean;
-  /** Submissions that ended in the period, by final status. One that was tracked again counts once for each end */
-  submissions: EndedSubmissions;
-  /** Changes of finalized submissions by the upstream */
-  corrected: number;
-  /** Polls of these submissions until they ended; rechecks count with the correction that they find */
-  requests: number;
-  /** From tracking until found final; null if none was */
-  time_to_finality_s: ReportPercentiles | null;
-  /** Time from finality to its detection, known from a node of the chain or estimated; submissions found final before anything was learned have no estimate */
-  detection_lag_s: ReportDetectionLag | null;
-  /** A decimal integer of any length */
-  fees: string;
-  /** A decimal integer of any length */
-  data_billed: string;
-  /** Finalized submissions whose `data` has no integers there; they count as 0 */
-  without_billing: number;
-  /** By whether finality was known by the time that the objective requires; null without an objective, and for groups by credential or metadata */
-  objective: ObjectiveCounts | null;
 };
 
 /** Of all rows */
@@ -1110,16 +1035,10 @@ export type Spread = {
 };
 
 /** Number of submissions by status */
-export type StatusCounts = {
+export type StatusCounts = EndedSubmissions & {
   tracking: number;
   pending: number;
   failing: number;
-  finalized: number;
-  failed: number;
-  unknown: number;
-  rejected: number;
-  expired: number;
-  cancelled: number;
 };
 
 /** A tracked submission */
@@ -1260,50 +1179,7 @@ export type SubmissionStatus =
   | 'cancelled';
 
 /** A tracked submission with its history */
-export type SubmissionWithHistory = {
-  submission_id: string;
-  upstream: string;
-  status: SubmissionStatus;
-  /** The upstream's unchanged `state` */
-  upstream_state: string | null;
-  /** The upstream's unchanged `data`; integers too large for a JSON number are strings */
-  data: {
-    [key: string]: unknown;
-  } | null;
-  error: string | null;
-  chain: ChainVerdict;
-  /** Why the chain does not confirm the block */
-  chain_reason: string | null;
-  /** ISO 8601, UTC */
-  tracked_at: string;
-  /** When dawatch first observed it as final */
-  finalized_at: string | null;
-  /** When it became final; `finalized_at` minus this is the detection lag. null: it is not final, or too little was known for an estimate */
-  finality_at: string | null;
-  finality_source: FinalitySource;
-  metadata: {
-    [key: string]: unknown;
-  } | null;
-  /** Extended by the duration of upstream outages while the submission is open */
-  deadline_at: string;
-  /** Requests sent for this submission */
-  polls: number;
-  /** Time of the newest response to a poll, since it is tracked; null: it has not been polled yet */
-  last_polled_at: string | null;
-  /** The next poll is sent at this time at the earliest; null: none is planned, as for a final submission. While a poll is in flight, the end of the time in which its response is awaited */
-  next_poll_at: string | null;
-  /** Since when the upstream has responded that it has no such submission; null: it found it, or has not responded */
-  not_found_since: string | null;
-  /** Seconds for which "not found" means "not yet" */
-  unknown_grace_s: number;
-  /** Seconds after which the open submission is reported as stuck */
-  stuck_after_s: number;
-  /** Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret */
-  callback_url: string | null;
-  /** BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required */
-  data_hash: string | null;
-  /** Block explorer; absent if none is configured, or `data` have no block */
-  explorer_url?: string;
+export type SubmissionWithHistory = Submission & {
   /** One entry per change, oldest first */
   history: HistoryEntry[];
   /** When and why it was not polled, or later than it was due, while it was open: outages, pauses and the like. The newest 20, oldest first */
@@ -1595,30 +1471,7 @@ export type WebhookPatch = {
 export type WebhookSignature = 'v1' | 'v1a';
 
 /** A webhook with its new secret */
-export type WebhookWithSecret = {
-  id: string;
-  /** null for callbacks, whose addresses come with the submissions; credentials without the scope webhooks:write see only scheme, host and port, because the rest may be secret */
-  url: string | null;
-  types: string[];
-  metadata: {
-    [key: string]: unknown;
-  } | null;
-  description: string;
-  /** Names of the further headers of its requests */
-  header_names: string[];
-  signature: WebhookSignature;
-  /** For v1a: the public keys of receivers, whpk_ and base64, newest first */
-  public_keys: string[];
-  enabled: boolean;
-  disabled_reason: WebhookDisabledReason | null;
-  /** Time since which every attempt has failed */
-  failing_since: string | null;
-  /** null without attempts in the last 24 hours */
-  last_day: WebhookDay | null;
-  /** ISO 8601, UTC */
-  created_at: string;
-  /** ISO 8601, UTC */
-  updated_at: string;
+export type WebhookWithSecret = Webhook & {
   /** Returned only here; null for v1a, where the receiver needs only the public key */
   secret: string | null;
 };
@@ -1644,27 +1497,7 @@ export type Worker = {
   concurrency: number;
 };
 
-export type ListSubmissionsQuery = {
-  /** Only submissions in these statuses, separated by commas or repeated: tracking, pending, failing, finalized, failed, unknown, rejected, expired, cancelled */
-  status?: string | undefined;
-  /** Only submissions of this upstream */
-  upstream?: string | undefined;
-  /** Only submissions whose metadata has these values: an object as JSON, or one parameter `metadata.<name>=<value>` per value, up to 10. Values are compared as text, so that 4711 finds the number and the text. Only values at the top level are found: text of up to 256 bytes, numbers, true, false and null, the first 32 of a submission */
-  metadata?: string | undefined;
-  /** Only submissions tracked at this time or later */
-  tracked_since?: string | undefined;
-  /** Only submissions tracked before this time */
-  tracked_until?: string | undefined;
-  /** Only submissions that became final at this time or later */
-  ended_since?: string | undefined;
-  /** Only submissions that became final before this time */
-  ended_until?: string | undefined;
-  /** Only ids with this prefix; UUIDs in any case */
-  prefix?: string | undefined;
-  /** Only submissions whose id, or a value of whose metadata at any depth, contains this text in upper or lower case. There is no index of it: a page examines at most 2,500 of the submissions that meet the other conditions */
-  search?: string | undefined;
-  /** `next_cursor` of the previous page */
-  cursor?: string | undefined;
+export type ListSubmissionsQuery = CountSubmissionsQuery & {
   /** A whole number from 1 to 1000 */
   limit?: number | undefined;
 };
