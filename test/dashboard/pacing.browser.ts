@@ -54,7 +54,7 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
       .toEqual([
         expect.stringMatching(/Requests\tMean lag\tTotal$/),
         'Measured\t1.50\t0.80 s\t2.30',
-        'Lower bound of a single submission\t1.40\t0.70 s\t2.10',
+        'Lower bound of one submission\t1.40\t0.70 s\t2.10',
         'Polling every 5 s\t8.50\t2.50 s\t11.00',
       ]);
     await page.getByText('every 20.0 s, 3 % empty').first().waitFor();

@@ -2,7 +2,7 @@ import { useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { count, decimal, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, PageHeader } from '../parts/parts.js';
-import { AXIS, CURSOR, css, PlotCanvas, sizeOf } from '../parts/plot.js';
+import { AXIS, CURSOR, css, isAtEnd, PADDING, PlotCanvas, sizeOf } from '../parts/plot.js';
 import { PlotTable, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { OPEN_STATUSES } from '../submissions/submission-table.js';
@@ -99,7 +99,7 @@ function Costs({ name, cost, price }) {
   /** @type {Row[]} */
   const rows = [
     ['Measured', cost.current],
-    ['Lower bound of a single submission', cost.lower_bound],
+    ['Lower bound of one submission', cost.lower_bound],
     ['Polling every 5 s', cost.every_five_seconds],
   ];
   const numberOf = (/** @type {(cost: PollingCost) => string} */ format) => ({
@@ -177,6 +177,7 @@ function summaryOf({ curve, polls_ms: pollsMs, observed }) {
 }
 
 const OPTIONS = {
+  padding: PADDING,
   cursor: CURSOR,
   scales: { x: { time: false }, y: { range: /** @type {[number, number]} */ ([0, 1.05]) } },
   axes: [
@@ -184,8 +185,8 @@ const OPTIONS = {
       ...AXIS,
       size: 28,
       grid: { show: false },
-      values: (/** @type {unknown} */ _plot, /** @type {number[]} */ splits) =>
-        splits.map(axisText),
+      values: (/** @type {uPlot} */ plot, /** @type {number[]} */ splits) =>
+        splits.map((s) => (isAtEnd(plot, s) ? '' : axisText(s))),
     },
     {
       ...AXIS,

@@ -37,16 +37,19 @@ export function Plot({ title, summary, at, series, format, unit, times, bands = 
         return value == null ? [] : [`${label} ${format(value)}`];
       }),
     ].join(' · ');
+  const data = /** @type {uPlot.AlignedData} */ ([at, ...series.map(({ values }) => values)]);
+  const peak = Math.max(0, ...series.flatMap(({ values }) => values.map(Number)));
+  const cut = !hasBars(series) && topOf(data) < peak ? ` Peak ${format(peak)}, cut off.` : '';
   return html`<figure class="plot">
     <figcaption>
       <strong>${title}</strong>
-      <span class="summary muted">${index === undefined ? summary : html`<span aria-hidden="true">${reading()}</span>`}</span>
+      <span class="summary muted">${index === undefined ? summary + cut : html`<span aria-hidden="true">${reading()}</span>`}</span>
     </figcaption>
     ${
       isEmpty
         ? html`<p class="state muted">${times.empty}</p>`
         : html`<${PlotCanvas}
-            data=${[at, ...series.map(({ values }) => values)]}
+            data=${data}
             height=${HEIGHT_PX}
             options=${optionsOf({ series, unit, times })}
             bands=${bands}
@@ -63,10 +66,23 @@ export function Plot({ title, summary, at, series, format, unit, times, bands = 
 }
 
 /**
+ * The top of the axis of lines. A few high points are cut off: they would flatten the others.
+ * @param {uPlot.AlignedData} data the times and the values of the lines
+ */
+function topOf([, ...lines]) {
+  const values = lines.flatMap((line) => [...line].filter((value) => value != null));
+  const sorted = values.toSorted((a, b) => a - b);
+  const high = sorted[Math.ceil(0.95 * (sorted.length - 1))] ?? 0;
+  return Math.min(sorted.at(-1) ?? 0, 1.5 * high) || 0.001;
+}
+
+/**
  * @param {{ series: readonly Series[], unit: string, times: Times }} props @returns {Omit<uPlot.Options, 'width' | 'height'>}
  */
 function optionsOf({ series, unit, times }) {
+  const isBars = hasBars(series);
   return {
+    padding: PADDING,
     tzDate: utcDate,
     cursor: CURSOR,
     scales: {
@@ -77,7 +93,7 @@ function optionsOf({ series, unit, times }) {
           return [first - half, last + half];
         },
       },
-      y: { range: (_plot, _least, most) => [0, Math.max(most, 0.001) * 1.1] },
+      y: { range: ({ data }, _least, most) => [0, 1.1 * (isBars ? most : topOf(data))] },
     },
     axes: [
       {
@@ -85,7 +101,8 @@ function optionsOf({ series, unit, times }) {
         size: 26,
         gap: 9,
         grid: { show: false },
-        values: (_plot, splits) => splits.map((at) => times.mark(at * 1_000)),
+        values: (plot, splits) =>
+          splits.map((at) => (isAtEnd(plot, at) ? '' : times.mark(at * 1_000))),
       },
       {
         ...AXIS,
@@ -146,6 +163,22 @@ function AsTable({ title, at, series, format, times, hrefOf }) {
 /** @param {number | null} value @param {Props['format']} format */
 function formatted(value, format) {
   return value === null ? '–' : format(value);
+}
+
+/** @param {readonly Series[]} series */
+function hasBars(series) {
+  return series.some(({ isBars }) => isBars);
+}
+
+/** A plot is as wide as its figure. @type {uPlot.Padding} */
+export const PADDING = [8, 0, 0, 0];
+
+/**
+ * Whether the label of a value on the horizontal axis would be cut off. @param {uPlot} plot @param {number} value
+ */
+export function isAtEnd({ scales }, value) {
+  const { min = 0, max = 0 } = scales.x ?? {};
+  return max - value < 0.06 * (max - min);
 }
 
 /** Options of every cursor. A click opens a page also if the plot moved below the pointer. */
