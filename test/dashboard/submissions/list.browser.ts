@@ -140,8 +140,10 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     await panel.getByRole('heading', { name: 'a2' }).waitFor();
     await page.keyboard.press('Escape');
     await expect.poll(() => panel.count()).toBe(0);
-    await page.getByRole('link', { name: 'a1', exact: true }).focus();
-    await page.keyboard.press('ArrowDown');
+    for (const id of ['a1', 'a2']) {
+      await page.keyboard.press('ArrowDown');
+      await page.locator('a:focus').getByText(id).waitFor();
+    }
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: 'a2' }).waitFor();
   });

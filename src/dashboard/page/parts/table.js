@@ -4,7 +4,7 @@ import { html } from './html.js';
 /**
  * @template [Row=any]
  * @typedef {{ title: any, cell: (row: Row) => any, class?: string, width?: number, has?: (row: Row) => unknown }} Column
- *   `class`: of the title and of every cell: "number"; "wraps": long texts are not cut; "from-m",
+ *   `class`: of the title and of every cell: "number"; "wraps": on a phone, long texts are not cut; "from-m",
  *   "from-l": only where there is that much space; "at-state", "at-left", "at-middle", "at-end":
  *   the place on a phone, where columns without one are absent; `width`: in rem, default: a share
  *   of the rest; `has`: whether a row has a value; a column that is empty in every row is absent
@@ -34,7 +34,7 @@ export function Table({
 }) {
   const columns = all.filter(({ has }) => !has || rows.some(has));
   return html`<div class=${isShort ? 'wide short' : 'wide'} tabindex=${isShort ? '0' : undefined} role="region" aria-label=${label}>
-    <table aria-busy=${isBusy} onKeyDown=${moveByRow}>
+    <table aria-busy=${isBusy} onMouseOver=${showWhole}>
       <caption class=${hidesCaption ? 'unseen' : ''}>${caption}</caption>
       <thead>
         <tr>
@@ -59,18 +59,32 @@ function idOf(row, index) {
   return row.id ?? index;
 }
 
-/** The arrow keys move the focus from row to row. @param {KeyboardEvent} event */
-function moveByRow(event) {
+/** The whole text of a cell that is cut. @param {MouseEvent} event */
+function showWhole({ target }) {
+  const cell = target instanceof Element && target.closest('th, td');
+  if (!(cell instanceof HTMLElement)) return;
+  const isCut = [cell, ...cell.children].some((one) => one.scrollWidth > one.clientWidth);
+  cell.title = isCut ? cell.innerText : '';
+}
+
+/**
+ * The arrow keys move the focus from row to row, and from the page to the first row of its list.
+ * @param {KeyboardEvent} event
+ */
+export function moveByRow(event) {
   const { target, key } = event;
-  if ((key !== 'ArrowDown' && key !== 'ArrowUp') || !(target instanceof HTMLElement)) return;
+  if (key !== 'ArrowDown' && key !== 'ArrowUp') return;
+  if (!(target instanceof Element)) return;
+  if (target.matches('select, textarea, input:not([type="checkbox"])')) return;
+  const isPage = key === 'ArrowDown' && target.matches('body, main, h1');
   const row = target.closest('tbody > tr');
-  if (!row || target.matches('select, textarea, input:not([type="checkbox"])')) return;
-  event.preventDefault();
-  let next = key === 'ArrowDown' ? row.nextElementSibling : row.previousElementSibling;
-  while (next && !next.querySelector('th'))
-    next = key === 'ArrowDown' ? next.nextElementSibling : next.previousElementSibling;
+  const step = key === 'ArrowDown' ? 'nextElementSibling' : 'previousElementSibling';
+  let next = isPage ? document.querySelector('.wide:not(section *) tbody > tr') : row?.[step];
+  while (next && !next.querySelector('th')) next = next[step];
   const control = next?.querySelector('th :is(a, button)') ?? next?.querySelector('a, button');
-  if (control instanceof HTMLElement) control.focus();
+  if (!(control instanceof HTMLElement)) return;
+  event.preventDefault();
+  control.focus();
 }
 
 /**

@@ -22,6 +22,7 @@ import { OverviewPage } from '../overview/overview-page.js';
 import { PacingPage } from '../pacing/pacing-page.js';
 import { html } from '../parts/html.js';
 import { Empty, PageHeader } from '../parts/parts.js';
+import { moveByRow } from '../parts/table.js';
 import { ReportsPage } from '../reports/reports-page.js';
 import { hrefTo, useRoute } from '../router.js';
 import { SubmissionPage } from '../submissions/submission-page.js';
@@ -56,6 +57,8 @@ export function SignedIn({ session, signOut, onEnded }) {
   const isLater = useRef(false);
   useEffect(() => {
     isLater.current = true;
+    document.addEventListener('keydown', moveByRow);
+    return () => document.removeEventListener('keydown', moveByRow);
   }, []);
 
   const place = `${page}/${route.id ?? ''}`;

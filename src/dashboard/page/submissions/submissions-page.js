@@ -75,6 +75,7 @@ export function SubmissionsPage({ query }) {
           ${maySelect && html`<${SelectAll} rows=${rows} selected=${selected} select=${setChosen} />`}
           ${!loaded.error && html`<${Count} key=${key} given=${given} version=${loaded.data} />`}
           ${maySelect && isMore && html`<${SelectMatches} load=${(/** @type {number} */ limit) => loadMatches(api, given, { limit })} select=${setChosen} />`}
+          ${!open && html`<span class="hint"><kbd>↑</kbd> <kbd>↓</kbd> move, <kbd>Enter</kbd> opens a page, a click shows it here</span>`}
         </div>
         <${List}
           list=${list}
