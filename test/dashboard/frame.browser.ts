@@ -91,6 +91,12 @@ const tooWide = (page: Page) =>
     .filter((one) => one.scrollWidth > one.clientWidth + 1)
     .map((one) => one.tagName + ' ' + (one.getAttribute('aria-label') ?? one.id))`);
 
+/** Returns the texts of rows with several lines. */
+const tallRows = (page: Page) =>
+  page.evaluate<string[]>(`[...document.querySelectorAll('tbody tr:has(> th)')]
+    .filter((one) => one.getBoundingClientRect().height > 36)
+    .map((one) => one.innerText)`);
+
 /**
  * Returns the controls in the window that a finger misses: lower than 44 px, or outside of the
  * window.
@@ -119,12 +125,13 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
   });
 
   it.each([768, 1_024, 1_280])(
-    'fits a window of %i px: no state and no action is outside of it',
+    'fits a window of %i px: no state and no action is outside of it, and rows have one line',
     async (width) => {
       const page = await open('', { width, height: 1_024 });
-      await visitAll(page, webhookId, async (path) =>
-        expect(await tooWide(page), path).toEqual([]),
-      );
+      await visitAll(page, webhookId, async (path) => {
+        expect(await tooWide(page), path).toEqual([]);
+        expect(await tallRows(page), path).toEqual([]);
+      });
     },
   );
 

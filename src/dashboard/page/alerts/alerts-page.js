@@ -49,8 +49,9 @@ export function AlertsPage({ query }) {
   };
   useLive(reload, REFRESH_MS, isAlert);
   const mayChange = isAdmin(session);
-  const columns = mayChange ? [...COLUMNS, actionsColumn(mutes.data?.mutes ?? [])] : COLUMNS;
   const { state = 'firing' } = list.given;
+  const columns = COLUMNS.filter(({ title }) => title !== 'State' || state === 'all');
+  if (mayChange) columns.push(actionsColumn(mutes.data?.mutes ?? []));
 
   return html`<${PageHeader} title="Alerts" about=${!mayChange && 'This session cannot acknowledge or mute alerts.'}>
       ${mayChange && html`<${MuteAction} label="Plan a maintenance window" rule="" subject="" />`}
@@ -185,7 +186,7 @@ export function AlertNotice({ isHidden }) {
         <span class="since muted">began <${Time} at=${alert.since} /></span>
         ${isAdmin(session) && isRecorded(alert) && html`<${Acknowledgement} key=${alert.id} alert=${alert} />`}`
     }
-    ${rest.length > 0 && html`<a class="all" href=${hrefTo('alerts')}>${rest.join(', ')}</a>`}
+    <a class="all" href=${hrefTo('alerts')}>${rest.join(', ') || 'Details'}</a>
   </section>`;
 }
 
@@ -310,7 +311,7 @@ function Mutes({ loaded, mayChange }) {
 
 /** @type {readonly import('../parts/table.js').Column<Mute>[]} */
 const MUTE_COLUMNS = [
-  { title: 'Covers', cell: (mute) => coveredBy(mute) },
+  { title: 'Covers', width: 10, cell: (mute) => coveredBy(mute) },
   { title: 'From', width: 8, class: 'from-m', cell: ({ from }) => html`<${Time} at=${from} />` },
   {
     title: 'Until',
@@ -325,8 +326,8 @@ const MUTE_COLUMNS = [
     cell: ({ active }) =>
       html`<${Badge} state=${active ? 'waiting' : 'planned'} label=${active ? 'active' : 'planned'} />`,
   },
-  { title: 'Reason', width: 20, class: 'at-middle', cell: ({ reason }) => reason },
-  { title: 'By', class: 'from-l', cell: ({ created_by }) => created_by },
+  { title: 'Reason', class: 'at-middle', cell: ({ reason }) => reason },
+  { title: 'By', width: 12, class: 'from-l', cell: ({ created_by }) => created_by },
 ];
 
 /** @param {Mute} mute */

@@ -76,7 +76,7 @@ const COLUMNS = [
         ? html`<span class="muted">set per submission</span>`
         : html`<span class="id">${url}</span>`,
   },
-  { title: 'Events', width: 12, class: 'from-m wraps', cell: ({ types }) => types.join(', ') },
+  { title: 'Events', class: 'from-m wraps', cell: ({ types }) => types.join(', ') },
   {
     title: 'State',
     width: 16,

@@ -190,9 +190,9 @@ function Numbers({ overview, range: { label, unit }, now, before }) {
   const fixed = hour.fixed_5s_polls_per_submission;
   const change = (/** @type {number | null} */ value, /** @type {number | null} */ earlier) => {
     if (value === null) return undefined;
-    if (!earlier) return `none in the ${label} before`;
+    if (!earlier) return `none in the previous ${label}`;
     const share = value / earlier - 1;
-    return `${share < 0 ? '−' : '+'}${percent(Math.abs(share))} against the ${label} before`;
+    return `${share < 0 ? '−' : '+'}${percent(Math.abs(share))} vs. previous ${label}`;
   };
   const [finalized, finalizedBefore] = [finalizedIn(now), finalizedIn(before)];
   const median = (/** @type {'finality50' | 'lag50'} */ name) => {
@@ -216,7 +216,7 @@ function Numbers({ overview, range: { label, unit }, now, before }) {
       name="Deliveries waiting"
       value=${count(deliveries.waiting)}
       href=${seesDeliveries && hrefTo('deliveries', undefined, { state: 'waiting' })}
-      note=${deliveries.oldest_waiting_at === null ? 'none is late' : html`the oldest is from <${Time} at=${deliveries.oldest_waiting_at} />`}
+      note=${deliveries.oldest_waiting_at === null ? 'none is late' : html`oldest: <${Time} at=${deliveries.oldest_waiting_at} />`}
     />
     <${Figure}
       name="Dead letters"

@@ -13,7 +13,7 @@ import { Views } from './views.js';
  * @typedef {{ name: string, label: string, values?: readonly string[], none?: string, many?: readonly string[], counts?: Record<string, number> | undefined, isTime?: boolean, suggest?: readonly string[], hint?: string, [attribute: string]: unknown }} FilterField
  *   `none`: the choice without a value; `counts`: of the values; others: attributes of a text
  * @typedef {{ label: string, query: import('./list.js').Query, number?: number | undefined, isCurrent: boolean }} Preset
- *   `number`: of its rows
+ *   `number`: of its rows; the list shows that of the current one
  * @typedef {{ placeholder: string, fieldOf: (words: string) => string, hasMetadata?: boolean }} Search
  *   `fieldOf`: the filter that words without a name mean; `hasMetadata`: `name=value` is a filter
  *   of the metadata
@@ -49,7 +49,7 @@ export function Filters({ list, label, fields, search, presets = [], children })
       (
         preset,
       ) => html`<a key=${preset.label} class="button preset" href=${hrefOf(preset.query)} aria-current=${preset.isCurrent ? 'true' : undefined}>
-        ${preset.label}${preset.number !== undefined && html`<span class="number muted">${count(preset.number)}</span>`}
+        ${preset.label}${preset.number !== undefined && !preset.isCurrent && html`<span class="number muted">${count(preset.number)}</span>`}
       </a>`,
     )}
     <${Drop}

@@ -109,8 +109,9 @@ function Moment({ at }) {
     return () => clearInterval(timer);
   }, [at]);
   const absolute = absoluteTime(at);
-  return html`<time datetime=${at} title=${absolute} onClick=${() => setIsTapped(!isTapped)}
-    >${areAbsolute || isTapped ? absolute : relative}</time
+  const isAbsolute = areAbsolute || isTapped;
+  return html`<time datetime=${at} title=${absolute} class=${isAbsolute ? 'absolute' : ''} onClick=${() => setIsTapped(!isTapped)}
+    >${isAbsolute ? absolute : relative}</time
   >`;
 }
 

@@ -43,7 +43,7 @@ export const COLUMNS = [
   {
     title: 'Took',
     width: 6.5,
-    class: 'number from-m at-end',
+    class: 'number from-l at-end',
     cell: ({ tracked_at, finalized_at }) => finalized_at && between(tracked_at, finalized_at),
   },
   { title: 'Requests', width: 6, class: 'number from-l', cell: ({ polls }) => polls },

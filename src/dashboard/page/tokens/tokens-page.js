@@ -63,7 +63,7 @@ function columnsOf(onChanged, onIssued) {
     },
     {
       title: 'State',
-      width: 8,
+      width: 6.5,
       class: 'at-state',
       cell: ({ state }) => html`<${Badge} state=${BADGES[state] ?? state} label=${state} />`,
     },
@@ -73,18 +73,28 @@ function columnsOf(onChanged, onIssued) {
       class: 'from-l',
       cell: ({ created_at }) => html`<${Time} at=${created_at} />`,
     },
-    { title: 'Last used', class: 'from-m', cell: (token) => html`<${LastUse} token=${token} />` },
+    {
+      title: 'Last used',
+      class: 'from-m',
+      cell: ({ last_used_at, replaced_secrets: old }) =>
+        times(
+          last_used_at,
+          old.map((one) => one.last_used_at),
+        ),
+    },
     {
       title: 'Expires',
-      width: 7,
-      class: 'from-m',
-      cell: ({ expires_at }) =>
-        expires_at === null ? 'never' : html`<${Time} at=${expires_at} />`,
+      class: 'from-l',
+      cell: ({ expires_at, replaced_secrets: old }) =>
+        times(
+          expires_at,
+          old.map((one) => one.valid_until),
+        ),
     },
     {
       title: 'Actions',
       class: 'at-below',
-      width: 16,
+      width: 15,
       cell: (token) =>
         token.state === 'revoked'
           ? html`<span class="muted">revoked <${Time} at=${token.revoked_at} /></span>
@@ -95,16 +105,15 @@ function columnsOf(onChanged, onIssued) {
 }
 
 /**
- * The last use of the token, and of replaced tokens that are still accepted. @param {{ token:
- * Credential }} props
+ * A time of the token, and those of replaced tokens that are still accepted.
+ * @param {string | null} time @param {readonly (string | null)[]} old
  */
-function LastUse({ token }) {
-  return html`${token.last_used_at === null ? 'never' : html`<${Time} at=${token.last_used_at} />`}
-    ${token.replaced_secrets.map(
-      ({ valid_until, last_used_at }) => html`<span key=${valid_until} class="muted">
-          ${' · '}old token: ${last_used_at === null ? 'not used' : html`used <${Time} at=${last_used_at} />`}, expires <${Time} at=${valid_until} />
-        </span>`,
-    )}`;
+function times(time, old) {
+  return [time, ...old].map(
+    (at, index) => html`<span key=${index} class=${index > 0 ? 'muted' : ''}>
+      ${index > 0 && ' · old: '}${at === null ? 'never' : html`<${Time} at=${at} />`}
+    </span>`,
+  );
 }
 
 /** @param {{ token: Credential, onChanged: () => void }} props */
@@ -169,7 +178,7 @@ function CreateToken({ onIssued }) {
     return '';
   };
   const fields = ['name', 'role', 'scopes', 'expires_at'];
-  return html`<${Action} label="Create a token" title="Create a token" submit="Create" fields=${fields} act=${create}>
+  return html`<${Action} label="Create a token" title="Create a token" submit="Create" fields=${fields} isPrimary act=${create}>
     ${(/** @type {ErrorOf} */ errorOf) => html`<${NewTokenFields} errorOf=${errorOf} />`}
   <//>`;
 }
