@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { NODE_FAULT_KINDS } from '../../../src/sandbox/node/node-faults.ts';
 import { sleep } from '../../support/processes/killable-server.ts';
 import { prepareWorld } from '../support/world.ts';
 
@@ -7,7 +8,7 @@ const SUBMISSIONS = 2_000;
 const BATCH = 25;
 const LIMIT = 100;
 
-test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged`, async () => {
+test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged, while the node of the chain fails in every way`, async () => {
   const world = await prepareWorld('kills of the server', {
     // The limit equals the configured budget: 100 requests in 0.1 s of the server's clock.
     sandbox: { rateLimit: LIMIT, rateLimitPerS: 4 },
@@ -27,6 +28,8 @@ test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged`, a
   };
   const tracking = trackAll();
   for (let kill = 0; kill < KILLS; kill++) {
+    // The last faults are none: what the chain has not confirmed stays open.
+    await setNodeFault(sandbox.url, kill < KILLS - 2 ? kill % NODE_FAULT_KINDS.length : 0);
     // Every third process is killed before it listens; the others run for a random time.
     if (kill % 3 !== 0) await server.listening();
     await sleep(world.between(0, 600));
@@ -42,3 +45,12 @@ test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged`, a
   expect(sandbox.stats()).toMatchObject({ throttled: 0 });
   expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(LIMIT);
 });
+
+async function setNodeFault(url: string, index: number): Promise<void> {
+  const response = await fetch(`${url}/_sandbox/node`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ fault: NODE_FAULT_KINDS[index], seconds: 1 }),
+  });
+  expect(response.ok).toBe(true);
+}

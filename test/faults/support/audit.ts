@@ -13,6 +13,8 @@ type AuditOptions = {
   expected: ReadonlyMap<string, string>;
   /** The receiver of every event. */
   receiver?: Pick<EventReceiver, 'bodies' | 'invalid'>;
+  /** Whether the chain must have confirmed each finalized submission. */
+  isVerified?: boolean;
   /** The maximum memory of the idle server. */
   memoryMiB?: number;
 };
@@ -30,11 +32,12 @@ export async function auditAfterFault({
   server,
   expected,
   receiver,
+  isVerified = false,
   memoryMiB = MEMORY_MIB,
 }: AuditOptions) {
   const heldMiB = await waitForMemory(server, memoryMiB);
   expect(await server.stop(), server.lines.slice(-3).join('\n')).toBe(0);
-  const statuses = auditLedger(server.file, expected.keys());
+  const statuses = auditLedger(server.file, expected.keys(), { isVerified });
   const wrong = [...expected].filter(([id, status]) => statuses.get(id) !== status);
   expect(wrong.map(([id, status]) => `${id} is ${statuses.get(id)}, not ${status}`)).toEqual([]);
   if (receiver) auditEvents(eventIdsOf(server.file), receiver);

@@ -44,7 +44,7 @@ const UPSTREAM = {
 
 /**
  * The product as in production: `dawatch serve` in its own process, with the sandbox as its
- * upstream, a receiver of every event, and workers if a Redis is given. Submissions are final
+ * upstream and as the node of its chain, which must confirm each finalized submission, a receiver of every event, and workers if a Redis is given. Submissions are final
  * within a second or two. Everything stops when the test ends.
  */
 export async function prepareWorld(name: string, options: WorldOptions = {}) {
@@ -56,9 +56,17 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   });
   onTestFinished(() => sandbox.close());
   const receiver = await openEventReceiver(options.receiver);
+  const { upstreamUrl = sandbox.url } = options;
+  const isVerified = upstreamUrl === sandbox.url;
+  const chain = { urls: [sandbox.url.replace('http', 'ws')], verify: 'require', verify_data: true };
   const common = {
     upstreams: {
-      default: { url: options.upstreamUrl ?? sandbox.url, ...UPSTREAM, ...options.upstream },
+      default: {
+        url: upstreamUrl,
+        ...(isVerified && { chain }),
+        ...UPSTREAM,
+        ...options.upstream,
+      },
       ...options.upstreams,
     },
     ...(redisUrl && { redis: { url: redisUrl, ...options.redis } }),
@@ -114,7 +122,7 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
       await allDelivered(server.file, expected.size);
       for (const worker of workers)
         expect(await worker.stop(), worker.lines.slice(-3).join('\n')).toBe(0);
-      await auditAfterFault({ server, expected, receiver, ...limits });
+      await auditAfterFault({ server, expected, receiver, isVerified, ...limits });
     },
   };
 }

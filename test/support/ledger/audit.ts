@@ -14,6 +14,8 @@ type HistoryRow = {
   error: string | null;
   response: string | null;
   changes: string | null;
+  chain: string | null;
+  chain_reason: string | null;
 };
 
 const MAX_SHOWN = 20;
@@ -21,9 +23,13 @@ const MAX_SHOWN = 20;
 /**
  * Asserts what must hold for a ledger after any fault: it contains every acknowledged id, histories
  * have no gap and no repeat, the outbox contains each reported change exactly once, and the file
- * passes its integrity check.
+ * passes its integrity check. `isVerified`: the chain must confirm what is finalized.
  */
-export function auditLedger(file: string, acknowledged: Iterable<string>): Map<string, string> {
+export function auditLedger(
+  file: string,
+  acknowledged: Iterable<string>,
+  { isVerified = false } = {},
+): Map<string, string> {
   const db = new Database(file, { readonly: true });
   try {
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
@@ -42,16 +48,28 @@ export function auditLedger(file: string, acknowledged: Iterable<string>): Map<s
         WHERE s.status = 'finalized' GROUP BY s.id HAVING count(o.seq) <> 1`)
       .all();
     expect(notReportedOnce).toEqual([]);
+    if (isVerified) expect(notConfirmed(db)).toEqual([]);
     return statuses;
   } finally {
     db.close();
   }
 }
 
+/** Returns the submissions that became final without a confirmation of the chain. */
+function notConfirmed(db: Database.Database): unknown[] {
+  return db
+    .prepare(`
+      SELECT s.submission_id, h.chain, h.chain_reason
+      FROM history h JOIN submissions s ON s.id = h.submission
+      WHERE h.status = 'finalized' AND h.chain IS NOT 'confirmed'`)
+    .all();
+}
+
 function auditHistories(db: Database.Database, rows: readonly Row[]): void {
   const history = db
     .prepare(`
-      SELECT s.submission_id, h.version, h.status, h.previous_status, h.upstream_state, h.error, h.response, h.changes
+      SELECT s.submission_id, h.version, h.status, h.previous_status, h.upstream_state, h.error, h.response, h.changes,
+             h.chain, h.chain_reason
       FROM history h JOIN submissions s ON s.id = h.submission ORDER BY s.id, h.version`)
     .all() as HistoryRow[];
   const last = new Map<string, HistoryRow>();
@@ -80,8 +98,8 @@ function auditHistories(db: Database.Database, rows: readonly Row[]): void {
   expect(wrong.slice(0, MAX_SHOWN)).toEqual([]);
 }
 
-function responseKey({ status, upstream_state, error, response, changes }: HistoryRow): string {
-  return JSON.stringify([status, upstream_state, error, response, changes]);
+function responseKey({ version: _, previous_status: __, ...rest }: HistoryRow): string {
+  return JSON.stringify(rest);
 }
 
 /** Works with the credentials of a ledger, also while a server has it. */
