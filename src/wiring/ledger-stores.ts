@@ -95,7 +95,6 @@ export class Ledger implements WatcherLedger {
         sync?.close();
       } finally {
         close();
-        sync?.release();
       }
     };
     this.credentials = new CredentialStore(database);
