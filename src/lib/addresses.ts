@@ -1,4 +1,36 @@
-import { BlockList, isIP, SocketAddress } from 'node:net';
+import { isIP, SocketAddress } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+export type Address = ipaddr.IPv4 | ipaddr.IPv6;
+export type AddressRange = [Address, number];
+
+/** Returns whether the text is an address, or a range of addresses such as 10.0.0.0/8. */
+export function isAddressRange(text: string): boolean {
+  // The strict tests for IPv4 refuse 10.1/8 and 010.0.0.0/8, which parsers interpret differently.
+  return ipaddr.IPv4.isValidCIDRFourPartDecimal(withPrefix(text)) || isIpv6Range(text);
+}
+
+function isIpv6Range(text: string): boolean {
+  return ipaddr.IPv6.isValidCIDR(withPrefix(text)) && !text.includes('%');
+}
+
+/** A single address is the range of this address. */
+function withPrefix(text: string): string {
+  return text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`;
+}
+
+/** An IPv4-mapped range becomes one of IPv4. Throws TypeError if isAddressRange refuses the text. */
+export function parseRange(text: string): AddressRange {
+  if (!isAddressRange(text)) throw new TypeError('neither an address nor a range of addresses');
+  const [address, bits] = ipaddr.parseCIDR(withPrefix(text));
+  const isMapped =
+    address.kind() === 'ipv6' && bits >= 96 && (address as ipaddr.IPv6).isIPv4MappedAddress();
+  return isMapped ? [(address as ipaddr.IPv6).toIPv4Address(), bits - 96] : [address, bits];
+}
+
+export function contains(range: AddressRange, address: Address): boolean {
+  return range[0].kind() === address.kind() && address.match(range);
+}
 
 /**
  * Returns the canonical spelling of an IP address, IPv4 for IPv4-mapped IPv6; null if it is
@@ -16,13 +48,8 @@ export function unmapIpv4(address: string): string {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address;
 }
 
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8);
-loopback.addAddress('::1', 'ipv6');
-
 export function isLoopback(host: string): boolean {
-  const family = isIP(host);
-  return family === 0 ? host === 'localhost' : loopback.check(host, family === 6 ? 'ipv6' : 'ipv4');
+  return isIP(host) === 0 ? host === 'localhost' : ipaddr.process(host).range() === 'loopback';
 }
 
 /**
@@ -31,14 +58,12 @@ export function isLoopback(host: string): boolean {
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
-  const [head = '', tail] = address.split('::');
-  const left = head === '' ? [] : head.split(':');
-  const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0');
-  return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`;
+  const { parts } = ipaddr.IPv6.parse(address);
+  return `${parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')}::/64`;
 }
-
-type Range = { address: string; bits: number };
 
 const NAMED: Record<string, readonly string[]> = {
   loopback: ['127.0.0.0/8', '::1'],
@@ -48,11 +73,12 @@ const NAMED: Record<string, readonly string[]> = {
 /** Returns why an entry of `server.trusted_proxies` is invalid; undefined: it is valid. */
 export function trustedProxyError(entry: string): string | undefined {
   if (Object.hasOwn(NAMED, entry)) return undefined;
-  const range = rangeOf(entry);
-  if (!range)
+  if (!isAddressRange(entry))
     return 'must be an IP address, a range like 10.0.0.0/8 or fd00::/8, loopback, or private';
   // If every address were trusted, a client could choose its own address.
-  return range.bits === 0 ? 'must not contain every address: list the proxies' : undefined;
+  return parseRange(entry)[1] === 0
+    ? 'must not contain every address: list the proxies'
+    : undefined;
 }
 
 /**
@@ -60,28 +86,9 @@ export function trustedProxyError(entry: string): string | undefined {
  * for an invalid entry.
  */
 export function proxyMatcher(entries: readonly string[]): (address: string) => boolean {
-  const proxies = new BlockList();
-  for (const entry of entries.flatMap((name) => NAMED[name] ?? [name])) {
-    const range = rangeOf(entry);
-    if (!range) throw new TypeError('a trusted proxy is neither an address nor a range');
-    proxies.addSubnet(range.address, range.bits, familyOf(range.address));
-  }
-  return (address) => proxies.check(address, familyOf(address));
-}
-
-function rangeOf(entry: string): Range | undefined {
-  const [text = '', bits, ...rest] = entry.split('/');
-  const address = canonicalAddress(text);
-  if (address === null || rest.length > 0) return undefined;
-  const all = address.includes(':') ? 128 : 32;
-  if (bits === undefined) return { address, bits: all };
-  // The prefix length of an IPv4-mapped range is relative to IPv6.
-  const isMapped = all === 32 && text.includes(':');
-  return !isMapped && /^\d{1,3}$/.test(bits) && Number(bits) <= all
-    ? { address, bits: Number(bits) }
-    : undefined;
-}
-
-function familyOf(address: string): 'ipv4' | 'ipv6' {
-  return address.includes(':') ? 'ipv6' : 'ipv4';
+  const ranges = entries.flatMap((name) => NAMED[name] ?? [name]).map(parseRange);
+  return (address) => {
+    const parsed = ipaddr.process(address);
+    return ranges.some((range) => contains(range, parsed));
+  };
 }

@@ -2,10 +2,10 @@ import { getEventListeners, once } from 'node:events';
 import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { isAddressRange } from '../../src/lib/addresses.ts';
 import {
   createAddressGuard,
   guardedConnector,
-  isAddressRange,
 } from '../../src/notifications/transport/address-guard.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';

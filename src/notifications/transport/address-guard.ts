@@ -3,11 +3,9 @@ import { readFileSync } from 'node:fs';
 import { isIP, isIPv4, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
+import { type Address, contains, parseRange } from '../../lib/addresses.ts';
 import { RefusedAddressError } from '../../lib/connection-error.ts';
 import { throughProxy } from '../../lib/outgoing-proxy.ts';
-
-type Address = ipaddr.IPv4 | ipaddr.IPv6;
-type Cidr = [Address, number];
 
 export type AddressGuard = {
   /**
@@ -35,44 +33,21 @@ const PUBLIC_V6 = ipaddr.parseCIDR('2000::/3');
 /** The metadata address of Azure; those of other clouds are link-local or private. */
 const CLOUD_METADATA = ipaddr.parseCIDR('168.63.129.16/32');
 
-/** Returns whether the text is an address, or a range of addresses such as 10.0.0.0/8. */
-export function isAddressRange(text: string): boolean {
-  // The strict tests for IPv4 refuse 10.1/8 and 010.0.0.0/8, which parsers interpret differently.
-  return ipaddr.IPv4.isValidCIDRFourPartDecimal(withPrefix(text)) || isIpv6Range(text);
-}
-
-function isIpv6Range(text: string): boolean {
-  return ipaddr.IPv6.isValidCIDR(withPrefix(text)) && !text.includes('%');
-}
-
-/** A single address is the range of this address. */
-function withPrefix(text: string): string {
-  return text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`;
-}
-
 /**
  * Allows public unicast addresses and those in `allow`. Throws TypeError if isAddressRange
  * refuses one of these.
  */
 export function createAddressGuard({ allow }: { allow: readonly string[] }): AddressGuard {
-  const allowed = allow.map(parseCidr);
+  const allowed = allow.map(parseRange);
   return {
     check(text) {
       const address = parse(text);
       if (!address) return 'it is not an IP address';
-      if (allowed.some((cidr) => contains(cidr, address))) return undefined;
+      if (allowed.some((range) => contains(range, address))) return undefined;
       const kind = kindOf(address);
       return kind && `its address is not public (${kind}), and not in webhooks.allow`;
     },
   };
-}
-
-function parseCidr(text: string): Cidr {
-  if (!isAddressRange(text)) throw new TypeError('an allowed range is not one of addresses');
-  const [address, bits] = ipaddr.parseCIDR(withPrefix(text));
-  const isMapped =
-    address.kind() === 'ipv6' && bits >= 96 && (address as ipaddr.IPv6).isIPv4MappedAddress();
-  return isMapped ? [(address as ipaddr.IPv6).toIPv4Address(), bits - 96] : [address, bits];
 }
 
 /** Converts an IPv4-mapped address to IPv4: the system connects to that. */
@@ -92,10 +67,6 @@ function canonical(text: string): string | undefined {
   const url = URL.parse(bare.includes(':') ? `http://[${bare}]` : `http://${bare}`);
   const host = url?.hostname.replace(/^\[(.*)\]$/, '$1') ?? '';
   return isIP(host) ? host : undefined;
-}
-
-function contains(cidr: Cidr, address: Address): boolean {
-  return cidr[0].kind() === address.kind() && address.match(cidr);
 }
 
 /** Undefined for public unicast addresses. */

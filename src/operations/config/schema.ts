@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { isLoopback, trustedProxyError } from '../../lib/addresses.ts';
+import { isAddressRange, isLoopback, trustedProxyError } from '../../lib/addresses.ts';
 import { isSender } from '../../notifications/channels/sender.ts';
-import { isAddressRange } from '../../notifications/transport/address-guard.ts';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../../notifications/webhook.ts';
 import {
   redisProblems,
