@@ -138,12 +138,16 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     const panel = page.getByRole('complementary', { name: 'Submission' });
     await page.getByRole('row').filter({ hasText: 'a2' }).getByText('tracking').click();
     await panel.getByRole('heading', { name: 'a2' }).waitFor();
+    const move = async (key: string, id: string) => {
+      await page.keyboard.press(key);
+      await page.locator('a:focus').getByText(id, { exact: true }).waitFor();
+    };
+    await move('ArrowUp', 'a1');
     await page.keyboard.press('Escape');
     await expect.poll(() => panel.count()).toBe(0);
-    for (const id of ['a1', 'a2']) {
-      await page.keyboard.press('ArrowDown');
-      await page.locator('a:focus').getByText(id).waitFor();
-    }
+    await page.getByRole('heading', { level: 1 }).click();
+    await move('ArrowDown', 'a1');
+    await move('ArrowDown', 'a2');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: 'a2' }).waitFor();
   });

@@ -4,10 +4,11 @@ import { html } from './html.js';
 /**
  * @template [Row=any]
  * @typedef {{ title: any, cell: (row: Row) => any, class?: string, width?: number, has?: (row: Row) => unknown }} Column
- *   `class`: of the title and of every cell: "number"; "wraps": on a phone, long texts are not cut; "from-m",
- *   "from-l": only where there is that much space; "at-state", "at-left", "at-middle", "at-end":
- *   the place on a phone, where columns without one are absent; `width`: in rem, default: a share
- *   of the rest; `has`: whether a row has a value; a column that is empty in every row is absent
+ *   `class`: of the title and of every cell: "number"; "wraps": on a phone, long texts are not cut;
+ *   "from-m", "from-l": only where there is that much space; "at-state", "at-left", "at-middle",
+ *   "at-end": the place on a phone, where columns without one are absent; `width`: in rem, default:
+ *   a share of the rest; `has`: whether a row has a value; a column that is empty in every row is
+ *   absent
  */
 
 /**
@@ -68,20 +69,23 @@ function showWhole({ target }) {
 }
 
 /**
- * The arrow keys move the focus from row to row, and from the page to the first row of its list.
+ * The arrow keys move the focus from row to row, and from the page to the row after the marked one,
+ * or to the first row of its list.
  * @param {KeyboardEvent} event
  */
 export function moveByRow(event) {
   const { target, key } = event;
-  if (key !== 'ArrowDown' && key !== 'ArrowUp') return;
+  if (!/^Arrow(?:Down|Up)$/.test(key) || event.ctrlKey || event.metaKey || event.altKey) return;
   if (!(target instanceof Element)) return;
   if (target.matches('select, textarea, input:not([type="checkbox"])')) return;
-  const isPage = key === 'ArrowDown' && target.matches('body, main, h1');
-  const row = target.closest('tbody > tr');
   const step = key === 'ArrowDown' ? 'nextElementSibling' : 'previousElementSibling';
-  let next = isPage ? document.querySelector('.wide:not(section *) tbody > tr') : row?.[step];
+  const isPage = target.matches('body, main, h1');
+  const row = target.closest('tbody > tr') ?? (isPage && document.querySelector('tr.current'));
+  const first = isPage && document.querySelector('.wide:not(section *) tbody > tr');
+  let next = row ? row[step] : key === 'ArrowDown' && first;
   while (next && !next.querySelector('th')) next = next[step];
-  const control = next?.querySelector('th :is(a, button)') ?? next?.querySelector('a, button');
+  const control =
+    next && (next.querySelector('th :is(a, button)') ?? next.querySelector('a, button'));
   if (!(control instanceof HTMLElement)) return;
   event.preventDefault();
   control.focus();
