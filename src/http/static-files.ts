@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** A response body that is built and compressed once, and sent to every client from the same bytes. */
+/** A response body, built and compressed once. Every client gets the same bytes. */
 export type StoredResponse = {
   body: Buffer;
   etag: string;

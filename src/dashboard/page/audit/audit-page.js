@@ -68,13 +68,14 @@ const COLUMNS = [
     class: 'from-m',
     width: 14,
     cell: (entry) =>
-      html`<a href=${hrefTo('audit', undefined, { caller: nameOf(entry) })}>${nameOf(entry)}</a>`,
+      html`<a class="quiet" href=${hrefTo('audit', undefined, { caller: nameOf(entry) })}>${nameOf(entry)}</a>`,
   },
   {
     title: 'Action',
     class: 'at-left',
     width: 10,
-    cell: ({ action }) => html`<a href=${hrefTo('audit', undefined, { action })}>${action}</a>`,
+    cell: ({ action }) =>
+      html`<a class="quiet" href=${hrefTo('audit', undefined, { action })}>${action}</a>`,
   },
   { title: 'Result', width: 4.5, class: 'at-state', cell: ({ result }) => result },
   {
@@ -90,7 +91,7 @@ const COLUMNS = [
     has: ({ email_hash }) => email_hash,
     cell: ({ email_hash, email_masked }) =>
       email_hash !== null &&
-      html`<a href=${hrefTo('audit', undefined, { email: email_hash })}>${email_masked}</a>`,
+      html`<a class="quiet" href=${hrefTo('audit', undefined, { email: email_hash })}>${email_masked}</a>`,
   },
   { title: 'Detail', class: 'from-m', has: ({ detail }) => detail, cell: ({ detail }) => detail },
   { title: 'Address', width: 8, class: 'from-l', cell: ({ address }) => address },

@@ -69,11 +69,9 @@ export function OverviewPage({ query }) {
             ? html`<${Charts} key=${name} overview=${overview} range=${range} steps=${stepsOfMinutes(overview, range.steps)} />`
             : html`<${Reported} key=${name} overview=${overview} range=${range} />`
         }
-        <div class="columns">
-          <${Upstreams} upstreams=${overview.upstreams} readers=${overview.readers} workers=${overview.workers} />
-          <${LatestEvents} />
-        </div>
+        <${Upstreams} upstreams=${overview.upstreams} readers=${overview.readers} workers=${overview.workers} />
         <${OldestOpen} oldest=${overview.oldest_open} />
+        <${LatestEvents} />
       `}
     <//>`;
 }

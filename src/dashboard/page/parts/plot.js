@@ -174,7 +174,8 @@ function hasBars(series) {
 export const PADDING = [8, 0, 0, 0];
 
 /**
- * Whether the label of a value on the horizontal axis would be cut off. @param {uPlot} plot @param {number} value
+ * Whether the label of a value on the horizontal axis would be cut off.
+ * @param {uPlot} plot @param {number} value
  */
 export function isAtEnd({ scales }, value) {
   const { min = 0, max = 0 } = scales.x ?? {};

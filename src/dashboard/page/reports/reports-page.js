@@ -187,10 +187,9 @@ function Totals({ report, upstream }) {
         ['Requests per submission', ended === 0 ? null : decimal(total.requests / ended, 2)],
         ['Fees', html`<span class="hash">${amount(total.fees)}</span>`],
         ['Data billed', html`<span class="hash">${amount(total.data_billed)}</span>`],
-        [
-          'Without readable amounts',
-          total.without_billing === 0 ? null : count(total.without_billing),
-        ],
+        ...(total.without_billing > 0
+          ? [['Without readable amounts', count(total.without_billing)]]
+          : []),
       ]}
     />
   </section>`;

@@ -60,7 +60,7 @@ export function SubmissionDetails({ id, isPanel, children }) {
       <${Empty} title="This submission is not tracked."><${TrackHint} id=${id} /><//>`;
   const one = loaded.data;
   return html`<${PageHeader} title=${shownId} id=${shownId} isPanel=${isPanel}>
-      <${CopyButton} text=${new URL(hrefTo('submissions', shownId), document.baseURI).href} name="the link to this page" label="Link" />
+      ${!isPanel && html`<${CopyButton} text=${new URL(hrefTo('submissions', shownId), document.baseURI).href} name="the link to this page" label="Link" />`}
       ${one && mayChangeSubmissions(session) && html`<${SubmissionActions} one=${one} onChanged=${loaded.reload} />`}
       ${children}
     <//>

@@ -113,9 +113,9 @@ function Panel({ id, onClose }) {
     return () => document.removeEventListener('keydown', onKeyDown);
   }, []);
   return html`<aside class="beside-panel" aria-label="Submission">
+    <button type="button" class="plain" aria-label="Close" onClick=${onClose}><${Icon} name="x" /></button>
     <${SubmissionDetails} id=${id} isPanel>
       <a class="button" href=${hrefTo('submissions', id)}><${Icon} name="link" />Open</a>
-      <button type="button" class="plain" aria-label="Close" onClick=${onClose}><${Icon} name="x" /></button>
     <//>
   </aside>`;
 }
