@@ -48,8 +48,9 @@ export const sandboxOptionFields = z.object({
     .default(0)
     .describe('Share (0 to 1) of failing attempts that end by the timeout.'),
   deadRate: share.default(0).describe('Share (0 to 1) of submissions that remain in Error.'),
-  stragglerRate: share.default(0).describe('Share (0 to 1) of submissions that are sent late.'),
-  stragglerMeanS: amount.default(60).describe('Mean seconds a straggler is late (exponential).'),
+  stragglerRate: share
+    .default(0)
+    .describe('Share (0 to 1) of submissions that are sent late, by 60 s on average.'),
   leftBehindRate: share
     .default(0)
     .describe('Share (0 to 1) of rows delayed by an upstream restart and resumed after 15 min.'),
@@ -90,10 +91,6 @@ export const sandboxOptionFields = z.object({
   users: z.int().min(1).default(25).describe('Number of users.'),
 
   zone: z.boolean().default(true).describe('true = timestamps end in Z.'),
-  fractionDigits: z
-    .literal([0, 3, 6])
-    .default(3)
-    .describe('Fractional digits of the seconds in timestamps.'),
   unknownStatus: z
     .literal([404, 500])
     .default(500)
@@ -106,7 +103,6 @@ export const sandboxOptionFields = z.object({
   ...nodeFaultFields,
 
   apiKey: z.string().min(1).default('sandbox-key').describe('The accepted x-api-key.'),
-  userToken: z.string().min(1).default('sandbox-user-token').describe('Bearer token of a user.'),
   adminToken: z
     .string()
     .min(1)

@@ -3,6 +3,7 @@ import type { SandboxOptions } from '../options.ts';
 import { createRandomStream } from './random-stream.ts';
 
 const REJECTED_WITHIN_S = 6;
+const STRAGGLER_MEAN_S = 60;
 const REJECTIONS = [
   'Transaction was dropped from the pool',
   'Invalid transaction: stale nonce',
@@ -59,7 +60,7 @@ export function planSubmission(
   const isLeftBehind = chance.happens(options.leftBehindRate);
   const rowDelayMs = clock.seconds(chance.exponential(options.rowDelayMs / 1000));
   const isStraggler = chance.happens(options.stragglerRate);
-  const lateMs = clock.seconds(chance.exponential(options.stragglerMeanS));
+  const lateMs = clock.seconds(chance.exponential(STRAGGLER_MEAN_S));
   const isRegressing = chance.happens(options.regressRate);
   const regressed = chance.happens(0.5) ? 'error' : 'replaced';
 

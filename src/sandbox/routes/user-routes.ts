@@ -8,6 +8,8 @@ import { sendFault } from './fault-responses.ts';
 type Principal = 'user' | 'admin';
 type Handler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
 
+const USER_TOKEN = 'sandbox-user-token';
+
 const userQuerySchema = z.object({ name: z.string(), email: z.string() });
 // The upstream parses an unsigned integer. Number() alone would accept '' and '1e3'.
 const listingQuerySchema = z.object({ limit: z.string().regex(/^\d+$/).transform(Number) });
@@ -72,11 +74,11 @@ function listingBody(users: readonly UserRecord[], form: SandboxOptions['listing
 
 function principalOf(
   request: FastifyRequest,
-  { userToken, adminToken }: SandboxOptions,
+  { adminToken }: SandboxOptions,
 ): Principal | undefined {
   const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
   if (token === adminToken) return 'admin';
-  return token === userToken ? 'user' : undefined;
+  return token === USER_TOKEN ? 'user' : undefined;
 }
 
 function unauthorized(reply: FastifyReply): FastifyReply {

@@ -2,7 +2,7 @@ import { ROW_STATE, type Row } from '../chain/row.ts';
 import type { SandboxOptions } from '../options.ts';
 
 /** Options that affect the format of responses. */
-type Dialect = Pick<SandboxOptions, 'zone' | 'fractionDigits' | 'extraFields'>;
+type Dialect = Pick<SandboxOptions, 'zone' | 'extraFields'>;
 
 const UNITS = ['B', 'KB', 'MB', 'GB'] as const;
 
@@ -13,16 +13,10 @@ function formatAmount(amountBytes: number): string {
   return `${(amountBytes / 1024 ** unitIndex).toFixed(2)} ${UNITS[unitIndex] ?? 'B'}`;
 }
 
-/** Returns ISO 8601 in UTC, with or without Z, and with 0, 3 or 6 fractional digits. */
-function formatTimestamp(atMs: number, { zone, fractionDigits }: Dialect): string {
-  const wholeMs = Math.floor(atMs);
-  const [seconds = '', milliseconds = '000'] = new Date(wholeMs)
-    .toISOString()
-    .slice(0, -1)
-    .split('.');
-  const microseconds = String(Math.floor((atMs - wholeMs) * 1000)).padStart(3, '0');
-  const fraction = `${milliseconds}${microseconds}`.slice(0, fractionDigits);
-  return `${seconds}${fraction === '' ? '' : `.${fraction}`}${zone ? 'Z' : ''}`;
+/** Returns ISO 8601 in UTC, with or without Z. */
+function formatTimestamp(atMs: number, { zone }: Dialect): string {
+  const text = new Date(atMs).toISOString();
+  return zone ? text : text.slice(0, -1);
 }
 
 /** Returns the response body of get_submission_info. */
