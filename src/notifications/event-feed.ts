@@ -62,17 +62,8 @@ export type FeedLog = {
   onAppended(listener: () => void): () => void;
 };
 
-/**
- * The events after a position. `isLast`: there were no more. `missingThrough`: see EventLog.
- * `frames`: those of all events, for the readers that want all.
- */
-type Page = {
-  after: number;
-  missingThrough: number;
-  events: FeedEvent[];
-  isLast: boolean;
-  frames?: Buffer;
-};
+/** The events after a position. `isLast`: there were no more. `missingThrough`: see EventLog. */
+type Page = { after: number; missingThrough: number; events: FeedEvent[]; isLast: boolean };
 
 /** What a request reads. */
 export type Reading = {
@@ -183,27 +174,16 @@ export class FeedReader extends Readable {
   }
 
   #readPage(): void {
-    const page = this.#deps.pageAfter(this.#position);
-    const { missingThrough, events } = page;
+    const { missingThrough, events, isLast } = this.#deps.pageAfter(this.#position);
     this.#reportGap(missingThrough);
-    this.#isBehind = !page.isLast;
+    this.#isBehind = !isLast;
     const newest = events.at(-1);
     // A client that resumes from here does not need the same gap again.
     this.#position = newest?.seq ?? Math.max(this.#position, this.#reportedGap);
-    this.#send(page);
-    if (this.#isBehind) this.#schedule();
-  }
-
-  #send(page: Page): void {
-    const { events } = page;
     const { filter } = this.#reading;
     const wanted = events.filter((event) => 'damage' in event || filter(event));
-    if (wanted.length === 0) return;
-    if (wanted.length < events.length) this.push(Buffer.concat(wanted.map(frameOf)));
-    else {
-      page.frames ??= Buffer.concat(events.map(frameOf));
-      this.push(page.frames);
-    }
+    if (wanted.length > 0) this.push(Buffer.concat(wanted.map(frameOf)));
+    if (this.#isBehind) this.#schedule();
   }
 
   /** Reports missing events, and reports them again if pruning removes more meanwhile. */
