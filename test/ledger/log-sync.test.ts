@@ -184,7 +184,7 @@ describe('the log of a ledger whose syncs are deferred', () => {
     const { ledger } = await openDeferred();
     const log = logOf(ledger.file);
     let largest = 0;
-    for (let turn = 0; turn < 20; turn++) {
+    for (let turn = 0; turn < 10; turn++) {
       trackLarge(ledger, `t${turn}-`);
       await ledger.whenDurable();
       const { pages, left } = log();
