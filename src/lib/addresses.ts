@@ -19,7 +19,9 @@ function withPrefix(text: string): string {
   return text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`;
 }
 
-/** An IPv4-mapped range becomes one of IPv4. Throws TypeError if isAddressRange refuses the text. */
+/**
+ * An IPv4-mapped range becomes one of IPv4. Throws TypeError if isAddressRange refuses the text.
+ */
 export function parseRange(text: string): AddressRange {
   if (!isAddressRange(text)) throw new TypeError('neither an address nor a range of addresses');
   const [address, bits] = ipaddr.parseCIDR(withPrefix(text));
