@@ -44,8 +44,9 @@ const UPSTREAM = {
 
 /**
  * The product as in production: `dawatch serve` in its own process, with the sandbox as its
- * upstream and as the node of its chain, which must confirm each finalized submission, a receiver of every event, and workers if a Redis is given. Submissions are final
- * within a second or two. Everything stops when the test ends.
+ * upstream and as the node of its chain, which must confirm each finalized submission, a receiver
+ * of every event, and workers if a Redis is given. Submissions are final within a second or two.
+ * Everything stops when the test ends.
  */
 export async function prepareWorld(name: string, options: WorldOptions = {}) {
   const { settings = {}, redisUrl, workerRedisUrl = redisUrl } = options;
