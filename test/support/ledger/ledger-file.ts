@@ -88,9 +88,10 @@ export function outboxOf(file: string): OutboxRow[] {
 export function integrityOf(file: string): string {
   const db = rawConnection(file);
   const dangling = db.pragma('foreign_key_check') as unknown[];
-  return dangling.length > 0
-    ? `${dangling.length} rows point nowhere`
-    : String(db.pragma('integrity_check(1)', { simple: true }));
+  const found = String(db.pragma('integrity_check(1)', { simple: true }));
+  // An open connection would keep a process that was killed during a replacement from recovery.
+  db.close();
+  return dangling.length > 0 ? `${dangling.length} rows point nowhere` : found;
 }
 
 /** Returns whether versions count from 1 without a gap and every row names the previous status. */
