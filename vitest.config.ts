@@ -26,8 +26,10 @@ export default defineConfig({
     isolate: false,
     // No test simulates a power failure, so no test needs durable writes.
     env: MEMORY === undefined ? {} : { TMPDIR: MEMORY },
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
+    // A test fails at a step, which gives up earlier; only computations use all of it, on a machine
+    // that does ten other things.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     // The default is one second, which a pause of the machine exceeds.
     expect: { poll: { timeout: 10_000 } },
     // CI machines pause and share their cores. RetryReporter prints why the first attempt failed.

@@ -62,14 +62,15 @@ describe('a lookup', () => {
 });
 
 it('hanging lookups do not delay submissions, and lookups above the limit are refused at once', async () => {
-  const hanging = await serve((request, response) => {
-    if (request.url?.startsWith('/v1/get_submission_info'))
-      response.writeHead(404).end(JSON.stringify({ error: 'Record not found' }));
+  const released = Promise.withResolvers<void>();
+  const hanging = await serve(async (request, response) => {
+    if (!request.url?.startsWith('/v1/get_submission_info')) await released.promise;
+    response.writeHead(404).end(JSON.stringify({ error: 'Record not found' }));
   });
   const own = await openLookups({
     upstreamUrl: hanging.url,
     bearer: null,
-    upstream: { timeout_s: 3, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
+    upstream: { timeout_s: 60, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
   });
   const lookups = Promise.all(
     Array.from({ length: 100 }, (_, index) => own.get(userPath(), `junk-${index}`)),
@@ -84,6 +85,7 @@ it('hanging lookups do not delay submissions, and lookups above the limit are re
     own.tokens.service,
   );
   expect([submission.status, isOver]).toEqual([404, false]);
+  released.resolve();
   const responses = await lookups;
   const busy = responses.filter(({ status }) => status === 503);
   expect(busy).toHaveLength(36);
@@ -91,7 +93,7 @@ it('hanging lookups do not delay submissions, and lookups above the limit are re
     expect(response.headers['retry-after']).toBe('1');
     expect(problemOf(response).detail).toBe('too many user lookups are in flight');
   }
-  expect(responses.filter(({ status }) => status === 504)).toHaveLength(64);
+  expect(responses.filter(({ status }) => status === 404)).toHaveLength(64);
   expect(own.audit()[0]).toMatchObject({ result: 'busy', detail: null });
 });
 
