@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { goTo, SKIPPED, setFilter, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
@@ -21,7 +21,7 @@ async function open(path: string): Promise<Page> {
 }
 
 describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: TEST_MS }, () => {
-  beforeAll(async () => {
+  app.prepare(async () => {
     await app.cancelled([HOSTILE, ...Array.from({ length: 59 }, (_, index) => `s${index}`)]);
     await app.create({ url: 'https://hooks.example.com/' });
   });

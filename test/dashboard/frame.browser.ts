@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
@@ -112,7 +112,7 @@ const missed = (page: Page) =>
 
 describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
   let webhookId = '';
-  beforeAll(async () => {
+  app.prepare(async () => {
     webhookId = await fill();
   });
 

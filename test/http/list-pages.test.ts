@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { call, listOf, post } from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
 
@@ -10,7 +10,7 @@ const METADATA = { note: 'x'.repeat(4_000) };
 const MAX_BYTES = 1024 * 1024 * 1.3;
 const ids = Array.from({ length: COUNT }, (_, index) => `large-${String(index).padStart(4, '0')}`);
 
-beforeAll(async () => {
+app.prepare(async () => {
   expect((await post(app.url, { submission_ids: ids, metadata: METADATA })).status).toBe(202);
 });
 

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { foundSchema } from '../../src/submissions/search-route.ts';
 import { call, detailsOf, listOf, pathOf, post, problemOf } from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
@@ -14,7 +14,7 @@ const count = async (query: string) =>
   JSON.parse((await call(app.url, `/v1/submission_count?${query}`)).text);
 const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
 
-beforeAll(async () => {
+app.prepare(async () => {
   await post(app.url, { submission_ids: ['a1', 'a2'], metadata: { order: 4711, shop: 'berlin' } });
   await post(app.url, { submission_ids: ['b1'], metadata: { order: '4711', shop: 'a=b & c' } });
   await post(app.url, { submission_ids: ['b2'], metadata: { order: 12 }, upstream: 'other' });

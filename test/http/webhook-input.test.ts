@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { call, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useNotifyingApp, webhooksOf } from '../support/app/notifying-app.ts';
@@ -14,7 +14,7 @@ const namesOf = (count: number) =>
 
 let id = '';
 let before: unknown;
-beforeAll(async () => {
+app.prepare(async () => {
   id = (await app.create({ url })).id;
   before = webhooksOf(await admin('GET', '/v1/webhooks'));
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
-import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, pathOf, post, problemOf } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
@@ -30,11 +30,11 @@ async function newest(): Promise<number> {
   return reader.position();
 }
 
-beforeAll(async () => {
+app.prepare(async () => {
   await open('outage');
-  await vi.waitFor(async () => expect((await call(app.url, '/readyz')).text).toContain('"down"'), {
-    timeout: 15_000,
-  });
+  const headers = { 'x-api-key': API_KEY };
+  const { body } = await fetch(`${app.url}/v1/events?after=0`, { headers });
+  for await (const bytes of body ?? []) if (Buffer.from(bytes).includes('upstream.down')) break;
 });
 
 it('sends new events as they occur', async () => {

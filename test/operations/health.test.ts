@@ -1,5 +1,5 @@
 import { fastify } from 'fastify';
-import { afterEach, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { registerHealth } from '../../src/operations/health-routes.ts';
 import { call, post } from '../support/app/http-calls.ts';
@@ -27,7 +27,7 @@ const untilState = (state: string) =>
   });
 
 // A submission that is always polled, so that the app detects the state of the upstream.
-beforeAll(async () => {
+app.prepare(async () => {
   await post(app.url, { submission_id: '00000000-0000-4000-8000-000000000000' });
 });
 

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import {
@@ -36,7 +36,7 @@ const shown = panels.flatMap(({ title, targets = [] }) =>
 const app = useAppWithSandbox();
 let text = '';
 let families: Map<string, Family>;
-beforeAll(async () => {
+app.prepare(async () => {
   const id = app.submit();
   await post(app.url, { submission_id: id });
   await call(app.url, `${pathOf(id)}/wait?timeout_s=20`);

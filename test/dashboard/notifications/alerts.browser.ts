@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { RULES } from '../../../src/dashboard/page/alerts/alerts-page.js';
 import { ALERT_RULES } from '../../../src/notifications/alert.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
@@ -21,12 +21,8 @@ const mutes = (method: string, path = '', body?: object) =>
     ...(body && { body }),
   });
 
-beforeAll(async () => {
+app.prepare(async () => {
   await post(app.url, { submission_id: randomUUID() });
-});
-afterEach(async () => {
-  const { mutes: left } = JSON.parse((await mutes('GET')).text);
-  for (const { id } of left) await mutes('DELETE', `/${id}`);
 });
 
 describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
@@ -92,12 +88,13 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
 
   it('offers no change to a service, and leaves out muted alerts', async () => {
     const until = new Date(Date.now() + 3_600_000).toISOString();
-    await mutes('POST', '', { rule: 'upstream_down', until });
+    const { id } = JSON.parse((await mutes('POST', '', { rule: 'upstream_down', until })).text);
     const page = await browser.open(app.url);
     await signIn(page, API_KEY);
     const banner = page.getByRole('region', { name: 'Alerts', exact: true });
     await banner.getByText('1 acknowledged or muted').waitFor();
     expect(await banner.getByRole('button').count()).toBe(0);
+    await mutes('DELETE', `/${id}`);
   });
 });
 

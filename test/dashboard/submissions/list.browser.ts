@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Page, Route } from 'playwright-core';
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   goTo,
   SKIPPED,
@@ -40,7 +40,7 @@ const select = (id: string) =>
 const resultOf = (id: string) => main().getByRole('listitem').filter({ hasText: id });
 
 describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST_MS }, () => {
-  beforeAll(async () => {
+  app.prepare(async () => {
     await post(app.url, {
       submission_ids: ['a1', 'a2'],
       metadata: { order: 4711, shop: 'berlin' },

@@ -149,9 +149,9 @@ async function empty(page: Page): Promise<void> {
   if (await page.evaluate('"__pwClock" in globalThis'))
     throw new Error('a clock cannot be removed');
   await page.evaluate('sessionStorage.clear(); localStorage.clear()');
+  await page.goto('about:blank');
   await context.clearCookies();
   await context.clearPermissions();
-  await page.goto('about:blank');
   for (const event of LISTENED) page.removeAllListeners(event);
   page.on('request', checkOrigin);
   await page.emulateMedia({ colorScheme: null });

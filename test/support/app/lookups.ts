@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import {
   ROLES,
   type Role,
@@ -18,7 +18,7 @@ import { startSandbox } from '../../../src/sandbox/server.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { createLedger } from '../ledger/ledger-file.ts';
 import { call, type HttpResponse } from './http-calls.ts';
-import { openApp } from './running-app.ts';
+import { openApp, useOpened } from './running-app.ts';
 
 export const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
 /** The bearer that the sandbox accepts as an administrator's. */
@@ -51,21 +51,13 @@ export type Lookups = Awaited<ReturnType<typeof startLookups>>;
 /** The real app over a sandbox, with a token of each role and scope; closed when the test ends. */
 export async function openLookups(setting: Setting = {}): Promise<Lookups> {
   const lookups = await startLookups(setting);
-  onTestFinished(() => lookups.end());
+  onTestFinished(() => lookups.close());
   return lookups;
 }
 
 /** The same for all tests of a file. */
 export function useLookups(setting: Setting = {}): () => Lookups {
-  let lookups: Lookups | undefined;
-  beforeAll(async () => {
-    lookups = await startLookups(setting);
-  });
-  afterAll(() => lookups?.end());
-  return () => {
-    if (!lookups) throw new Error('it runs only within tests');
-    return lookups;
-  };
+  return useOpened(() => startLookups(setting));
 }
 
 async function startLookups({
@@ -146,7 +138,7 @@ async function startLookups({
           )
           .all(),
       ) as AuditRow[],
-    async end() {
+    async close() {
       await app.close();
       await sandbox.close();
       rmSync(folder, { recursive: true, force: true });

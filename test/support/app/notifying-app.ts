@@ -32,6 +32,7 @@ export function useNotifyingApp(setting: Parameters<typeof useApp>[0] = {}) {
     get url() {
       return app.url;
     },
+    prepare: app.prepare,
     admin,
     create,
     details,

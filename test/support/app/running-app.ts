@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 import { type App, type AppDeps, startApp } from '../../../src/app.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { systemClock } from '../../../src/lib/system-clock.ts';
@@ -155,69 +155,97 @@ export function configOf(setting: AppSetting): Config {
 }
 
 /**
+ * Opens something for all tests of a file. A failed test may leave it in any state, so it is
+ * replaced for the next attempt.
+ */
+export function useOpened<T extends { close(): Promise<void> }>(open: () => Promise<T>): () => T {
+  let opened: T | undefined;
+  const close = async () => {
+    await opened?.close();
+    opened = undefined;
+  };
+  beforeAll(async () => {
+    opened = await open();
+  });
+  afterEach(async ({ task }) => {
+    if (task.result?.state !== 'fail') return;
+    await close();
+    opened = await open();
+  });
+  afterAll(close);
+  return () => {
+    if (!opened) throw new Error('it is open only within tests');
+    return opened;
+  };
+}
+
+type FileApp = {
+  readonly url: string;
+  readonly database: string;
+  /** Does this whenever the app has an empty ledger: before the tests, and after a failed one. */
+  prepare(work: () => Promise<unknown>): void;
+};
+
+/**
  * One app for a whole test file; its upstream is unreachable, so that no status changes by itself.
  * `fill`: creates its ledger.
  */
 export function useApp({
   fill,
+  start = openApp,
   ...setting
-}: Partial<AppSetting> & { fill?: (database: string) => void } = {}): {
-  readonly url: string;
-  readonly database: string;
-} {
+}: Partial<AppSetting> & {
+  fill?: (database: string) => void;
+  start?: (setting: AppSetting) => Promise<Pick<App, 'url' | 'close'>>;
+} = {}): FileApp {
   const running = { url: '', database: '' };
-  let end = async () => {};
-  beforeAll(async () => {
+  const preparations: (() => Promise<unknown>)[] = [];
+  useOpened(async () => {
     const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
-    const database = join(folder, 'ledger.db');
-    running.database = database;
-    fill?.(database);
-    const app = await openApp({ database, ...setting });
+    running.database = join(folder, 'ledger.db');
+    fill?.(running.database);
+    const app = await start({ database: running.database, ...setting });
     running.url = app.url;
-    end = async () => {
-      await app.close();
-      rmSync(folder, { recursive: true });
+    for (const prepare of preparations) await prepare();
+    return {
+      async close() {
+        await app.close();
+        rmSync(folder, { recursive: true });
+      },
     };
   });
-  afterAll(() => end());
-  return running;
+  return Object.assign(running, {
+    prepare: (work: () => Promise<unknown>) => void preparations.push(work),
+  });
 }
 
 /** One app with a sandbox for a whole test file. A submission is final within about a second. */
-export function useAppWithSandbox(setting: Partial<AppSetting> = {}): {
-  readonly url: string;
-  readonly database: string;
+export function useAppWithSandbox(setting: Partial<AppSetting> = {}): FileApp & {
   readonly sandbox: Sandbox;
   /** Creates a submission at the upstream, which the app does not track. */
   submit(): string;
 } {
   let sandbox: Sandbox | undefined;
-  const running = { url: '', database: '' };
-  let end = async () => {};
   const present = () => {
     if (!sandbox) throw new Error('the sandbox runs only within tests');
     return sandbox;
   };
-  beforeAll(async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
-    sandbox = await startSandbox({ options: { speed: 200 } });
-    running.database = join(folder, 'ledger.db');
-    const app = await openApp({ database: running.database, upstreamUrl: sandbox.url, ...setting });
-    running.url = app.url;
-    end = async () => {
-      await app.close();
-      await present().close();
-      rmSync(folder, { recursive: true });
-    };
+  const app = useApp({
+    ...setting,
+    async start(all) {
+      sandbox = await startSandbox({ options: { speed: 200 } });
+      const { url, close } = await openApp({ upstreamUrl: sandbox.url, ...all });
+      return { url, close: () => close().then(present().close) };
+    },
   });
-  afterAll(() => end());
   return {
     get url() {
-      return running.url;
+      return app.url;
     },
     get database() {
-      return running.database;
+      return app.database;
     },
+    prepare: app.prepare,
     get sandbox() {
       return present();
     },

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { post } from '../../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../../support/app/lookups.ts';
 import { API_KEY, useApp } from '../../../support/app/running-app.ts';
@@ -18,7 +18,7 @@ const run = (args: string[]) =>
   });
 
 let id = '';
-beforeAll(async () => {
+app.prepare(async () => {
   await post(app.url, { submission_id: randomUUID() });
   id = await vi.waitFor(
     async () => {

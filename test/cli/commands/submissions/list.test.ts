@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { call, pathOf, post } from '../../../support/app/http-calls.ts';
 import { useApp } from '../../../support/app/running-app.ts';
 import { cli } from '../../../support/processes/cli.ts';
@@ -9,7 +9,7 @@ const run = (line: string, runs = cli) => runs(line.split(' '), { env: { DAWATCH
 const idsIn = (stdout: string) =>
   stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).submission_id]));
 
-beforeAll(async () => {
+app.prepare(async () => {
   await post(app.url, {
     submission_ids: ['a1', 'a2', 'a3'],
     metadata: { order: 4711, note: 'a=b' },
