@@ -70,7 +70,7 @@ export async function readEvents(
   });
   response.on('error', () => undefined);
   const ended = new Promise<void>((resolve) => response.once('close', () => resolve()));
-  const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 5 });
+  const until = (check: () => void) => vi.waitFor(check, { timeout: 45_000, interval: 5 });
   await until(() => expect(position).toBeGreaterThan(-1));
   return {
     response,
