@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   plotData,
   probabilityAt,
@@ -10,18 +11,17 @@ import {
 import type { PacingDescription } from '../../src/pacing/index.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { post } from '../support/app/http-calls.ts';
-import { API_KEY, useApp } from '../support/app/running-app.ts';
+import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
 import { describing, learnedBy } from '../support/virtual-time/pacing.ts';
 
 const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
-let described: (now: number) => PacingDescription = learnedBy;
-const app = useApp({ policy: () => describing((now) => described(now)) });
+const app = useApp({ policy: () => describing(learnedBy) });
 const browser = useBrowser();
 
-async function open(description = learnedBy): Promise<Page> {
-  described = description;
-  const page = await browser.open(app.url);
+async function open(url = app.url): Promise<Page> {
+  const page = await browser.open(url);
   await signIn(page, API_KEY);
   await goTo(page, 'pacing');
   await page.getByRole('heading', { name: 'Pacing' }).waitFor();
@@ -74,8 +74,7 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
   });
 
   it('states that nothing is learned, and which submission is polled next', async () => {
-    await post(app.url, { submission_id: 'a' });
-    const page = await open((now) => ({
+    const nothing = (now: number): PacingDescription => ({
       ...learnedBy(now),
       mode: 'age',
       slot: null,
@@ -84,7 +83,14 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
       curve: [],
       pollsMs: [],
       current: null,
-    }));
+    });
+    const { url, close } = await openApp({
+      database: join(tempFolder(), 'ledger.db'),
+      policy: () => describing(nothing),
+    });
+    onTestFinished(close);
+    await post(url, { submission_id: 'a' });
+    const page = await open(url);
     await page.getByText('No curve yet').first().waitFor();
     await page.getByText('Few data yet: this is an assumption.').first().waitFor();
     await page.getByText('nothing yet: the initial belief').first().waitFor();
