@@ -12,7 +12,7 @@ import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
 const lookups = useLookups({
-  upstream: { timeout_s: 1 },
+  upstream: { timeout_s: 3 },
   limits: { failed_authentications_per_minute: 0 },
 });
 

@@ -148,9 +148,9 @@ it('limits requests held open: 503 with Retry-After until one ends', async () =>
   expect(reading((await scrape(app.url)).text, shedMetric, { reason: 'held_open' })).toBe(2);
   expect((await call(app.url, '/v1/submissions')).status).toBe(200);
   reader.cut();
-  await vi.waitFor(async () => {
-    expect((await call(app.url, '/v1/submissions/open/wait?timeout_s=0')).status).toBe(200);
-  });
+  await expect
+    .poll(async () => (await call(app.url, '/v1/submissions/open/wait?timeout_s=0')).status)
+    .toBe(200);
 });
 
 it('refuses requests while 50,000 ids wait for the disk, and keeps nothing of them', async () => {
