@@ -23,16 +23,20 @@ export function outgoingAgent(options: Agent.Options & Connecting): Agent {
   return new Agent({ ...options, factory });
 }
 
+const CONTINUE = Buffer.from('HTTP/1.1 100');
+const END_OF_HEAD = '\r\n\r\n';
+const MAX_HEAD_BYTES = 16_384;
+
 /**
  * One connection at a time. If the server closes a reused one before the first byte of a response,
  * the request is sent once more on a new one, unless this could repeat an effect (`idempotent`;
- * default: only GET may be repeated).
+ * default: only GET may be repeated). Skips a `100 Continue`, which undici takes for an error.
  */
 class OutgoingClient extends Client {
   /** Complete responses on the open connection. */
   #responses = 0;
-  /** Bytes that the open connection has received; 0 for HTTP/2, where they have several causes. */
-  #bytesRead = () => 0;
+  /** Whether a request is sent and no byte of its final response has arrived. */
+  #isWaiting = false;
 
   constructor(origin: URL, { connect, ...options }: Client.Options & Connecting) {
     super(origin, {
@@ -48,7 +52,21 @@ class OutgoingClient extends Client {
   #use(socket: Socket): void {
     this.#responses = 0;
     const isHttp2 = 'alpnProtocol' in socket && socket.alpnProtocol === 'h2';
-    this.#bytesRead = () => (isHttp2 ? 0 : socket.bytesRead);
+    if (!isHttp2) this.#skipContinue(socket);
+  }
+
+  /** Reads before undici does, and returns to it what follows a `100 Continue`. */
+  #skipContinue(socket: Socket): void {
+    let held: Buffer = Buffer.alloc(0);
+    socket.on('readable', () => {
+      const chunk: Buffer | null = this.#isWaiting ? socket.read() : null;
+      if (chunk === null) return;
+      held = afterContinue(held.length === 0 ? chunk : Buffer.concat([held, chunk]));
+      if (mayBeContinue(held)) return;
+      this.#isWaiting = false;
+      socket.unshift(held);
+      held = Buffer.alloc(0);
+    });
   }
 
   override dispatch(
@@ -57,11 +75,10 @@ class OutgoingClient extends Client {
   ): boolean {
     let mayRepeat = options.idempotent ?? options.method === 'GET';
     let isReused = false;
-    let bytesBefore = 0;
     const observed: Dispatcher.DispatchHandler = {
       onRequestStart: (controller, context) => {
         isReused = this.#responses > 0;
-        bytesBefore = this.#bytesRead();
+        this.#isWaiting = true;
         handler.onRequestStart?.(controller, context);
       },
       onResponseStart: (...response) => {
@@ -74,8 +91,7 @@ class OutgoingClient extends Client {
         handler.onResponseEnd?.(...end);
       },
       onResponseError: (controller, error) => {
-        const isUnanswered = isReused && this.#bytesRead() === bytesBefore;
-        const isStale = isUnanswered && causeOf(error).cause === 'closed';
+        const isStale = isReused && this.#isWaiting && causeOf(error).cause === 'closed';
         if (mayRepeat && isStale && !this.closed && !this.destroyed) {
           mayRepeat = false;
           super.dispatch(options, observed);
@@ -84,4 +100,21 @@ class OutgoingClient extends Client {
     };
     return super.dispatch(options, observed);
   }
+}
+
+/** Returns what follows the complete `100 Continue` responses at the beginning. */
+function afterContinue(bytes: Buffer): Buffer {
+  let rest = bytes;
+  while (rest.subarray(0, CONTINUE.length).equals(CONTINUE)) {
+    const end = rest.indexOf(END_OF_HEAD);
+    if (end < 0) return rest;
+    rest = rest.subarray(end + END_OF_HEAD.length);
+  }
+  return rest;
+}
+
+/** Whether the bytes are the beginning of a `100 Continue`, or none. */
+function mayBeContinue(bytes: Buffer): boolean {
+  const start = bytes.subarray(0, CONTINUE.length);
+  return bytes.length <= MAX_HEAD_BYTES && start.equals(CONTINUE.subarray(0, start.length));
 }

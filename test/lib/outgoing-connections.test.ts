@@ -241,6 +241,23 @@ describe.each(PLACES)('%s', (_name, { open, body }) => {
     await send();
     expect(server.received.requests).toBe(3);
   });
+
+  it.each([
+    ['in one piece', 1_000, 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['byte by byte', 1, 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['twice, with headers', 7, 'HTTP/1.1 100 OK\r\nx: y\r\n\r\nHTTP/1.1 100\r\n\r\n'],
+  ])('skips `100 Continue` that it has not requested, %s', async (_what, size, text) => {
+    const server = await serveBytes(async (socket) => {
+      const bytes = `${text}${responseOf(body(server.url))}`;
+      for (let at = 0; at < bytes.length; at += size) {
+        socket.write(bytes.slice(at, at + size));
+        await new Promise(setImmediate);
+      }
+    });
+    const send = open(server.url);
+    for (let nth = 0; nth < 2; nth += 1) expect(await send()).toBeUndefined();
+    expect(server.received.requests).toBe(2);
+  });
 });
 
 describe.each(Object.entries(UPSTREAM))('%s', (_name, { open, body }) => {
