@@ -2,8 +2,8 @@ import { Histogram } from './histogram.ts';
 
 /** Parts of a slot in which submissions begin to wait. */
 const PHASES = 40;
-/** Phases up to three slots after the newest head: it is late in an empty slot or a stall. */
-const BINS = 3 * PHASES;
+/** The next head may be late by some phases. */
+const BINS = 1.15 * PHASES;
 /** Numbers of blocks from 0; the last stands for all larger ones. */
 const MOST_BLOCKS = 25;
 const COLUMNS = MOST_BLOCKS + 1;
@@ -13,16 +13,9 @@ const KEEP = 0.99;
 /** Reach (bins) of evidence against the order of phases. */
 const REACH = 1;
 /** Evidence from phases that are further on the other side, in bins, has this weight. */
-const ACROSS = { reach: 12, weight: 0.1 };
+const ACROSS = { reach: 6, weight: 0.02 };
 /** Weight of the prior. */
-const WEIGHT = 1;
-/** From this bin on, the head is late. */
-const LATE_BIN = 1.15 * PHASES;
-/**
- * Bin with the evidence for late heads, the probability that the slot was empty, and the reach of
- * evidence (bins): how many blocks there are until a later phase depends on the empty slots.
- */
-const LATE = { like: 12, empty: 0.8, reach: 5 };
+const WEIGHT = 0.5;
 /** See SURPRISE of slots-to-wait.ts. */
 const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
 
@@ -90,7 +83,7 @@ export class BlocksToWait {
   #cdf(bin: number): Float64Array {
     let cdf = this.#cdfs.get(bin);
     if (!cdf) {
-      cdf = this.#estimate(bin, bin < LATE_BIN ? PRIOR : this.#latePrior(bin));
+      cdf = this.#estimate(bin);
       this.#cdfs.set(bin, cdf);
     }
     return cdf;
@@ -101,39 +94,29 @@ export class BlocksToWait {
    * earlier phase is full evidence for a later one in this phase, and an earlier block in a later
    * phase for an earlier one; both also in the nearest phases on the other side.
    */
-  #estimate(bin: number, prior: Float64Array): Float64Array {
+  #estimate(bin: number): Float64Array {
     const { weights } = this.#counts;
-    const isLate = bin >= LATE_BIN;
-    const [first, end] = !isLate ? [0, LATE_BIN] : [LATE_BIN, BINS];
     const earlier = new Float64Array(COLUMNS);
     const later = new Float64Array(COLUMNS);
-    for (let near = first; near < end; near++)
+    for (let near = 0; near < BINS; near++) {
+      const distance = Math.abs(near - bin);
+      const across = distance <= REACH ? 1 : distance <= ACROSS.reach ? ACROSS.weight : 0;
       for (let k = 0; k < COLUMNS; k++) {
         const count = weights[near * COLUMNS + k] as number;
-        if (count === 0) continue;
-        const distance = Math.abs(near - bin);
-        const isNear = distance <= (isLate ? LATE.reach : REACH);
-        const across = !isLate && distance <= ACROSS.reach ? ACROSS.weight * count : 0;
-        later[k] = (later[k] as number) + (isNear || (!isLate && near < bin) ? count : across);
-        earlier[k] = (earlier[k] as number) + (isNear || (!isLate && near > bin) ? count : across);
+        later[k] = (later[k] as number) + (near < bin ? 1 : across) * count;
+        earlier[k] = (earlier[k] as number) + (near > bin ? 1 : across) * count;
       }
+    }
     const cdf = new Float64Array(COLUMNS).fill(1);
     let [by, above] = [0, later.reduce((sum, count) => sum + count, 0)];
     let before = 0;
     for (let k = 0; k < COLUMNS - 1; k++) {
       by += earlier[k] as number;
       above -= later[k] as number;
-      const p = (by + WEIGHT * (prior[k] as number)) / (by + Math.max(0, above) + WEIGHT);
+      const p = (by + WEIGHT * (PRIOR[k] as number)) / (by + Math.max(0, above) + WEIGHT);
       before = cdf[k] = Math.max(before, p);
     }
     return cdf;
-  }
-
-  /** While the head is late, the slot was probably empty; otherwise finality has stalled. */
-  #latePrior(bin: number): Float64Array {
-    const inTime = this.#cdf(LATE.like);
-    const slots = Math.round(bin / PHASES);
-    return inTime.map((p, k) => LATE.empty * p + (1 - LATE.empty) * (inTime[k - slots] ?? 0));
   }
 }
 

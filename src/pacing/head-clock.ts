@@ -1,5 +1,5 @@
 import type { HeadPosition } from './blocks-to-wait.ts';
-import type { FinalizedHead } from './port.ts';
+import { type FinalizedHead, NEVER } from './port.ts';
 
 /** Number of heads whose times are stored. */
 const MAX_HEADS = 128;
@@ -17,10 +17,12 @@ const INCOMPLETE = { announcements: 2, share: 0.25 };
 const LOWER_HEADS = 3;
 
 /**
- * The moments at which heads are expected follow the heads by this share of the difference, and the
- * slot time by that share. A difference of more slots is none of a chain that keeps its slots.
+ * The moments at which heads are expected follow the heads by at least this share of the
+ * difference, and the slot time by that share. A difference of more slots is none of a chain that
+ * keeps its slots. The slot time that follows the heads differs from the median by at most
+ * `mostMedian`.
  */
-const FOLLOW = { moment: 0.15, slot: 0.02, mostSlots: 0.25, misses: 4 };
+const FOLLOW = { moment: 0.2, slot: 0.02, mostSlots: 0.25, mostMedian: 0.1, misses: 4 };
 
 /** `dueAt`: the time at which the head was expected, without the chance in its time. */
 type TimedHead = FinalizedHead & { dueAt: number };
@@ -38,6 +40,8 @@ export class HeadClock {
   #base: TimedHead | null = null;
   /** Differences in succession that were too large. */
   #misses = 0;
+  /** Heads in succession whose differences were not too large. */
+  #hits = 1;
   /** The slot time that follows the heads; more precise than the median. */
   #gridMs = 0;
   /** Number of the first head, which a node announces at once, whenever it became final. */
@@ -118,16 +122,19 @@ export class HeadClock {
   }
 
   /**
-   * Returns the newest head before `time`, and the slots since then. A time before the first head
-   * is placed by the slot time.
+   * Returns the newest head before `time`, and the slots since then, less those that stayed empty
+   * before the next head. A time before the first head is placed by the slot time.
    */
   positionOf(time: number): HeadPosition {
-    const index = this.#heads.findLastIndex(({ at }) => at <= time);
+    const index = this.#heads.findLastIndex(({ dueAt }) => dueAt <= time);
     const head = this.#heads[index];
     const [first] = this.#heads;
     // The first head is announced at once, and was final before.
-    if (head && index > 0 && this.#slotMs !== null)
-      return { number: head.number, phase: Math.max(0, time - head.dueAt) / this.#slotMs };
+    if (head && index > 0 && this.#slotMs !== null) {
+      const nextAt = this.#heads[index + 1]?.dueAt ?? NEVER;
+      const slotAt = Math.max(head.dueAt, nextAt - this.#slotMs);
+      return { number: head.number, phase: Math.max(0, time - slotAt) / this.#slotMs };
+    }
     if (head || !first || this.#slotMs === null)
       return { number: head?.number ?? first?.number ?? 0, phase: null };
     return { number: first.number - Math.ceil((first.at - time) / this.#slotMs), phase: null };
@@ -169,36 +176,44 @@ export class HeadClock {
     const first = this.#heads[0] as FinalizedHead;
     this.#heads.length = Math.max(0, base.number - first.number) + 1;
     if (blocks > MAX_HEADS) this.#heads = [];
-    for (let block = Math.max(1, blocks - MAX_HEADS); block < blocks; block++) {
-      const estimated = base.at + (block / blocks) * (at - base.at);
-      this.#heads.push({ number: base.number + block, at: estimated, dueAt: estimated });
-    }
     const isTimed = base.number !== this.#first;
     if (isTimed) {
       this.#intervals[this.#intervals.length - 1] = (at - base.at) / blocks;
       const sorted = [...this.#intervals].sort((a, b) => a - b);
-      this.#slotMs = sorted[sorted.length >> 1] as number;
+      this.#slotMs = sorted[(sorted.length - 1) >> 1] as number;
     }
-    const dueAt = isTimed && blocks === 1 ? this.#follow(base, at) : at;
-    this.#heads.push({ number, at, dueAt });
+    const dueAt = isTimed ? this.#follow(base, at, blocks) : at;
+    for (let block = Math.max(1, blocks - MAX_HEADS); block <= blocks; block++) {
+      const between = (from: number, to: number) => from + (block / blocks) * (to - from);
+      this.#heads.push({
+        number: base.number + block,
+        at: between(base.at, at),
+        dueAt: between(base.dueAt, dueAt),
+      });
+    }
     this.#heads.splice(0, this.#heads.length - MAX_HEADS);
   }
 
   /** Returns when the head after `base` was expected, and learns from the difference. */
-  #follow({ dueAt }: TimedHead, at: number): number {
+  #follow({ dueAt }: TimedHead, at: number, blocks: number): number {
     const slotMs = this.#slotMs as number;
-    if (Math.abs(this.#gridMs / slotMs - 1) > 0.05) this.#gridMs = slotMs;
-    const slots = Math.max(1, Math.round((at - dueAt) / this.#gridMs));
+    if (Math.abs(this.#gridMs / slotMs - 1) > FOLLOW.mostMedian) this.#gridMs = slotMs;
+    const slots = Math.max(blocks, Math.round((at - dueAt) / this.#gridMs));
     const expectedAt = dueAt + slots * this.#gridMs;
     const differenceMs = at - expectedAt;
     if (Math.abs(differenceMs) > FOLLOW.mostSlots * this.#gridMs) {
       this.#misses++;
-      if (this.#misses < FOLLOW.misses) return expectedAt;
+      // A head can be late for many reasons, but not early.
+      if (differenceMs > 0 && this.#misses < FOLLOW.misses) return expectedAt;
       this.#misses = 0;
+      this.#hits = 1;
       return at;
     }
     this.#misses = 0;
-    this.#gridMs += (FOLLOW.slot * differenceMs) / slots;
-    return expectedAt + FOLLOW.moment * differenceMs;
+    // The first heads are fitted by least squares: these are the shares of the newest of n points.
+    const n = ++this.#hits;
+    const [moment, slot] = [(4 * n - 2) / (n * (n + 1)), 6 / (n * (n + 1))];
+    this.#gridMs += (Math.max(FOLLOW.slot, slot) * differenceMs) / slots;
+    return expectedAt + Math.max(FOLLOW.moment, moment) * differenceMs;
   }
 }

@@ -212,9 +212,8 @@ export class HeadPacing {
       if (entry.start === null) continue;
       if (news === 'reset') entry.aboveNext = entry.above = NEVER;
       else entry.above = Math.max(entry.above, entry.aboveNext);
-      // Blocks that became final together: only now is it known how many there were.
-      if (news === 'reset' || (entry.start.phase ?? 2) > 1)
-        entry.start = this.#clock.positionOf(entry.beganAt);
+      // Only now is it known which slots stayed empty, and which blocks became final together.
+      entry.start = this.#clock.positionOf(entry.beganAt);
     }
     this.#boundary.openFrom = Number.POSITIVE_INFINITY;
     this.#appointProbe(now);
