@@ -1,4 +1,6 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import type Database from 'better-sqlite3';
 import { guarded, isFailedSync, type LedgerError } from './errors.ts';
 import { markFailedSync } from './recovery.ts';
@@ -7,11 +9,6 @@ export type DeferredSync = {
   /** Called if a sync fails; must end the process, which then restarts from the file. */
   onFailed: (error: unknown) => void;
 };
-
-/** The fewest pages (4 KiB each) for which a checkpoint starts: the default of SQLite. */
-const MIN_PAGES = 1_000;
-/** Pause after a checkpoint that failed, or that a reader prevented from copying the whole log. */
-const RETRY_MS = 1_000;
 
 /**
  * Syncs the write-ahead log of a ledger to the disk in another thread, so that a slow disk does not
@@ -22,9 +19,9 @@ const RETRY_MS = 1_000;
  * second sync would then succeed although the data is lost.
  */
 export class LogSync {
+  readonly #file: string;
   readonly #fd: number;
-  readonly #db: Database.Database;
-  readonly #logState: Database.Statement<[], [busy: number, pages: number, copied: number]>;
+  readonly #checkpoints: Checkpoints;
   readonly #onFailed: (error: unknown) => void;
   /** The sync in progress. It covers all commits before its start. */
   #running: PromiseWithResolvers<void> | undefined;
@@ -34,19 +31,13 @@ export class LogSync {
   #startedAt = 0;
   #failure: LedgerError | undefined;
   #isClosed = false;
-  #nextCheckpointAt = 0;
 
-  /** Turns off the sync of each commit of `db`, and the checkpoints of SQLite. */
+  /** Turns off the sync of each commit of `db`. */
   constructor(db: Database.Database, { onFailed }: DeferredSync) {
-    this.#db = db;
+    this.#file = db.name;
     this.#onFailed = onFailed;
+    this.#checkpoints = new Checkpoints(db, (error) => this.fail(error));
     db.pragma('synchronous = NORMAL');
-    // SQLite ignores failed syncs of these checkpoints.
-    db.pragma('wal_autocheckpoint = 0');
-    // SQLite prepares a pragma again at each execution: objects would get new properties each time.
-    this.#logState = db
-      .prepare<[], [busy: number, pages: number, copied: number]>('PRAGMA wal_checkpoint(NOOP)')
-      .raw();
     // Last, because nothing closes the descriptor if this constructor throws.
     this.#fd = guarded(db.name, () => openSync(`${db.name}-wal`, 'r'));
   }
@@ -65,21 +56,11 @@ export class LogSync {
   }
 
   /**
-   * Copies the log to the ledger if it is long, so that the next commit can begin it again. Must be
-   * called after each commit that is not synced. An error that is no failed sync, such as a full
-   * disk or a read in progress, only defers it. So does a sync in progress: if the disk hangs, the
-   * event loop must not wait for it, too.
+   * Copies the log to the ledger in another thread. Must be called after each commit that is not
+   * synced.
    */
   copyLog(): void {
-    if (this.#running || performance.now() < this.#nextCheckpointAt) return;
-    try {
-      if (this.#uncopiedPages() < MIN_PAGES) return;
-      this.#db.pragma('wal_checkpoint(PASSIVE)');
-      if (this.#uncopiedPages() > 0) this.#nextCheckpointAt = performance.now() + RETRY_MS;
-    } catch (error) {
-      if (isFailedSync(error)) this.fail(error);
-      this.#nextCheckpointAt = performance.now() + RETRY_MS;
-    }
+    this.#checkpoints.run();
   }
 
   /**
@@ -99,6 +80,11 @@ export class LogSync {
     return this.#running && this.#startedAt;
   }
 
+  /** Must be called when the connection is closed, and not before. */
+  release(): void {
+    this.#checkpoints.release();
+  }
+
   /** Syncs the remaining commits, and blocks until they are on the disk. Throws LedgerError. */
   close(): void {
     if (this.#isClosed) return;
@@ -112,12 +98,8 @@ export class LogSync {
       // A running sync still uses the descriptor, and reports only at its end whether the disk
       // stored the data. It closes the descriptor.
       if (!this.#running) closeSync(this.#fd);
+      this.#checkpoints.close();
     }
-  }
-
-  #uncopiedPages(): number {
-    const [, pages, copied] = this.#logState.get() ?? [0, 0, 0];
-    return pages - copied;
   }
 
   #start(): void {
@@ -135,8 +117,8 @@ export class LogSync {
         this.#next?.resolve();
         return;
       }
-      this.copyLog();
-      if (this.#next && !this.#failure) this.#start();
+      if (this.#next) this.#start();
+      this.#checkpoints.run();
     });
   }
 
@@ -146,10 +128,161 @@ export class LogSync {
    */
   fail(error: unknown): LedgerError {
     if (this.#failure) return this.#failure;
-    this.#failure = markFailedSync(this.#db.name, error);
+    this.#failure = markFailedSync(this.#file, error);
     this.#running?.reject(this.#failure);
     this.#next?.reject(this.#failure);
     this.#onFailed(this.#failure);
     return this.#failure;
+  }
+}
+
+/** The thread is a source file in a checkout, and compiled in the package. */
+const THREAD = join(import.meta.dirname, `checkpoint-thread${extname(import.meta.filename)}`);
+
+/** The fewest pages (4 KiB each) for which a checkpoint starts: the default of SQLite. */
+const MIN_PAGES = 1_000;
+/** The size at which the log begins again: 48 MiB. */
+const RESTART_PAGES = 12_288;
+/**
+ * The most pages that the event loop copies then. A log of `URGENT_PAGES` is copied in any case:
+ * with a slow disk under permanent load, it would grow without end.
+ */
+const MAX_PAGES_AT_ONCE = 4_000;
+const URGENT_PAGES = 4 * RESTART_PAGES;
+/** Pause after a checkpoint that failed, or that a reader prevented from copying the whole log. */
+const RETRY_MS = 1_000;
+/** The longest wait for the thread at the end. */
+const MAX_CLOSE_MS = 10_000;
+
+/**
+ * `ledger`: descriptor of the file. `closed`: set and notified once the thread has closed its
+ * connection.
+ */
+export type ThreadData = { file: string; ledger: number; closed: Int32Array };
+export type CheckpointResult = {
+  error?: { message: string; code: string | undefined };
+  isFailedSync?: boolean;
+};
+
+/** Pages of the log, and how many of them are not copied to the ledger. */
+type LogState = { pages: number; left: number };
+
+/**
+ * Copies the write-ahead log to the ledger in another thread, because the copies and their sync
+ * take longer than a response may.
+ */
+class Checkpoints {
+  readonly #db: Database.Database;
+  readonly #onFailedSync: (error: unknown) => void;
+  readonly #state: Database.Statement<[], [busy: number, pages: number, copied: number]>;
+  readonly #closed = new Int32Array(new SharedArrayBuffer(4));
+  /** The file of the ledger, opened for the thread. */
+  #ledger: number | undefined;
+  #thread: Worker | undefined;
+  /** The log when the running checkpoint began. */
+  #running: LogState | undefined;
+  #retryAt = 0;
+
+  /** `onFailedSync`: called if a file could not be synced; must end the process. */
+  constructor(db: Database.Database, onFailedSync: (error: unknown) => void) {
+    this.#db = db;
+    this.#onFailedSync = onFailedSync;
+    db.pragma('wal_autocheckpoint = 0');
+    // SQLite prepares a pragma again at each execution: objects would get new properties each time.
+    this.#state = db
+      .prepare<[], [busy: number, pages: number, copied: number]>('PRAGMA wal_checkpoint(NOOP)')
+      .raw();
+  }
+
+  /** Copies the log if it is long. Must be called after each commit or sync. */
+  run(): void {
+    if (this.#running || performance.now() < this.#retryAt) return;
+    this.#attempt(() => {
+      const log = this.#read();
+      if (log.left >= MIN_PAGES) this.#start(log);
+      else if (log.pages >= RESTART_PAGES) this.#restart();
+    });
+  }
+
+  /** Stops the thread. The connection must be closed after this call, and before `release`. */
+  close(): void {
+    if (!this.#thread) return;
+    this.#thread.postMessage('close');
+    Atomics.wait(this.#closed, 0, 0, MAX_CLOSE_MS);
+  }
+
+  /**
+   * Must be called when the connection is closed, and not before: closing any descriptor of a file
+   * releases all locks of the process on it, also those of SQLite.
+   */
+  release(): void {
+    if (this.#ledger !== undefined) closeSync(this.#ledger);
+  }
+
+  #read(): LogState {
+    const [, pages, copied] = this.#state.get() ?? [0, 0, 0];
+    return { pages, left: pages - copied };
+  }
+
+  #start(log: LogState): void {
+    this.#thread ??= this.#startThread();
+    this.#thread.postMessage('checkpoint');
+    this.#running = log;
+  }
+
+  #ended(before: LogState): void {
+    const { pages, left } = this.#read();
+    const isHeld = pages >= before.pages && pages - left < before.pages;
+    if (isHeld) this.#retryAt = performance.now() + RETRY_MS;
+    else if (pages >= (left < MAX_PAGES_AT_ONCE ? RESTART_PAGES : URGENT_PAGES)) this.#restart();
+    // What was written meanwhile is copied, too.
+    else this.run();
+  }
+
+  /**
+   * Copies the rest of the log. While the event loop does that, nothing is committed, so that the
+   * next commit can begin the log again, unless a reader needs it.
+   */
+  #restart(): void {
+    this.#retryAt = performance.now() + RETRY_MS;
+    this.#db.pragma('wal_checkpoint(PASSIVE)');
+  }
+
+  /** An error that is no failed sync, such as a full disk or a read in progress, only defers it. */
+  #attempt(work: () => void): void {
+    try {
+      if (this.#db.open) work();
+    } catch (error) {
+      if (isFailedSync(error)) this.#onFailedSync(error);
+      this.#retryAt = performance.now() + RETRY_MS;
+    }
+  }
+
+  #startThread(): Worker {
+    this.#ledger ??= openSync(this.#db.name, 'r');
+    const workerData: ThreadData = {
+      file: this.#db.name,
+      ledger: this.#ledger,
+      closed: this.#closed,
+    };
+    // Without the cache, the thread of a checkout loads the type stripper (row `million`).
+    const { NODE_COMPILE_CACHE = '' } = process.env;
+    const thread = new Worker(THREAD, { env: { NODE_COMPILE_CACHE }, execArgv: [], workerData });
+    thread.on('message', ({ error, isFailedSync }: CheckpointResult) => {
+      const before = this.#running;
+      this.#running = undefined;
+      if (isFailedSync) this.#onFailedSync(Object.assign(new Error(error?.message), error));
+      else if (before) this.#attempt(() => this.#ended(before));
+    });
+    // The event `exit` follows.
+    thread.on('error', () => undefined);
+    thread.on('exit', () => {
+      this.#thread = undefined;
+      this.#running = undefined;
+      this.#retryAt = performance.now() + RETRY_MS;
+    });
+    // Last, because adding a listener makes the thread keep the process running.
+    thread.unref();
+    return thread;
   }
 }

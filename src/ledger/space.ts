@@ -18,8 +18,8 @@ export class Space {
   }
 
   /**
-   * Whether the log is so large that nothing more should be deleted, because a reader keeps it. The
-   * commit of this call shortens it if it was copied.
+   * Whether the log is so large that nothing more should be deleted: a reader keeps it, or it is
+   * being copied. The commit of this call shortens it if it was copied.
    */
   isLogLarge(now: number): boolean {
     if (this.#stats.walBytes() <= MAX_LOG_BYTES) return false;

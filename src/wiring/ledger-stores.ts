@@ -95,6 +95,7 @@ export class Ledger implements WatcherLedger {
         sync?.close();
       } finally {
         close();
+        sync?.release();
       }
     };
     this.credentials = new CredentialStore(database);

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import fs, {
   copyFileSync,
   existsSync,
@@ -9,7 +10,9 @@ import fs, {
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join, relative } from 'node:path';
+import workers from 'node:worker_threads';
 import Database from 'better-sqlite3';
+import type { ThreadData } from '../../../src/ledger/log-sync.ts';
 import type { Machine } from './machine.ts';
 import type { Random } from './random.ts';
 import { SyncedLog } from './synced-log.ts';
@@ -60,6 +63,7 @@ export class Disk {
   /** Those that the process has synced. */
   readonly #byInode = new Map<number, SyncedLog>();
   readonly #connections = new Set<Database.Database>();
+  readonly #threads: EventEmitter[] = [];
   readonly #random: Random;
   readonly #note: (occurrence: string) => void;
 
@@ -158,7 +162,32 @@ export class Disk {
       fdatasyncSync(fd);
       this.#logOf(fd)?.sync(fd)();
     };
+    const threads = this.#threads;
+    /** Runs the checkpoints of the process, whose only thread is this one. */
+    class Worker extends EventEmitter {
+      readonly #data: ThreadData;
+      constructor(_: string, { workerData }: { workerData: ThreadData }) {
+        super();
+        this.#data = workerData;
+        threads.push(this);
+      }
+      postMessage(request: 'checkpoint' | 'close'): void {
+        if (request === 'close') {
+          Atomics.store(this.#data.closed, 0, 1);
+          return;
+        }
+        machine.after(1, () => {
+          const connection = [...connections].find(
+            ({ name, open }) => open && name === this.#data.file,
+          );
+          if (machine.survives()) connection?.pragma('wal_checkpoint(PASSIVE)');
+          this.emit('message', {});
+        });
+      }
+      unref(): void {}
+    }
     Object.assign(fs, { fdatasync, fdatasyncSync: syncAtOnce });
+    Object.assign(workers, { Worker });
     syncBuiltinESMExports();
   }
 
@@ -172,6 +201,7 @@ export class Disk {
     this.#byInode.clear();
     this.#syncs = 0;
     this.close();
+    for (const thread of this.#threads.splice(0)) thread.emit('exit');
     rmSync(this.folder, { recursive: true });
     copyFiles(image, this.folder);
     rmSync(image, { recursive: true });
