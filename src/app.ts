@@ -17,7 +17,6 @@ import type { Log } from './operations/logging/logger.ts';
 import { logMonitor } from './operations/logging/logger.ts';
 import { createMetrics } from './operations/metrics/metrics.ts';
 import { startLiveStats } from './operations/metrics/rolling-hour.ts';
-import type { TracerSettings } from './operations/tracing.ts';
 import { VERSION } from './operations/version.ts';
 import type { PolicyFactory } from './pacing/index.ts';
 import { chainPacing } from './pacing/index.ts';
@@ -60,8 +59,6 @@ export type App = {
 
 export type AppDeps = {
   config: Config;
-  /** Default: tracing is off. */
-  tracing?: TracerSettings | undefined;
   /** Default: the settings never change. */
   settings?: SettingsSource;
   log: Log;
@@ -126,8 +123,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       log,
     });
     const settings = () => reload.config;
-    const tracing = await startTracing(deps, ledger);
-    opened.push(() => tracing?.tracer.close(leftMs()));
 
     // The features.
     const local = createLocalEngine({ clock, sendPoll: upstreams.sendPoll });
@@ -139,7 +134,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       ...shared,
       queue: features.find(({ queueChannel }) => queueChannel)?.queueChannel,
       version: VERSION,
-      trace: tracing?.delivery,
     });
     opened.push(() => notifications.stop(leftMs()));
     const { refusalOf } = notifications;
@@ -177,12 +171,11 @@ export async function startApp(deps: AppDeps): Promise<App> {
         { recorded: ({ observation }) => lookup.add(observation) },
         stats.listener,
         deps.listener ?? {},
-        tracing?.listener ?? {},
       ],
     });
     opened.push(() => watcher.stop(leftMs()));
     warnOfOrphans(ledger, watcher, log);
-    const tracker = trackerOf({ config, watcher, clock, refusalOf, isTraced: !!tracing });
+    const tracker = trackerOf({ config, watcher, clock, refusalOf });
 
     // The server. What follows runs only if it can listen.
     const server = await buildServer({
@@ -196,7 +189,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       hour: stats.hour,
       objectives,
       features,
-      tracer: tracing?.tracer,
       users,
       submitters: upstreams.submitters,
       credentials: (hash) => credentials.find(hash),
@@ -228,7 +220,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     for (const { start, stop } of features) {
       opened.push(() => stop?.(leftMs()));
       start?.({
-        track: tracing ? tracing.intake(tracker.trackInParts) : tracker.trackInParts,
+        track: tracker.trackInParts,
         get: notifications.get,
         defect: () => defectOf(ledger, watcher, clock),
         isLedgerWritable: () => watcher.health().ledgerWritable,
@@ -285,13 +277,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
     await closeAll();
     throw error;
   }
-}
-
-/** Returns undefined if tracing is off; its modules are then not loaded. */
-async function startTracing({ tracing: settings, clock, log }: AppDeps, ledger: Ledger) {
-  if (settings === undefined) return undefined;
-  const { createTraces } = await import('./wiring/tracing.ts');
-  return createTraces({ settings, ledger, clock, log, version: VERSION });
 }
 
 /**

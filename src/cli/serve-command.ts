@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { systemClock } from '../lib/system-clock.ts';
 import { loadConfig, secretsOf } from '../operations/config/load.ts';
-import { tracingSettings } from '../operations/tracing.ts';
 import { ExitCode } from './exit.ts';
 import { settingsSource } from './settings-file.ts';
 import { catchHangups, untilStopped } from './signals.ts';
@@ -40,7 +39,6 @@ In the background, run the command dawatch itself: ending npx or npm does not en
       const app = await startApp({
         config,
         settings,
-        tracing: tracingSettings(process.env, (problem) => log.warn(problem, 'tracing.disabled')),
         log,
         clock: systemClock,
         random: Math.random,

@@ -1257,8 +1257,6 @@ export type TrackRequest = {
   tracked_at?: string;
   /** True: ids that ended as failed, unknown, rejected, expired or cancelled are tracked again, with the time limits of this request; `metadata` and `callback_url` replace the earlier ones if present. Finalized ids stay as they are */
   retrack?: boolean;
-  /** The trace context of the caller, for jobs and for clients that cannot send the header of this name. Used only if tracing is on */
-  traceparent?: string;
 };
 
 /** The submissions are stored on disk */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../operations/logging/event-catalog.ts';
 
@@ -14,14 +14,28 @@ export function requestIdOf({ headers }: IncomingMessage): string {
   return typeof given === 'string' && SAFE_ID.test(given) ? given : randomUUID();
 }
 
+const TRACEPARENT = /^[\da-f]{2}(?:-[\da-f]{1,32}){3}$/;
+
 /**
- * Returns the log typed by the event catalog. For a request it adds `request_id` to every line. The
- * child log is made here and not once per request, because few requests write a line and making it
- * costs more than most requests (row status-reads).
+ * Returns the log of a request, which adds `request_id` and a valid `traceparent` to every line.
+ * The child log is created here and not once per request, because few requests write a line and
+ * creating it costs more than most requests (row status-reads).
  */
-export function logOf({ log, id }: { log: FastifyBaseLogger; id?: string }): Log {
+export function logOf({
+  log,
+  id,
+  headers,
+}: {
+  log: FastifyBaseLogger;
+  id?: string;
+  headers?: IncomingHttpHeaders;
+}): Log {
   if (id === undefined) return log as unknown as Log;
-  return log.child({ request_id: id }) as unknown as Log;
+  const traceparent = String(headers?.traceparent);
+  return log.child({
+    request_id: id,
+    ...(TRACEPARENT.test(traceparent) && { traceparent }),
+  }) as unknown as Log;
 }
 
 /** Whether debug lines are written. Checked before a line is built. */

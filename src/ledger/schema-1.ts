@@ -90,12 +90,6 @@ const SUBMISSIONS = `
                AND NEW.watched = 1 AND NEW.ended_at IS NULL)
     BEGIN SELECT RAISE(ABORT, 'only tracking an ended submission again changes its status'); END;
 
-  -- The W3C traceparent of the submissions whose intake was traced. Most ledgers have none.
-  CREATE TABLE submission_traces (
-    submission INTEGER PRIMARY KEY REFERENCES submissions (id) ON DELETE CASCADE,
-    traceparent TEXT NOT NULL
-  ) STRICT;
-
   -- The metadata by value. submission-store.ts adds new submissions; the triggers maintain the rest.
   CREATE TABLE submission_metadata (
     key TEXT NOT NULL,

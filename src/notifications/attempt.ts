@@ -1,7 +1,6 @@
 import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { DamagedRowError } from '../lib/json.ts';
-import type { Span } from '../submissions/tracing.ts';
 import {
   type Channel,
   failed,
@@ -14,12 +13,6 @@ import { toEventJson } from './event-body.ts';
 
 /** Upper bound for a channel that does not enforce its own, shorter timeouts. */
 const SEND_LIMIT_MS = 150_000;
-
-/** Begins the span of an attempt; undefined if no traced submission is concerned. Never throws. */
-export type TraceDelivery = (
-  destination: string,
-  deliveries: readonly DueDelivery[],
-) => Span | undefined;
 
 /** The result of those deliveries of an attempt that share it. */
 export type SentPart = { deliveries: readonly DueDelivery[]; result: SendResult };
@@ -42,8 +35,6 @@ export async function send(
     clock: Clock;
     stop: AbortSignal;
     onFailed: (error: unknown) => void;
-    /** Undefined: tracing is off. */
-    trace?: TraceDelivery | undefined;
   },
 ): Promise<{ sent: SentPart[]; at: number }> {
   const { clock, stop, onFailed } = deps;
@@ -64,8 +55,7 @@ export async function send(
     const at = clock.now();
     if (stop.aborted) return { sent: [], at };
     cancelLimit = clock.after(SEND_LIMIT_MS, abort);
-    const span = deps.trace?.(deps.destination, deliveries);
-    const { readable, message, sent } = serialize(deliveries, span?.traceparent, onFailed);
+    const { readable, message, sent } = serialize(deliveries, onFailed);
     if (message.length > 0) {
       const result = await Promise.race([
         channel.send(message, limit.signal),
@@ -77,7 +67,6 @@ export async function send(
       });
       sent.push({ deliveries: readable, result });
     }
-    span?.end(endOf(sent));
     return { sent, at };
   } finally {
     cancelLimit?.();
@@ -89,11 +78,7 @@ const NOT_SERIALIZED =
   'this channel cannot serialize the event; the dawatch log contains the error';
 
 /** Returns the message of the readable events, and the results of the damaged ones (`sent`). */
-function serialize(
-  deliveries: readonly DueDelivery[],
-  traceparent: string | undefined,
-  onFailed: (error: unknown) => void,
-) {
+function serialize(deliveries: readonly DueDelivery[], onFailed: (error: unknown) => void) {
   const readable: DueDelivery[] = [];
   const message: Outgoing[] = [];
   const sent: SentPart[] = [];
@@ -101,7 +86,7 @@ function serialize(
     const { event, callbackUrl } = delivery;
     try {
       if ('damage' in event) throw event.damage;
-      message.push({ event, json: toEventJson(event), callbackUrl, traceparent });
+      message.push({ event, json: toEventJson(event), callbackUrl });
       readable.push(delivery);
     } catch (error) {
       const isDamage = error instanceof DamagedRowError;
@@ -116,15 +101,6 @@ function serialize(
 
 function undeliverable(error: string): SendResult {
   return { ...failed(error), undeliverable: true };
-}
-
-function endOf(sent: readonly SentPart[]): Parameters<Span['end']>[0] {
-  const failure = sent.map(({ result }) => result).find(({ kind }) => kind === 'failed');
-  const httpStatus = (failure ?? sent[0]?.result)?.httpStatus ?? undefined;
-  return {
-    error: failure?.kind === 'failed' ? failure.error : undefined,
-    attributes: { 'http.response.status_code': httpStatus },
-  };
 }
 
 /**

@@ -7,7 +7,6 @@ import {
   resultsOf,
   type SentPart,
   send,
-  type TraceDelivery,
 } from './attempt.ts';
 import type { Channel } from './channels/channel.ts';
 import type { DeliveryResult, DueDelivery } from './delivery.ts';
@@ -132,8 +131,6 @@ type DispatcherDeps = {
   onAttempted: (report: AttemptReport) => void;
   /** The ledger could not be read or written; the dispatcher retries. */
   onFailed: (error: unknown) => void;
-  /** Undefined: tracing is off. */
-  trace?: TraceDelivery | undefined;
 };
 
 const RETRY_MS = 1_000;
@@ -360,7 +357,7 @@ export class Dispatcher {
     deliveries: readonly DueDelivery[],
     isEarly = false,
   ): Promise<void> {
-    const { clock, onFailed, trace, store } = this.#deps;
+    const { clock, onFailed, store } = this.#deps;
     queue.started(deliveries.map(({ id }) => id));
     if (isEarly) queue.early.started();
     if (queue.isCallback) this.#callbacks += 1;
@@ -370,7 +367,6 @@ export class Dispatcher {
       clock,
       stop: this.#abort.signal,
       onFailed,
-      trace,
     })
       .then(({ sent, at }) => this.#onSent(queue, { channel, sent, at, isEarly }))
       .catch((error) => {

@@ -100,12 +100,7 @@ export const webhookIdSchema = z
   .meta({ examples: [CALLBACKS_ID] });
 
 /** Headers that requests to webhooks have, in addition to those of every request. */
-export const WEBHOOK_HEADERS = [
-  'traceparent',
-  'webhook-id',
-  'webhook-signature',
-  'webhook-timestamp',
-] as const;
+export const WEBHOOK_HEADERS = ['webhook-id', 'webhook-signature', 'webhook-timestamp'] as const;
 
 /** Attempts in the current hour and the 24 hours before it. */
 export type WebhookDay = {

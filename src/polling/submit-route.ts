@@ -7,7 +7,6 @@ import type { TypedServer } from '../http/typed-server.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import { retryWhileLocked } from '../ledger/locked.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
-import { type Tracer, traceIntake } from '../submissions/tracing.ts';
 import type { Tracker, TrackRequestResult } from '../submissions/tracker.ts';
 import type { Admission } from '../submissions/tracking-queue.ts';
 import { submittedHashOf } from './data-hash.ts';
@@ -76,7 +75,6 @@ type SubmitDeps = {
   authenticator: Pick<Authenticator, 'currentCaller'>;
   /** Returns a hash that differs between ledgers. */
   keyedHash: (text: string) => string;
-  tracer?: Tracer | undefined;
 };
 
 const DESCRIPTION =
@@ -141,34 +139,16 @@ export async function registerSubmit(app: TypedServer, deps: SubmitDeps): Promis
           preParsing: admission.admitBody,
           schema: SCHEMAS[path],
         },
-        (request, reply) => {
-          const tracked: Tracked = {};
-          const submitted = traceIntake(deps.tracer, request, {
-            attributes: { 'dawatch.submissions': 1 },
-            run: (traceparent) => submit(deps, { path, request, reply, tracked, traceparent }),
-            describe: () => ({
-              error: reply.statusCode < 400 ? undefined : `HTTP ${reply.statusCode}`,
-              attributes: {
-                'http.response.status_code': reply.statusCode,
-                'dawatch.submission_id': tracked.submissionId,
-              },
-            }),
-          });
-          return submitted.finally(request.bodyDone) as never;
-        },
+        (request, reply) =>
+          submit(deps, { path, request, reply }).finally(request.bodyDone) as never,
       );
   });
 }
-
-/** The submission of a request, once it is tracked. */
-type Tracked = { submissionId?: string };
 
 type Submit = {
   path: SubmitPath;
   request: FastifyRequest;
   reply: FastifyReply;
-  tracked: Tracked;
-  traceparent: string | undefined;
 };
 
 async function submit(deps: SubmitDeps, call: Submit): Promise<FastifyReply> {
@@ -198,7 +178,7 @@ async function forward(
   { tracker, watcher, authenticator, keyedHash }: SubmitDeps,
   call: Submit & { upstream: string; target: Submitter; body: Buffer },
 ): Promise<FastifyReply> {
-  const { path, request, reply, tracked, traceparent, upstream, target, body } = call;
+  const { path, request, reply, upstream, target, body } = call;
   // A disconnected client would not receive the id.
   const reserved = await watcher.reserve(upstream, goneSignal(reply));
   if (reserved.kind === 'failed')
@@ -234,7 +214,7 @@ async function forward(
   const { submissionId, response } = result;
   const failure = await track(
     tracker,
-    { submissionId, upstream, traceparent, submittedHash },
+    { submissionId, upstream, submittedHash },
     credentialNumber(request.caller),
   );
   if (failure) {
@@ -246,7 +226,6 @@ async function forward(
     const detail = `the upstream has accepted the data as ${submissionId}, but it is not tracked: ${reason}. Track this id; do not submit the data again`;
     return sendProblem(reply, { status, detail, submitted: 'yes', submissionId });
   }
-  tracked.submissionId = submissionId;
   logOf(request).debug({ submission_id: submissionId, upstream }, 'submit.accepted');
   return sendUnchanged(reply, response);
 }
@@ -272,7 +251,6 @@ async function track(
   submission: {
     submissionId: string;
     upstream: string;
-    traceparent: string | undefined;
     submittedHash: string | undefined;
   },
   credential: number | null,

@@ -117,13 +117,6 @@ export class SubmissionQueries {
     return row?.hash ? { hash: row.hash, isComputed: row.isComputed === 1 } : undefined;
   }
 
-  /** Returns the `traceparent` stored with a submission; undefined if there is none. */
-  traceparentOf(submissionId: string): string | undefined {
-    return this.#db.value<string>`
-      SELECT traceparent FROM submission_traces
-      WHERE submission = (SELECT id FROM submissions WHERE submission_id = ${submissionId})`;
-  }
-
   /**
    * Returns a submission with its history, oldest change first, as of one moment; undefined for an
    * unknown id.

@@ -188,7 +188,6 @@ export class SubmissionStore {
       submittedHash = null,
       trackedAt = now,
       credential = null,
-      traceparent,
     } = request;
     const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, now);
     const text = metadata && JSON.stringify(metadata);
@@ -202,7 +201,6 @@ export class SubmissionStore {
     if (changes === 0) return undefined;
     const id = Number(lastInsertRowid);
     if (text !== null) this.#db.run(INDEX_METADATA, { id, text });
-    if (traceparent !== undefined) this.#writeTrace(id, traceparent);
     const submission: Submission = {
       submissionId,
       upstream,
@@ -302,7 +300,7 @@ export class SubmissionStore {
       { kind: 'retrack', at: now },
       contextWithoutLimits(now),
     );
-    const { named = [], traceparent, submittedHash: hash, dataHash = null } = request;
+    const { named = [], submittedHash: hash, dataHash = null } = request;
     if (!request.retrack || !change || before.version >= MAX_HISTORY) {
       if (isFinal(before.status)) return { submission: before, effect: 'already_final' };
       const effect = 'already_tracked';
@@ -332,8 +330,6 @@ export class SubmissionStore {
     const submission = this.#writeOptions({ row, before }, after, { at: now, event });
     if (hash !== undefined)
       this.#db.run`UPDATE submissions SET submitted_hash = ${hash} WHERE id = ${row.id}`;
-    if (traceparent !== undefined) this.#writeTrace(row.id, traceparent);
-    else this.#db.run`DELETE FROM submission_traces WHERE submission = ${row.id}`;
     return { submission, effect: 'retracked' };
   }
 
@@ -475,11 +471,6 @@ export class SubmissionStore {
       SET polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince}, not_found_ms = ${notFoundMs},
           not_found_since = ${notFoundSince}
       WHERE id = ${id}`;
-  }
-
-  #writeTrace(id: number, traceparent: string): void {
-    this.#db.run`
-      INSERT OR REPLACE INTO submission_traces (submission, traceparent) VALUES (${id}, ${traceparent})`;
   }
 
   /** Adds one row to the append-only history: the submission after a change. */

@@ -132,8 +132,6 @@ export type TrackRequest = {
    * request did not come over HTTP.
    */
   credential?: number | null;
-  /** Trace context of the sampled span of its intake; stored beside the submission. */
-  traceparent?: string | undefined;
 };
 
 /**
@@ -146,7 +144,7 @@ export type FinalitySource = (typeof FINALITY_SOURCES)[number];
 /** A submission in the ledger. Times are epoch milliseconds. */
 export type Submission = Omit<
   TrackRequest,
-  'requestedAt' | 'retrack' | 'named' | 'credential' | 'traceparent' | 'dataHash' | 'submittedHash'
+  'requestedAt' | 'retrack' | 'named' | 'credential' | 'dataHash' | 'submittedHash'
 > & {
   dataHash: string | null;
   status: Status;

@@ -41,10 +41,8 @@ import {
   trackedSchema,
 } from './submission-body.ts';
 import type { SubmissionQueries } from './submission-queries.ts';
-import { type Tracer, traceIntake } from './tracing.ts';
 import {
   submissionIdSchema,
-  type TrackBody,
   toTrackRequests,
   trackBodySchema,
   updateBodySchema,
@@ -120,14 +118,13 @@ export function registerSubmissions(
     admission: Admission;
     queue: TrackingQueue;
     tracker: Tracker;
-    tracer?: Tracer | undefined;
     authenticator: Authenticator;
     clock: Clock;
     /** Returns the link of an upstream to its block explorer, with placeholders. */
     explorerOf: (upstream: string) => string | undefined;
   },
 ): void {
-  const { ledger, watcher, admission, queue, tracker, tracer, authenticator, clock } = deps;
+  const { ledger, watcher, admission, queue, tracker, authenticator, clock } = deps;
   const body = (submission: Submission, { caller }: FastifyRequest) => {
     const { callbackUrl: url } = submission;
     const callbackUrl = url === null || caller?.scopes.has('admin') ? url : originOf(url);
@@ -179,21 +176,18 @@ export function registerSubmissions(
       // Serves other requests between two long steps: the body has been read, and the commit
       // follows.
       if (isLarge) await setImmediate();
-      const track = async (body: TrackBody) => {
-        const valid = toTrackRequests(body, { ...tracker.context, now: clock.now(), credential });
+      const track = async () => {
+        const valid = toTrackRequests(tracked, {
+          ...tracker.context,
+          now: clock.now(),
+          credential,
+        });
         if (valid.kind === 'invalid') return valid;
         request.bodyGrew?.(valid.requests.length * QUEUED_ID_BYTES);
         const taken = await queue.take(valid.requests);
         return taken && trackResultOf(valid, taken);
       };
-      const result = await traceIntake(tracer, request, {
-        parent: tracked.traceparent,
-        attributes: { 'dawatch.submissions': ids, 'dawatch.submission_id': tracked.submission_id },
-        run: (traceparent) =>
-          track(tracer ? { ...tracked, traceparent } : tracked).finally(request.bodyDone),
-        describe: (taken) =>
-          taken?.kind === 'tracked' ? {} : { error: taken?.kind ?? 'refused because of overload' },
-      });
+      const result = await track().finally(request.bodyDone);
       if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
         case 'invalid':

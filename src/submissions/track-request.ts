@@ -17,7 +17,6 @@ import {
   type TrackRequest,
   UNREACHABLE_ID_REASON,
 } from './submission.ts';
-import { parseTraceparent } from './tracing.ts';
 
 const MAX_IDS_PER_REQUEST = 10_000;
 const MAX_METADATA_BYTES = 4_096;
@@ -139,16 +138,6 @@ export const trackBodySchema = z
         `Up to ${MAX_IDS_PER_REQUEST} submissions, each with its own options; all are tracked or none. The options beside this list apply to each submission that has no such option of its own`,
       ),
     ...trackFields,
-    traceparent: z
-      .string()
-      .refine(
-        (text) => parseTraceparent(text) !== undefined,
-        'must be a traceparent as in W3C Trace Context',
-      )
-      .optional()
-      .describe(
-        'The trace context of the caller, for jobs and for clients that cannot send the header of this name. Used only if tracing is on',
-      ),
   })
   .refine(hasOneForm, {
     error: 'exactly one of submission_id, submission_ids and submissions is required',
@@ -195,8 +184,6 @@ export type TrackContext = {
   refusalOf: (url: string) => string | undefined;
   /** The number of the client's credential; null for a request that did not come over HTTP. */
   credential: number | null;
-  /** Whether trace contexts are stored. Without tracing they have no use. */
-  isTraced: boolean;
   /** BLAKE2b-256 hash of data that was submitted through this server; absent: it was not. */
   submittedHash?: string | undefined;
 };
@@ -216,7 +203,7 @@ export type TrackRequests =
     }
   | Invalid;
 
-type Options = Omit<TrackItem, 'submission_id'> & { traceparent?: string | undefined };
+type Options = Omit<TrackItem, 'submission_id'>;
 
 /** Converts a valid body to complete requests, one per distinct canonical id. */
 export function toTrackRequests(body: TrackBody, context: TrackContext): TrackRequests {
@@ -304,7 +291,6 @@ function toRequestOptions(
     credential: context.credential,
     requestedAt: now,
     ...(trackedAt !== undefined && { trackedAt }),
-    traceparent: context.isTraced ? options.traceparent : undefined,
   };
 }
 

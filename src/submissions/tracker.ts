@@ -30,9 +30,8 @@ export function trackerOf(deps: {
   clock: Clock;
   /** Returns why a callback URL is not allowed, or undefined. */
   refusalOf: (url: string) => string | undefined;
-  isTraced: boolean;
 }) {
-  const { config, watcher, clock, refusalOf, isTraced } = deps;
+  const { config, watcher, clock, refusalOf } = deps;
   const context: Omit<TrackContext, 'now' | 'credential'> = {
     defaults: {
       deadlineMs: config.submissions.deadline_s * 1_000,
@@ -41,7 +40,6 @@ export function trackerOf(deps: {
     },
     hasUpstream: (name) => watcher.hasUpstream(name),
     refusalOf,
-    isTraced,
   };
   return {
     /** What the validation of a request depends on, besides the time and the credential. */

@@ -1,5 +1,4 @@
 import type { Clock } from '../lib/clock.ts';
-import type { TraceDelivery } from '../notifications/attempt.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
 import {
   checkWebhookUrl,
@@ -34,12 +33,9 @@ export async function startNotifications(deps: {
   log: Log;
   version: string;
   counters: Counters;
-  /** Undefined: tracing is off. */
-  trace: TraceDelivery | undefined;
   tuning: Tuning;
 }) {
-  const { config, settings, ledger, queue, clock, random, log, version, counters, trace, tuning } =
-    deps;
+  const { config, settings, ledger, queue, clock, random, log, version, counters, tuning } = deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
 
@@ -90,7 +86,6 @@ export async function startNotifications(deps: {
       });
     },
     onFailed: (error) => log.error({ err: error }, 'dispatcher.failed'),
-    trace,
   });
   dispatcher.start();
 

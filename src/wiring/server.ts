@@ -75,7 +75,6 @@ import { registerSubmit, type Submitters, submitHint } from '../polling/submit-r
 import type { Watcher } from '../polling/watcher.ts';
 import type { ObjectiveStatus } from '../submissions/objective.ts';
 import { registerSubmissions, submissionIdOf } from '../submissions/submissions-routes.ts';
-import type { Tracer } from '../submissions/tracing.ts';
 import type { Tracker } from '../submissions/tracker.ts';
 import { Admission, TrackingQueue } from '../submissions/tracking-queue.ts';
 import type { Feature } from './features.ts';
@@ -102,8 +101,6 @@ type ServerDeps = {
   publicUrl: () => string | undefined;
   channels: () => readonly ChannelDescription[];
   features: readonly Feature[];
-  /** Undefined: tracing is off. */
-  tracer?: Tracer | undefined;
   users: Users;
   submitters: Submitters;
   credentials: Credentials;

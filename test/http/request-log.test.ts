@@ -76,6 +76,16 @@ describe('at the level debug', () => {
     expect(JSON.stringify(lines)).not.toMatch(/grace/i);
   });
 
+  it('a request with a traceparent has it in its lines, and no other text of that header', async () => {
+    const traceparent = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`;
+    for (const value of [traceparent, 'Grace'])
+      await call(app.url, '/nowhere', {
+        headers: { 'x-request-id': `trace-${value}`, traceparent: value },
+      });
+    expect((await linesOf(`trace-${traceparent}`)).at(-1)).toMatchObject({ traceparent });
+    expect((await linesOf('trace-Grace')).at(-1)).not.toHaveProperty('traceparent');
+  });
+
   it('the lines of a request have its submission id', async () => {
     await call(app.url, '/v1/submissions', {
       method: 'POST',

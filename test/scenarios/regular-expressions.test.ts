@@ -22,7 +22,7 @@ const OWN_TEXT = [
   /^submissions\/cli-/,
   /^dashboard\/assets\.ts$/,
   /^notifications\/channels\/sender\.ts$/,
-  /^operations\/(?:config\/(?:load|settings-file)|tracing)\.ts$/,
+  /^operations\/config\/(?:load|settings-file)\.ts$/,
 ];
 
 /** Expressions with more than linear time, and why that is harmless. */

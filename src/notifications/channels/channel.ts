@@ -68,8 +68,6 @@ export type Outgoing = {
   json: string;
   /** For callbacks: the `callback_url` of the submission. */
   callbackUrl: string | null;
-  /** Trace context of the span of this attempt; absent if the attempt is not traced. */
-  traceparent?: string | undefined;
 };
 
 /**

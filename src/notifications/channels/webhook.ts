@@ -117,10 +117,9 @@ export function createWebhookChannel({
       const refusal = endpoint.url === null ? refusalOf(url) : ownRefusal;
       if (refusal !== undefined) return failed(refusal);
       if (!sign) return failed('the webhook has no valid secret to sign with');
-      const { event, json: body, traceparent } = outgoing;
+      const { event, json: body } = outgoing;
       const signed = sign({ id: event.id, timestampS: Math.floor(now() / 1_000), body });
-      const traced = traceparent === undefined ? signed : { ...signed, traceparent };
-      const headers = { ...endpoint.headers, ...traced };
+      const headers = { ...endpoint.headers, ...signed };
       return toSendResult(await post({ url, body, headers, secrets, signal }));
     },
     async close() {},

@@ -31,6 +31,7 @@ const HTTP_EVENTS = {
   'http.listening': info('a listening socket is open'),
   'http.responded': debug('a response was sent', [
     'request_id',
+    'traceparent',
     'address',
     'method',
     'route',
@@ -47,16 +48,6 @@ const HTTP_EVENTS = {
     'a person could not sign in at the provider of `oidc`. `reason` is `unavailable` (the provider cannot be reached, or is not what the settings describe), `denied` (by the provider), `invalid` (its response failed a check), `state` (unknown, expired or used before), `no_role`, `revoked` (the credential of the person) or `ledger`',
     ['request_id', 'reason', 'address', 'detail', 'err'],
     '`detail` names the cause. Check `oidc` with `dawatch doctor`; for `no_role`, compare `oidc.role_claim` and `oidc.roles` with the claims of the ID token',
-  ),
-  'tracing.disabled': warn(
-    'a variable of OpenTelemetry is invalid at the start. The server runs without traces',
-    ['variable', 'reason'],
-    'correct the variable and restart, or set `OTEL_TRACES_EXPORTER=none`',
-  ),
-  'tracing.dropped': warn(
-    'spans were dropped: the receiver of traces refused them or was unavailable. Tracking, polls and deliveries continue',
-    ['spans', 'reason'],
-    '`reason` names the cause: check `OTEL_EXPORTER_OTLP_ENDPOINT`, its headers and the receiver',
   ),
   'http.shed': warn(
     'a request was refused with 503 because of overload. `reason` is `tracking` (ids waiting for the ledger) or `held_open`',

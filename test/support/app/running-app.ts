@@ -47,7 +47,6 @@ type AppSetting = {
   onNewKey?: (key: string) => void;
   onLog?: (line: string) => void;
   policy?: AppDeps['policy'];
-  tracing?: AppDeps['tracing'];
   reports?: Config['reports'];
   oidc?: Config['oidc'];
   /** How a reload gets the settings. */
@@ -98,7 +97,6 @@ export function openApp(setting: AppSetting): Promise<App> {
     ),
     clock: setting.clock ?? systemClock,
     random: () => 0.5,
-    tracing: setting.tracing,
     ...(setting.settings && { settings: setting.settings }),
     onNewKey: setting.onNewKey ?? (() => undefined),
     policy: setting.policy ?? impatient,

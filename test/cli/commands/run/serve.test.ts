@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { call } from '../../../support/app/http-calls.ts';
 import { cli, startCli } from '../../../support/processes/cli.ts';
-import { openReceiver } from '../../../support/servers/receiver.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 // A process takes seconds to start while other tests use the CPU.
@@ -58,19 +57,6 @@ it('prints a new key once, only on stderr, accepts it after a restart, and exits
   expect((await request(second.url)).status).toBe(200);
   expect(await second.stop('SIGINT')).toBe(0);
   expect(second.output.stderr).toBe('');
-});
-
-it('sends traces on new connections, because a reused one may be closed or lead to an old address', async () => {
-  const receiver = await openReceiver();
-  const { url, stop } = await serve({
-    DAWATCH_DATABASE: join(tempFolder(), 'ledger.db'),
-    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
-  });
-  const body = { submission_id: 'a' };
-  expect((await call(url, '/v1/submissions', { method: 'POST', body })).status).toBe(202);
-  expect(await stop('SIGTERM')).toBe(0);
-  expect(receiver.requests).not.toEqual([]);
-  for (const { headers } of receiver.requests) expect(headers.connection).toBe('close');
 });
 
 it('writes neither the configured key nor the key of the upstream anywhere', async () => {
