@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { HttpResult } from '../lib/http-call.ts';
 import { isObject, isTextTooDeep, parseJson } from '../lib/json.ts';
 import { retryAfterMs } from '../lib/retry-after.ts';
 import type { Config } from '../operations/config/schema.ts';
@@ -106,24 +107,13 @@ function malformed(detail: string): { kind: 'malformed'; detail: string } {
   return { kind: 'malformed', detail };
 }
 
-/** The unclassified result of one request to the upstream. */
-type UpstreamResponse =
-  | {
-      kind: 'response';
-      httpStatus: number;
-      retryAfter: string | null;
-      date: string | null;
-      body: string;
-    }
-  | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
-
 /** Sends GET requests to the upstream; never throws. */
 export type UpstreamGet = {
   get(request: {
     path: string;
     headers: Record<string, string>;
     body?: string;
-  }): Promise<UpstreamResponse>;
+  }): Promise<HttpResult>;
 };
 
 export type UpstreamUsersOptions = {
@@ -253,7 +243,7 @@ export class UpstreamUsers {
  */
 type Reading<T> = { read: (text: string) => NormalizedResponse<T>; mayBeUnknown: boolean };
 
-function classify<T>(response: UpstreamResponse, reading: Reading<T>): UserLookup<T> {
+function classify<T>(response: HttpResult, reading: Reading<T>): UserLookup<T> {
   if (response.kind === 'failure') return unavailable(response.reason, response.detail);
   const waitMs = retryAfterMs(response);
   switch (response.httpStatus) {

@@ -1,6 +1,7 @@
+import type { HttpResult } from '../lib/http-call.ts';
 import { isObject, parseJson } from '../lib/json.ts';
 import { type PauseRequest, retryAfterMs } from '../lib/retry-after.ts';
-import { isKeyRefusal, type UpstreamResponse } from '../submissions/classify.ts';
+import { isKeyRefusal } from '../submissions/classify.ts';
 import { REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN } from '../submissions/submission.ts';
 import type { Content, UpstreamClient } from './upstream-client.ts';
 
@@ -16,7 +17,7 @@ export type SubmitRequest = {
   body: Buffer;
 };
 
-type HttpResponse = Extract<UpstreamResponse, { kind: 'response' }>;
+type HttpResponse = Extract<HttpResult, { kind: 'response' }>;
 /** The upstream's own response, to be returned to the client. */
 export type SubmitResponse = Content & { httpStatus: number };
 

@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Config, UpstreamConfig } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { PolicyFactory } from '../pacing/index.ts';
-import { classify, type UpstreamResponse } from '../submissions/classify.ts';
+import type { Classification } from '../submissions/classify.ts';
 import type { PollBatch, PollEngine } from '../submissions/ports.ts';
 import type { SchedulerSettings } from './scheduler.ts';
 import { UpstreamClient } from './upstream-client.ts';
@@ -96,10 +96,10 @@ export function openUpstreams(
     userClient,
     submitters,
     /** Sends one poll. Never rejects. */
-    sendPoll(upstream: string, submissionId: string): Promise<UpstreamResponse> {
+    sendPoll(upstream: string, submissionId: string): Promise<Classification> {
       const client = clients.get(upstream);
       if (!client) throw new Error(`no client for the upstream ${upstream}`);
-      return client.getSubmissionInfo(submissionId);
+      return client.poll(submissionId);
     },
     /** Sends the keys and headers of these settings from the next request on. */
     useCredentials(changed: readonly [string, UsableUpstream][]): void {
@@ -173,8 +173,8 @@ export function watcherSettings(
   };
 }
 
-/** Sends one request to an upstream. Never rejects. */
-export type SendPoll = (upstream: string, submissionId: string) => Promise<UpstreamResponse>;
+/** Sends one poll to an upstream, and returns what it answered. Never rejects. */
+export type SendPoll = (upstream: string, submissionId: string) => Promise<Classification>;
 
 /**
  * Polls all submissions of a batch at once from this process. The scheduler's batches respect the
@@ -190,14 +190,9 @@ export function createLocalEngine(deps: {
       await Promise.all(
         batch.submissionIds.map(async (submissionId) => {
           const sentAt = clock.now();
-          const response = await sendPoll(batch.upstream, submissionId);
+          const answer = await sendPoll(batch.upstream, submissionId);
           const at = clock.now();
-          report({
-            submissionId,
-            at,
-            durationMs: at - sentAt,
-            ...classify(submissionId, response),
-          });
+          report({ submissionId, at, durationMs: at - sentAt, ...answer });
         }),
       );
     },

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Log } from '../operations/logging/logger.ts';
-import { classify, type Observation } from '../submissions/classify.ts';
+import type { Observation } from '../submissions/classify.ts';
 import type { PollBatch, PollEngine } from '../submissions/ports.ts';
 import { tokenIdOf } from './fencing-token.ts';
 import {
@@ -55,24 +55,22 @@ function createInFlightJob(deps: {
       resolve();
     },
     /**
-     * Classifies and reports the responses, each id once. Reports none if an id is not in this job:
+     * Reports the answers, each id once. Reports none if an id is not in this job:
      * then the result does not come from a worker that processed it. `at` is this server's time.
      */
     accept({ polled, worker }: PollResult): 'accepted' | 'foreign_id' {
       if (polled.some(({ submission_id }) => !ids.has(submission_id))) return 'foreign_id';
       const at = clock.now();
       if (at >= endsAt) return 'accepted';
-      for (const { submission_id: submissionId, duration_ms: durationMs, response } of polled)
-        if (remaining.delete(submissionId)) {
-          const verdict = classify(submissionId, response);
+      for (const { submission_id: submissionId, duration_ms: durationMs, answer } of polled)
+        if (remaining.delete(submissionId))
           report({
             submissionId,
             at,
             durationMs,
             ...(worker !== undefined && { worker }),
-            ...verdict,
+            ...answer,
           });
-        }
       return 'accepted';
     },
     /**

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import type { UpstreamResponse } from '../submissions/classify.ts';
+import { type Classification, UNAVAILABLE_REASONS } from '../submissions/classify.ts';
 
 /**
  * Version of the format of jobs and results. It is part of the queue name, so that a server and
@@ -47,27 +47,29 @@ export function signedJob(jobId: string, job: PollJob): unknown {
   ];
 }
 
-/** More than Node accepts as the headers of a response. */
-const header = z.string().max(65_536).nullable();
-/** Twice the longest response body of an upstream: redacting a secret may lengthen it. */
-const MAX_BODY_CHARS = 2 * 1024 * 1024;
-export const MAX_DETAIL_CHARS = 10_000;
+const text = z.string().max(1_000_000);
 
-/** The unclassified result of one request. */
-const responseSchema = z.discriminatedUnion('kind', [
+/** What the upstream answered about one submission. */
+const answerSchema = z.discriminatedUnion('kind', [
   z.object({
-    kind: z.literal('response'),
-    httpStatus: z.int().min(100).max(999),
-    retryAfter: header,
-    date: header,
-    body: z.string().max(MAX_BODY_CHARS),
+    kind: z.enum(['pending', 'finalized']),
+    state: text,
+    error: text.nullable(),
+    envelope: text,
+    blockNumber: z.number().nullable(),
   }),
+  z.object({ kind: z.literal('error'), state: text, error: text, envelope: text }),
+  z.object({ kind: z.literal('not_found'), error: text, ambiguous: z.boolean() }),
+  z.object({ kind: z.literal('rejected'), error: text }),
+  z.object({ kind: z.literal('unauthorized'), error: text }),
+  z.object({ kind: z.literal('throttled'), error: text, retryAfterMs: z.number().nullable() }),
   z.object({
-    kind: z.literal('failure'),
-    reason: z.enum(['timeout', 'network', 'too_large']),
-    detail: z.string().max(MAX_DETAIL_CHARS),
+    kind: z.literal('unavailable'),
+    reason: z.enum(UNAVAILABLE_REASONS),
+    error: text,
+    retryAfterMs: z.number().nullable(),
   }),
-]) satisfies z.ZodType<UpstreamResponse>;
+]) satisfies z.ZodType<Classification>;
 
 /**
  * Why no request of a job was sent, by this worker or before. `emptied`: Redis has no fencing
@@ -80,7 +82,7 @@ const polledSchema = z.object({
   submission_id: z.string().min(1).max(128),
   /** Duration of the request. The server sets the time of the observation by its own clock. */
   duration_ms: z.int().min(0),
-  response: responseSchema,
+  answer: answerSchema,
 });
 export type Polled = z.output<typeof polledSchema>;
 
@@ -109,12 +111,10 @@ export function signedResult(
   job: { jobId: string; fencingToken: string },
   { polled, not_polled, worker }: PollResult,
 ): unknown {
-  const responses = polled.map(({ submission_id, duration_ms, response }) => [
+  const responses = polled.map(({ submission_id, duration_ms, answer }) => [
     submission_id,
     duration_ms,
-    response.kind === 'response'
-      ? [response.httpStatus, response.retryAfter, response.date, response.body]
-      : [response.reason, response.detail],
+    Object.entries(answer).toSorted(([one], [other]) => (one < other ? -1 : 1)),
   ]);
   return [job.jobId, job.fencingToken, responses, not_polled ?? null, worker ?? null];
 }

@@ -4,10 +4,8 @@ import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import type { SendPoll } from '../polling/upstreams.ts';
-import type { UpstreamResponse } from '../submissions/classify.ts';
 import { FencingTokenStore, isIssuedBy, problemOfToken, type RedisState } from './fencing-token.ts';
 import {
-  MAX_DETAIL_CHARS,
   type MessageSigner,
   type NotPolled,
   POLLS_QUEUE,
@@ -315,11 +313,11 @@ export class PollWorker {
     const polls = submission_ids.map(async (submissionId) => {
       this.#inFlight += 1;
       const sentAt = clock.now();
-      const response = withoutLongDetail(await sendPoll(upstream, submissionId));
+      const answer = await sendPoll(upstream, submissionId);
       this.#inFlight -= 1;
-      const { length } = response.kind === 'response' ? response.body : response.detail;
+      const { length } = 'envelope' in answer ? answer.envelope : answer.error;
       if (batch.length > 0 && chars + length > MAX_BATCH_CHARS) flush();
-      batch.push({ submission_id: submissionId, duration_ms: clock.now() - sentAt, response });
+      batch.push({ submission_id: submissionId, duration_ms: clock.now() - sentAt, answer });
       chars += length;
       cancelFlush ??= clock.after(FLUSH_MS, flush);
     });
@@ -337,13 +335,6 @@ export class PollWorker {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** The server's classifier uses only the beginning of the detail. */
-function withoutLongDetail(response: UpstreamResponse): UpstreamResponse {
-  return response.kind === 'failure'
-    ? { ...response, detail: response.detail.slice(0, MAX_DETAIL_CHARS) }
-    : response;
 }
 
 /** Why a worker returned a job without polling, and how to resolve it. */

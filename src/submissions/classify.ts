@@ -1,25 +1,10 @@
 import { z } from 'zod';
+import type { HttpResult } from '../lib/http-call.ts';
 import { isObject, isTextTooDeep, MAX_NESTING, parseJson } from '../lib/json.ts';
 import { retryAfterMs } from '../lib/retry-after.ts';
 import type { ChainResult } from './chain-verdict.ts';
 
-/** The unclassified result of one request to the upstream. */
-export type UpstreamResponse =
-  | {
-      kind: 'response';
-      httpStatus: number;
-      retryAfter: string | null;
-      /**
-       * The upstream's Date header: a date in Retry-After is relative to the clock of the upstream.
-       */
-      date: string | null;
-      body: string;
-      /** The content-encoding of a body that was not decoded; absent: it was, or has none. */
-      encoding?: string;
-    }
-  | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
-
-type HttpResponse = Extract<UpstreamResponse, { kind: 'response' }>;
+type HttpResponse = Extract<HttpResult, { kind: 'response' }>;
 
 /** The classification of one response about one submission. */
 export type Classification =
@@ -43,13 +28,15 @@ export type Classification =
   | { kind: 'unavailable'; reason: UnavailableReason; error: string; retryAfterMs: number | null };
 
 /** `refused`: a 4xx that concerns only this request. */
-type UnavailableReason =
-  | 'timeout'
-  | 'network'
-  | 'too_large'
-  | 'http_status'
-  | 'refused'
-  | 'malformed';
+export const UNAVAILABLE_REASONS = [
+  'timeout',
+  'network',
+  'too_large',
+  'http_status',
+  'refused',
+  'malformed',
+] as const;
+type UnavailableReason = (typeof UNAVAILABLE_REASONS)[number];
 
 /**
  * The classified result of one poll. `at`: when the response arrived, epoch milliseconds. `worker`:
@@ -71,7 +58,7 @@ const MAX_ENVELOPE_CHARS = 64 * 1024;
  * Classifies a response. A response that may not come from the service itself is `unavailable`,
  * which changes no submission: a proxy's 404 or 406 page must not end a submission.
  */
-export function classify(submissionId: string, response: UpstreamResponse): Classification {
+export function classify(submissionId: string, response: HttpResult): Classification {
   if (response.kind === 'failure') return unavailable(response.reason, response.detail);
   const body = parseJson(response.body);
   const text = body === undefined ? readableText(response) : response.body;

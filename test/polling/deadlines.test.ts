@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import type { Status } from '../../src/submissions/submission.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -32,7 +32,7 @@ function endOf(world: World, id: string) {
 const deadline = (ms: number) => ({ deadlineAt: START_MS + ms });
 
 describe('a deadline ends a submission at that time, whatever the upstream responds', () => {
-  it.each<[string, UpstreamResponse | Promise<UpstreamResponse>, Status]>([
+  it.each<[string, HttpResult | Promise<HttpResult>, Status]>([
     ['an unknown id (404)', notFound, 'expired'],
     ['an unknown id (500 "Record not found")', recordNotFound, 'expired'],
     ['Pending', pending, 'expired'],
@@ -101,7 +101,7 @@ describe('a deadline ends a submission at that time, whatever the upstream respo
 
 describe('the last poll before a deadline', () => {
   it('decides: a submission that is final by then is finalized, also with a deadline of a second', async () => {
-    let current: UpstreamResponse = pending;
+    let current: HttpResult = pending;
     const world = openWatcher({ respond: () => current });
     world.track(['a'], deadline(10 * MINUTE_MS));
     await world.clock.advance(10 * MINUTE_MS - 2_001);
@@ -121,7 +121,7 @@ describe('the last poll before a deadline', () => {
   });
 
   it('counts if its response arrives in the same moment as the deadline', async () => {
-    const held = Promise.withResolvers<UpstreamResponse>();
+    const held = Promise.withResolvers<HttpResult>();
     const world = openWatcher({ respond: () => held.promise });
     world.clock.after(8_000, () => held.resolve(finalized));
     world.track(['a'], deadline(8_000));
@@ -130,7 +130,7 @@ describe('the last poll before a deadline', () => {
   });
 
   it('is repeated if its response cannot be stored', async () => {
-    const held = Promise.withResolvers<UpstreamResponse>();
+    const held = Promise.withResolvers<HttpResult>();
     const world = openWatcher({ respond: () => held.promise });
     world.clock.after(8_000, () => held.resolve(finalized));
     world.track(['a'], deadline(8_000));
@@ -146,7 +146,7 @@ describe('the last poll before a deadline', () => {
   });
 
   it('does not count if its response arrives later', async () => {
-    const held = Promise.withResolvers<UpstreamResponse>();
+    const held = Promise.withResolvers<HttpResult>();
     const world = openWatcher({ respond: () => held.promise });
     world.track(['a'], deadline(8_000));
     await world.clock.advance(9_000);
@@ -156,7 +156,7 @@ describe('the last poll before a deadline', () => {
   });
 
   it('is repeated after an outage just before the deadline', async () => {
-    let current: UpstreamResponse = pending;
+    let current: HttpResult = pending;
     const world = openWatcher({
       respond: () => current,
       scheduler: { breaker: { failures: 1, probeMs: 1_000, maxProbeMs: 30_000 } },
@@ -172,12 +172,12 @@ describe('the last poll before a deadline', () => {
 });
 
 describe('time in which the upstream could not be polled moves a deadline', () => {
-  it.each<[string, UpstreamResponse]>([
+  it.each<[string, HttpResult]>([
     ['an outage', databaseDown],
     ['a refused key', unauthorized],
     ['a pause', throttled],
   ])('%s', async (_what, trouble) => {
-    let current: UpstreamResponse = recordNotFound;
+    let current: HttpResult = recordNotFound;
     const world = openWatcher({ respond: () => current });
     world.track(['a', 'b', 'c'], deadline(5 * MINUTE_MS));
     world.track(['seen']);
@@ -206,7 +206,7 @@ describe('time in which the upstream could not be polled moves a deadline', () =
 });
 
 describe('a deadline that passed while nothing could be polled is decided by the first response', () => {
-  const RESPONSES: [string, UpstreamResponse, Status][] = [
+  const RESPONSES: [string, HttpResult, Status][] = [
     ['Finalized', finalized, 'finalized'],
     ['Pending', pending, 'expired'],
     ['Error', failing, 'failed'],
@@ -214,7 +214,7 @@ describe('a deadline that passed while nothing could be polled is decided by the
   ];
 
   it.each(RESPONSES)('because the server did not run: %s', async (_what, later, status) => {
-    let current: UpstreamResponse = notFound;
+    let current: HttpResult = notFound;
     const world = openWatcher({ respond: () => current });
     world.track(['a', 'b'], deadline(5 * MINUTE_MS));
     await world.clock.advance(MINUTE_MS);
@@ -225,7 +225,7 @@ describe('a deadline that passed while nothing could be polled is decided by the
   });
 
   it.each(RESPONSES)('because the disk was full: %s', async (_what, later, status) => {
-    let current: UpstreamResponse = notFound;
+    let current: HttpResult = notFound;
     const world = openWatcher({ respond: () => current });
     world.track(['a', 'b'], deadline(5 * MINUTE_MS));
     await world.clock.advance(MINUTE_MS);

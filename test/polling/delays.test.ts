@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import { DelayLog } from '../../src/polling/delay-log.ts';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import type { Delay } from '../../src/submissions/delay.ts';
 import {
   databaseDown,
@@ -31,8 +31,8 @@ function delaysIn(world: World, id = 'a') {
 
 describe('a submission that is late can tell why', () => {
   /** Polls for a minute, then for 43 s under the trouble, and then until everything is recorded. */
-  async function delaysOf(trouble: UpstreamResponse, ids = ['a', 'b', 'c']) {
-    let current: UpstreamResponse = pending;
+  async function delaysOf(trouble: HttpResult, ids = ['a', 'b', 'c']) {
+    let current: HttpResult = pending;
     const world = openWatcher({ respond: () => current });
     world.track(ids);
     await world.clock.advance(MINUTE_MS);
@@ -46,7 +46,7 @@ describe('a submission that is late can tell why', () => {
     return delays;
   }
 
-  it.each<[string, UpstreamResponse, string, string]>([
+  it.each<[string, HttpResult, string, string]>([
     ['an outage', databaseDown, 'upstream_down', 'HTTP 500 Database connection error'],
     [
       'a connection that is refused',
@@ -79,7 +79,7 @@ describe('a submission that is late can tell why', () => {
   });
 
   it('failures that end before the circuit breaker opens, if they last for ten seconds', async () => {
-    let current: UpstreamResponse = databaseDown;
+    let current: HttpResult = databaseDown;
     const world = openWatcher({
       respond: () => current,
       scheduler: { breaker: { failures: 100, probeMs: 1_000, maxProbeMs: 30_000 } },
@@ -111,7 +111,7 @@ describe('a submission that is late can tell why', () => {
   });
 
   it('but not failures of another submission alone, however long they last', async () => {
-    let bad: UpstreamResponse = databaseDown;
+    let bad: HttpResult = databaseDown;
     const world = openWatcher({ respond: (id) => (id === 'bad' ? bad : pending) });
     world.track(['a', 'bad']);
     for (let minute = 0; minute < 30; minute++) {
@@ -238,7 +238,7 @@ describe('a submission that is late can tell why', () => {
 });
 
 it('the events of an outage name its reason, and the last one its duration', async () => {
-  let current: UpstreamResponse = databaseDown;
+  let current: HttpResult = databaseDown;
   const world = openWatcher({ respond: () => current });
   world.track(['a', 'b']);
   await world.clock.advance(MINUTE_MS);

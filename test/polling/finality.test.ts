@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import type { PolicyFactory } from '../../src/pacing/index.ts';
 import { learnedPacing } from '../../src/pacing/index.ts';
 import type { Finality } from '../../src/polling/listeners.ts';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';
 import {
   openWatcher,
@@ -26,7 +26,7 @@ function world({
   policy = byAge,
   announcedAt,
 }: {
-  respondInstead?: () => UpstreamResponse | undefined;
+  respondInstead?: () => HttpResult | undefined;
   policy?: PolicyFactory;
   /** When a node of the chain announces a block as final; null: not yet. */
   announcedAt?: (block: number, now: number) => number | null;

@@ -7,6 +7,6 @@ describeEngine('the local engine', ({ url, apiKey, timeoutMs }) => {
   const client = openClient(url, { apiKey, timeoutMs, connections: 50 });
   return createLocalEngine({
     clock: systemClock,
-    sendPoll: (_upstream, submissionId) => client.getSubmissionInfo(submissionId),
+    sendPoll: (_upstream, submissionId) => client.poll(submissionId),
   });
 });

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import { ON_DEMAND_WAIT_MS } from '../../src/polling/on-demand-polls.ts';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import {
   databaseDown,
   finalized,
@@ -26,7 +26,7 @@ test('two hundred concurrent polls of one submission share one request', async (
 });
 
 test('an on-demand poll of a submission that is in flight costs no request', async () => {
-  const hanging = Promise.withResolvers<UpstreamResponse>();
+  const hanging = Promise.withResolvers<HttpResult>();
   const world = openWatcher({ respond: () => hanging.promise });
   world.track(['a']);
   const poll = world.monitor.pollOnDemand('default', 'a');
@@ -180,7 +180,7 @@ test('at most 10,000 polls wait, first in, first out', async () => {
 
 /** A watcher whose upstream has failed for half an hour, until `recover` is called. */
 async function openDuringOutage() {
-  let response: UpstreamResponse = databaseDown;
+  let response: HttpResult = databaseDown;
   const world = openWatcher({
     respond: () => response,
     scheduler: { breaker: { failures: 2, probeMs: 1_000, maxProbeMs: 10 * MINUTE_MS } },

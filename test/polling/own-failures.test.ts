@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import { MADE_UP_ID } from '../../src/polling/probes.ts';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import { call, pathOf } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { deadAddress, serve } from '../support/servers/upstream-server.ts';
@@ -152,7 +152,7 @@ describe('an outage is noticed with a single submission', () => {
     ['that it never returned', 'a', databaseDown],
     ['that does not find a submission which it returned', 'shown', recordNotFound],
   ])('%s', async (_what, id, failure) => {
-    let current: UpstreamResponse = pending;
+    let current: HttpResult = pending;
     const world = openWatcher({ respond: () => current });
     if (id === 'shown') world.track([id]);
     await world.clock.advance(1_000);
@@ -167,10 +167,10 @@ describe('an outage is noticed with a single submission', () => {
 });
 
 describe('the time limits', () => {
-  const badFails = (others: UpstreamResponse) => (id: string) =>
+  const badFails = (others: HttpResult) => (id: string) =>
     id.startsWith('bad') ? DATABASE_ERROR : others;
 
-  it.each<[string, UpstreamResponse]>([
+  it.each<[string, HttpResult]>([
     ['finds nothing else', recordNotFound],
     ['returns everything else', pending],
   ])('of a submission that always fails pass at an upstream that %s', async (_what, others) => {
@@ -183,7 +183,7 @@ describe('the time limits', () => {
   });
 
   it('of a submission that fails since it was returned pass, too, if the upstream finds others', async () => {
-    let bad: UpstreamResponse = pending;
+    let bad: HttpResult = pending;
     const world = openWatcher({ respond: (id) => (id === 'bad' ? bad : finalized) });
     world.track(['other']);
     await world.clock.advance(1_000);

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
 import {
@@ -149,7 +149,7 @@ test('a stop ends the registration: nothing is read or polled afterwards', async
 });
 
 test('an outage that only previously seen submissions can show continues after a restart', async () => {
-  const lost: UpstreamResponse = response(500, { state: 'ERROR', error: 'Record not found' });
+  const lost: HttpResult = response(500, { state: 'ERROR', error: 'Record not found' });
   // So many pages that a response could arrive between two of them.
   const unseen = Array.from({ length: 12_000 }, (_, index) => `id-${index}`);
   const world = openWatcher({ respond: () => lost });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import { trackRequest } from '../support/ledger/ledger-file.ts';
 import {
   finalized,
@@ -12,7 +12,7 @@ import {
 const rejected = response(406, { id: 'a', state: 'ERROR', error: 'invalid id' });
 
 test('a submission that is tracked again is polled until it is final, and waiters wait for that', async () => {
-  let current: UpstreamResponse = pending;
+  let current: HttpResult = pending;
   const world = openWatcher({ respond: () => current });
   world.track(['a'], { deadlineAt: world.clock.now() + MINUTE_MS });
   await world.clock.advance(30 * MINUTE_MS);
@@ -41,8 +41,8 @@ test('a submission that is tracked again is polled until it is final, and waiter
 });
 
 test('the late result of a poll from before the retrack does not end the submission, which is polled again', async () => {
-  const late = Promise.withResolvers<UpstreamResponse>();
-  const responses: (UpstreamResponse | Promise<UpstreamResponse>)[] = [late.promise];
+  const late = Promise.withResolvers<HttpResult>();
+  const responses: (HttpResult | Promise<HttpResult>)[] = [late.promise];
   const world = openWatcher({ respond: () => responses.shift() ?? finalized });
   world.track(['a']);
   await world.clock.advance(10_000);
@@ -70,7 +70,7 @@ test('an earlier deadline takes effect when it passes, however rarely the submis
   expect(world.get('b').status).toBe('expired');
 });
 
-test.each<[string, UpstreamResponse]>([
+test.each<[string, HttpResult]>([
   ['an outage', response(503, 'down')],
   ['a pause that the upstream requested', response(429, 'slow', { retryAfter: '60' })],
 ])('during %s, the next poll of no submission is in the past', async (_what, trouble) => {
@@ -86,7 +86,7 @@ test.each<[string, UpstreamResponse]>([
 });
 
 test('the next poll of an open submission is known, and that of a final one is not', async () => {
-  let current: UpstreamResponse = response(404, { error: 'not found' });
+  let current: HttpResult = response(404, { error: 'not found' });
   const world = openWatcher({ respond: () => current });
   world.track(['a']);
   expect([world.get('a').polledAt, world.get('a').notFoundSince]).toEqual([null, null]);

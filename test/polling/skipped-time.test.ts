@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import {
   finalized,
   MINUTE_MS,
@@ -53,9 +53,9 @@ it('a step forward does not allow a second budget, because the elapsed part of t
 });
 
 it('submissions in flight at the start of a sleep are polled again, and a late response still counts', async () => {
-  const held: ((response: UpstreamResponse) => void)[] = [];
+  const held: ((response: HttpResult) => void)[] = [];
   const world = openWatcher({
-    respond: () => new Promise<UpstreamResponse>((resolve) => held.push(resolve)),
+    respond: () => new Promise<HttpResult>((resolve) => held.push(resolve)),
   });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);

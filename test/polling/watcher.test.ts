@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';
 import {
   data,
@@ -16,7 +16,7 @@ import {
 } from '../support/virtual-time/virtual-watcher.ts';
 
 test('a submission is polled until it is finalized, and not afterwards', async () => {
-  let response: UpstreamResponse = notFound;
+  let response: HttpResult = notFound;
   const world = openWatcher({ respond: () => response });
   world.track(['a']);
   await world.clock.advance(3_000);
@@ -107,7 +107,7 @@ test('twenty kills before the first response do not spend it either', async () =
 });
 
 test('an outage opens the circuit breaker, is reported once, and moves every deadline by its length', async () => {
-  let response: UpstreamResponse = pending;
+  let response: HttpResult = pending;
   const world = openWatcher({ respond: () => response });
   const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`);
   world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
@@ -129,7 +129,7 @@ test('an outage opens the circuit breaker, is reported once, and moves every dea
 });
 
 test('an upstream that is down is probing while a request that tests it is in flight', async () => {
-  let response: UpstreamResponse | Promise<never> = databaseDown;
+  let response: HttpResult | Promise<never> = databaseDown;
   const world = openWatcher({ respond: () => response });
   const states = () => world.monitor.health().upstreams.map(({ state }) => state);
   expect(states()).toEqual(['up']);
@@ -143,7 +143,7 @@ test('an upstream that is down is probing while a request that tests it is in fl
 });
 
 test('an outage continues after a restart', async () => {
-  let response: UpstreamResponse = databaseDown;
+  let response: HttpResult = databaseDown;
   const world = openWatcher({ respond: () => response });
   world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
   await world.clock.advance(5 * MINUTE_MS);
@@ -157,7 +157,7 @@ test('an outage continues after a restart', async () => {
 });
 
 test('refused credentials raise one alert, are probed slowly, and lose no submission', async () => {
-  let response: UpstreamResponse = unauthorized;
+  let response: HttpResult = unauthorized;
   const world = openWatcher({ respond: () => response });
   const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
   world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
@@ -170,7 +170,7 @@ test('refused credentials raise one alert, are probed slowly, and lose no submis
 });
 
 test('a few ids that crash the upstream do not stop the polls of the others', async () => {
-  const responses: Record<string, UpstreamResponse> = { good: pending };
+  const responses: Record<string, HttpResult> = { good: pending };
   const world = openWatcher({ respond: (id) => responses[id] ?? response(400, 'Bad Request') });
   world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
   await world.clock.advance(MINUTE_MS);
@@ -181,7 +181,7 @@ test('a few ids that crash the upstream do not stop the polls of the others', as
 });
 
 test('a 429 stops all polls until its Retry-After has passed', async () => {
-  let httpResponse: UpstreamResponse = response(429, '', { retryAfter: '90' });
+  let httpResponse: HttpResult = response(429, '', { retryAfter: '90' });
   const world = openWatcher({
     respond: () => httpResponse,
     scheduler: { budget: { requests: 50, perMs: 1_000, concurrency: 4 } },
@@ -197,7 +197,7 @@ test('a 429 stops all polls until its Retry-After has passed', async () => {
 });
 
 test('a finalized submission whose data changes is corrected with an event', async () => {
-  let httpResponse: UpstreamResponse = finalized;
+  let httpResponse: HttpResult = finalized;
   const world = openWatcher({ respond: () => httpResponse, recheck: true });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
@@ -213,7 +213,7 @@ test('a finalized submission whose data changes is corrected with an event', asy
 });
 
 test('cancelling stops the polls, including one in flight', async () => {
-  const hanging = Promise.withResolvers<UpstreamResponse>();
+  const hanging = Promise.withResolvers<HttpResult>();
   const world = openWatcher({ respond: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);
@@ -284,7 +284,7 @@ test('an observation that cannot be recorded does not affect the others', async 
 });
 
 test('waiting ends with finality, with the timeout, or with the monitor', async () => {
-  let response: UpstreamResponse = pending;
+  let response: HttpResult = pending;
   const world = openWatcher({ respond: () => response });
   world.track(['a', 'b']);
   await world.clock.advance(100);
@@ -311,7 +311,7 @@ test('waiting ends with finality, with the timeout, or with the monitor', async 
 });
 
 test('stopping is limited in time, and drops later results', async () => {
-  const hanging = Promise.withResolvers<UpstreamResponse>();
+  const hanging = Promise.withResolvers<HttpResult>();
   let failures = 0;
   const world = openWatcher({
     respond: () => hanging.promise,
@@ -329,7 +329,7 @@ test('stopping is limited in time, and drops later results', async () => {
 });
 
 test('stopping waits for results in flight and commits them', async () => {
-  const hanging = Promise.withResolvers<UpstreamResponse>();
+  const hanging = Promise.withResolvers<HttpResult>();
   const world = openWatcher({ respond: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);

@@ -22,7 +22,7 @@ const neverPoll = async () => Promise.reject(new Error('polled by this process')
 const polledOf = (submission_id: string, error = 'x') => ({
   submission_id,
   duration_ms: 1,
-  response: { ...PENDING, httpStatus: 406, body: JSON.stringify({ error }) },
+  answer: { kind: 'rejected', error },
 });
 
 async function polled(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
@@ -36,8 +36,7 @@ async function polled(engine: PollEngine, submissionIds: string[]): Promise<Obse
 describe.skipIf(isRedisMissing())('with Redis', () => {
   describeEngine('the BullMQ engine with two workers', async ({ url, apiKey, timeoutMs }) => {
     const client = openClient(url, { apiKey, timeoutMs, connections: 50 });
-    const sendPoll = (_upstream: string, submissionId: string) =>
-      client.getSubmissionInfo(submissionId);
+    const sendPoll = (_upstream: string, submissionId: string) => client.poll(submissionId);
     const redis = await redisForTest();
     const server = openEngine(redis, {
       local: neverPoll,
@@ -128,7 +127,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     openWorker(redis, {
       sendPoll: async (_upstream, id) => {
         if (id === 's49') await held.promise;
-        return { ...PENDING, body: '{"state":"Pending","error":null,"data":null}'.padEnd(60_000) };
+        return { ...PENDING, envelope: PENDING.envelope.padEnd(60_000) };
       },
     });
     await server.sees(1);

@@ -31,8 +31,8 @@ const neverPoll = async () => Promise.reject(new Error('polled by this process')
 const LONG = { local: neverPoll, leaseMs: 60_000, timeoutMs: 100 };
 
 const one = (submission_id = 'a', more: object = {}): Polled =>
-  ({ submission_id, duration_ms: 1, response: PENDING, ...more }) as Polled;
-const response = (more: object) => ({ polled: [one('a', { response: { ...PENDING, ...more } })] });
+  ({ submission_id, duration_ms: 1, answer: PENDING, ...more }) as Polled;
+const response = (more: object) => ({ polled: [one('a', { answer: { ...PENDING, ...more } })] });
 
 async function poll(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
   const observations: Observation[] = [];
@@ -57,7 +57,7 @@ const sign = (
 describe.skipIf(isRedisMissing())('a result in Redis that no worker would send', () => {
   it.each<[string, unknown, string]>([
     ['another shape', { results: [] }, 'malformed'],
-    ['a body above every limit', response({ body: 'x'.repeat(3_000_000) }), 'malformed'],
+    ['an answer above every limit', response({ envelope: 'x'.repeat(3_000_000) }), 'malformed'],
     ['an id of another job', { polled: [one('a'), one('b')] }, 'foreign_id'],
   ])(
     '%s is rejected as a whole, reported, and its id can be polled again',

@@ -4,7 +4,7 @@ import { type Job, Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { FencingTokenStore } from '../../src/redis/fencing-token.ts';
 import { MessageSigner, POLLS_QUEUE, type PollJob, signedJob } from '../../src/redis/messages.ts';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import type { Classification } from '../../src/submissions/classify.ts';
 import { openQueue, openRedisClient, openWorker, PENDING } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 
@@ -46,7 +46,7 @@ async function openServer(redis: RedisServer, secret?: string) {
 
 function holding() {
   const started = Promise.withResolvers<void>();
-  const held = Promise.withResolvers<UpstreamResponse>();
+  const held = Promise.withResolvers<Classification>();
   const sendPoll = async () => {
     started.resolve();
     return held.promise;

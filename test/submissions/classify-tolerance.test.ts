@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import { parseJson } from '../../src/lib/json.ts';
-import { classify, dataOf, type UpstreamResponse } from '../../src/submissions/classify.ts';
+import { classify, dataOf } from '../../src/submissions/classify.ts';
 import {
   envelope,
   FINAL_DATA,
@@ -127,7 +128,7 @@ describe('hostile responses', () => {
 
   it('truncates huge error texts from every source', () => {
     const huge = 'x'.repeat(1_000_000);
-    const responses: UpstreamResponse[] = [
+    const responses: HttpResult[] = [
       response(200, envelope({ state: 'Error', error: huge, data: null })),
       response(200, huge),
       ...[400, 401, 404, 406, 429, 500, 503].flatMap((status) => [

@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type Classification,
-  classify,
-  type UpstreamResponse,
-} from '../../src/submissions/classify.ts';
+import type { HttpResult } from '../../src/lib/http-call.ts';
+import { type Classification, classify } from '../../src/submissions/classify.ts';
 import {
   envelope,
   FINAL_DATA,
@@ -19,7 +16,7 @@ const wrongId = {
   error: 'invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-]',
 };
 
-type Row = [name: string, answer: UpstreamResponse, verdict: Partial<Classification>];
+type Row = [name: string, answer: HttpResult, verdict: Partial<Classification>];
 
 describe('the states of a submission', () => {
   const rows: Row[] = [

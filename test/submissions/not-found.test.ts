@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import type { HttpResult } from '../../src/lib/http-call.ts';
 import {
   finalized,
   MINUTE_MS,
@@ -36,7 +36,7 @@ async function minutesUntilFinal(world: World, id: string, limitMinutes: number)
 
 describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   /** One id that is never found, beside one that stays pending. */
-  const openWithNeighbor = (respond: () => UpstreamResponse = () => missing) => {
+  const openWithNeighbor = (respond: () => HttpResult = () => missing) => {
     const world = openWatcher({ respond: (id) => (id === 'neighbor' ? pending : respond()) });
     world.track(['neighbor', 'a'], FAR);
     return world;
@@ -86,7 +86,7 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   });
 
   it('does not end during a Retry-After that is longer than its grace period', async () => {
-    let httpResponse: UpstreamResponse = missing;
+    let httpResponse: HttpResult = missing;
     const world = openWithNeighbor(() => httpResponse);
     await world.clock.advance(10_000);
     httpResponse = response(429, '', { retryAfter: '3600' });
@@ -131,7 +131,7 @@ describe('"Record not found" for every id, because the database fails,', () => {
     'ends no id if all open submissions are new, because a finalized one is polled as a proof%s',
     async (how) => {
       const world = openWatcher({
-        respond: (id): UpstreamResponse =>
+        respond: (id): HttpResult =>
           broken || !visible.has(id) ? recordNotFound : id === 'old' ? finalized : pending,
       });
       let broken = false;
@@ -198,7 +198,7 @@ describe('Retry-After', () => {
   const throttled = response(429, '', { retryAfter: '3000' });
 
   it('stops deadlines while it blocks all polls', async () => {
-    let response: UpstreamResponse = pending;
+    let response: HttpResult = pending;
     const world = openWatcher({ respond: () => response });
     world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
     await world.clock.advance(5 * MINUTE_MS);
@@ -214,7 +214,7 @@ describe('Retry-After', () => {
   });
 
   it('stops them after a restart, too, and the next process respects it', async () => {
-    let response: UpstreamResponse = throttled;
+    let response: HttpResult = throttled;
     const world = openWatcher({ respond: () => response });
     world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
     await world.clock.advance(MINUTE_MS);

@@ -2,12 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns';
 import { UpstreamUsers } from '../../access/users.ts';
 import type { ConnectionCause } from '../../lib/connection-error.ts';
+import type { HttpResult } from '../../lib/http-call.ts';
 import { UpstreamClient } from '../../polling/upstream-client.ts';
-import {
-  type Classification,
-  classify,
-  type UpstreamResponse,
-} from '../../submissions/classify.ts';
+import { type Classification, classify } from '../../submissions/classify.ts';
 import type { UpstreamConfig } from '../config/schema.ts';
 import { VERSION } from '../version.ts';
 import { type Finding, ok, problem, settingName, warning } from './finding.ts';
@@ -58,7 +55,7 @@ type Polled = { about: string; host: string; name: string; upstream: UpstreamCon
 
 function findingOf(
   classification: Classification,
-  response: UpstreamResponse,
+  response: HttpResult,
   { about, host, name, upstream }: Polled,
 ): Finding {
   const key = settingName(`upstreams.${name}.api_key`);
@@ -96,7 +93,7 @@ function findingOf(
 
 function unavailable(
   { reason, error }: Extract<Classification, { kind: 'unavailable' }>,
-  response: UpstreamResponse,
+  response: HttpResult,
   { about, host, url }: { about: string; host: string; url: string },
 ): Finding {
   const isBase = `verify that ${url} is the base address of the upstream`;
@@ -152,7 +149,7 @@ const PROBLEM_S = 60;
  */
 function checkClock(
   name: string,
-  response: UpstreamResponse,
+  response: HttpResult,
   sentAt: number,
   receivedAt: number,
 ): Finding[] {

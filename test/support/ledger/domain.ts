@@ -1,8 +1,5 @@
-import type {
-  Classification,
-  Observation,
-  UpstreamResponse,
-} from '../../../src/submissions/classify.ts';
+import type { HttpResult } from '../../../src/lib/http-call.ts';
+import type { Classification, Observation } from '../../../src/submissions/classify.ts';
 import type { HistoryEntry, Status, Submission } from '../../../src/submissions/submission.ts';
 import {
   contextWithoutLimits,
@@ -55,7 +52,7 @@ export function response(
   httpStatus: number,
   body: unknown,
   headers: { retryAfter?: string; date?: string } = {},
-): UpstreamResponse {
+): HttpResult {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return {
     kind: 'response',

@@ -11,17 +11,17 @@ import { PollWorker, type PollWorkerEvent } from '../../../src/redis/poll-worker
 import type { RedisAddress } from '../../../src/redis/redis.ts';
 import { type LinkEvent, RedisLink } from '../../../src/redis/redis-link.ts';
 import { WorkerRegistry } from '../../../src/redis/worker-registry.ts';
-import type { UpstreamResponse } from '../../../src/submissions/classify.ts';
+import type { Classification } from '../../../src/submissions/classify.ts';
 import type { PollEngine } from '../../../src/submissions/ports.ts';
 import type { RedisServer } from './redis-server.ts';
 
-export const PENDING: UpstreamResponse = {
-  kind: 'response',
-  httpStatus: 200,
-  retryAfter: null,
-  date: null,
-  body: '{"state":"Pending","error":null,"data":null}',
-};
+export const PENDING = {
+  kind: 'pending',
+  state: 'Pending',
+  error: null,
+  envelope: '{"state":"Pending","error":null,"data":null}',
+  blockNumber: null,
+} as const satisfies Classification;
 
 /** The server's side, closed when the test ends. */
 export function openEngine(

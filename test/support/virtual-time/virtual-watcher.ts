@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { HttpResult } from '../../../src/lib/http-call.ts';
 import type { PolicyFactory } from '../../../src/pacing/index.ts';
 import { chainEngine } from '../../../src/polling/chain/chain-engine.ts';
 import type { Chain } from '../../../src/polling/chain/port.ts';
@@ -7,7 +8,7 @@ import type { WatcherListener } from '../../../src/polling/listeners.ts';
 import type { SchedulerSettings } from '../../../src/polling/scheduler.ts';
 import { createLocalEngine } from '../../../src/polling/upstreams.ts';
 import { Watcher, type WatcherSettings } from '../../../src/polling/watcher.ts';
-import type { UpstreamResponse } from '../../../src/submissions/classify.ts';
+import { classify } from '../../../src/submissions/classify.ts';
 import type { TrackResult } from '../../../src/submissions/ports.ts';
 import type { Submission, TrackRequest } from '../../../src/submissions/submission.ts';
 import type { UpstreamChange } from '../../../src/submissions/upstream.ts';
@@ -30,7 +31,7 @@ const SCHEDULER_SETTINGS: SchedulerSettings = {
 
 type World = {
   /** The response of the upstream; a pending promise for one that hangs. */
-  respond: (submissionId: string) => UpstreamResponse | Promise<UpstreamResponse>;
+  respond: (submissionId: string) => HttpResult | Promise<HttpResult>;
   scheduler?: Partial<SchedulerSettings>;
   recheck?: boolean;
   /** Knows when the blocks of the upstream became final. */
@@ -54,7 +55,7 @@ export function openWatcher(world: World) {
     clock,
     sendPoll: async (_upstream, submissionId) => {
       polls.push({ submissionId, at: clock.now() });
-      return world.respond(submissionId);
+      return classify(submissionId, await world.respond(submissionId));
     },
   });
   const engine = chainEngine(local, {
@@ -153,7 +154,7 @@ export function response(
   httpStatus: number,
   body: unknown,
   headers: { retryAfter?: string } = {},
-): UpstreamResponse {
+): HttpResult {
   return {
     kind: 'response',
     httpStatus,
