@@ -35,8 +35,6 @@ const SEARCHES: SubmissionFilter[] = [
   { prefix: 'abc', metadata: { shop: 'berlin' } },
   { tracked_since: daysAgo(20), tracked_until: daysAgo(1) },
   { ended_since: daysAgo(20), metadata: { customer: 'c42' } },
-  { search: 'nowhere' },
-  { search: 'c4711', status: ['finalized'] },
 ];
 
 /** What is measured, by the prefix of its names in a round. */

@@ -1,9 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { findBounded, positionAfter, readFound } from '../ledger/bounded-search.ts';
 import { guarded } from '../ledger/errors.ts';
 import { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { openSnapshot } from '../ledger/open.ts';
-import { takePage } from '../ledger/page.ts';
+import { findPage, takePage, type Walk } from '../ledger/page.ts';
 import { assertCurrentLedger } from '../ledger/schema.ts';
 import { type Actor, SERVER } from '../lib/actor.ts';
 import type { AuditAction, AuditResult } from './audit-actions.ts';
@@ -185,13 +184,10 @@ export class AuditTrail {
       until,
       ...(email !== undefined && { emailHash: this.#emailHash(email) }),
     };
-    const sources = email === undefined ? ALL : OF_EMAIL;
-    return this.#db.snapshot(() => {
-      const found = findBounded(this.#db, { ...SEARCH, sources, parameters }, limit);
-      const entries = [...readFound(found, (id) => this.#db.row<StoredEntry>(BY_SEQ, id))];
-      const next = positionAfter(found, entries.length);
-      return { entries, nextBefore: next === null ? null : Number(next[0]) };
-    });
+    const walk = { ...WALK, parameters, ranges: [email === undefined ? ALL : OF_EMAIL] };
+    const read = (seq: number) => this.#db.row<StoredEntry>(BY_SEQ, seq);
+    const { page, next } = this.#db.snapshot(() => findPage(this.#db, walk, { limit, read }));
+    return { entries: page, nextBefore: next === null ? null : Number(next[0]) };
   }
 
   /** Returns up to `limit` entries after that position, oldest first; none at the end. */
@@ -219,27 +215,18 @@ const SELECT_ENTRY = `
 const BY_SEQ = `${SELECT_ENTRY} WHERE a.seq = +?`;
 const OLDEST = `${SELECT_ENTRY} WHERE a.seq > ? ORDER BY a.seq LIMIT ?`;
 
-/** Some 10 ms of the event loop. */
-const MAX_EXAMINED = 10_000;
-
-const SEARCH = {
-  table: 'audit a',
+const WALK: Omit<Walk, 'ranges' | 'parameters'> = {
   id: 'a.seq',
+  keys: ['a.seq'],
+  direction: 'DESC',
   match: `(@caller IS NULL OR a.caller = @caller
       OR a.credential_id IN (SELECT credential FROM people WHERE name = @caller))
     AND (@actions IS NULL OR a.action IN (SELECT value FROM json_each(@actions)))
     AND (@subject IS NULL OR a.subject = @subject) AND a.at >= @since AND a.at < @until`,
-  order: { keys: ['a.seq'], direction: 'DESC', behind: 'a.seq < @p0' },
-  maxExamined: MAX_EXAMINED,
-} as const;
-
-const ALL = sourceOf('audit a WHERE a.seq < +@p0');
-const OF_EMAIL = sourceOf('audit a WHERE a.email_hash = @emailHash AND a.seq < +@p0');
+};
+const ALL = 'audit a WHERE a.seq < +@p0';
+const OF_EMAIL = 'audit a WHERE a.email_hash = @emailHash AND a.seq < +@p0';
 const HASH = /^[0-9a-f]{64}$/;
-
-function sourceOf(from: string) {
-  return [{ ranges: [], size: Number.POSITIVE_INFINITY, walk: [{ from, keys: ['a.seq'] }] }];
-}
 
 function normalOf(email: string): string {
   return email.trim().toLowerCase();

@@ -1142,8 +1142,6 @@ export type SubmissionPage = {
   submissions: Submission[];
   /** Send it as `cursor` to get the next page; null on the last page */
   next_cursor: string | null;
-  /** Everything newer than this time was examined: the time of tracking, or of the final status if the list is in its order. Null on the last page, and in the order of ids */
-  examined_to: string | null;
 };
 
 /** Absent fields are unchanged */
@@ -1517,8 +1515,6 @@ export type CountSubmissionsQuery = {
   ended_until?: string | undefined;
   /** Only ids with this prefix; UUIDs in any case */
   prefix?: string | undefined;
-  /** Only submissions whose id, or a value of whose metadata at any depth, contains this text in upper or lower case. There is no index of it: a page examines at most 2,500 of the submissions that meet the other conditions */
-  search?: string | undefined;
   /** `next_cursor` of the previous page */
   cursor?: string | undefined;
 };

@@ -1,3 +1,5 @@
+import type { LedgerDatabase } from './ledger-database.ts';
+
 /**
  * A page ends early once it holds this much text, because a stored response of an upstream may be a
  * megabyte.
@@ -29,47 +31,68 @@ function charsOf(row: object): number {
   return chars;
 }
 
-/**
- * Time for slow rows. A page may use it up several times: it gathers rows, walks an index, and
- * reads what it found.
- */
-const MAX_SLOW_MS = 5;
-/** A row in memory takes 5 to 20 microseconds. */
-const SLOW_ROW_MS = 0.1;
-/** Fewer slow rows have another cause: the process had no core, or collected garbage. */
-const MIN_SLOW_ROWS = 10;
-const MIN_SLOW_SHARE = 1 / 50;
-/**
- * Slow rows count in groups of this many, so that many rows in memory before them do not defer the
- * end.
- */
-const GROUP_ROWS = 500;
+/** The sort keys of a row. The last one is unique. */
+export type Position = readonly (number | string)[];
+
+/** A walk along an index. The SQL refers to `parameters` by name. */
+export type Walk = {
+  /**
+   * FROM and WHERE for the rows behind a position. Several ranges of an index have no row in common.
+   * A parameter is written as `+@p0`, so that SQLite does not plan a walk again for each value.
+   */
+  ranges: readonly string[];
+  /** SQL expressions: the id of a row, and its sort keys. */
+  id: string;
+  keys: readonly string[];
+  direction: 'ASC' | 'DESC';
+  /** Condition for a row. */
+  match: string;
+  parameters: Readonly<Record<string, unknown>>;
+};
 
 /**
- * Ends a part of a page whose rows the system reads from the disk: each takes a hundred times as
- * long as a row in memory, and the event loop waits. Rows in memory end nothing. Rows that were
- * read stay in memory, so the following pages are longer.
+ * The rows that one page examines: some 20 ms of the event loop if SQLite has to read them from the
+ * memory of the system (row search).
  */
-export class ReadLimit {
-  #rowAt = performance.now();
-  #rows = 0;
-  #slowRows = 0;
-  #slowMs = 0;
+export const MAX_EXAMINED = 4_000;
 
-  /** Must be called after each row. Returns whether the page must end. */
-  isReached(): boolean {
-    const now = performance.now();
-    const tookMs = now - this.#rowAt;
-    this.#rowAt = now;
-    if (this.#rows === GROUP_ROWS) this.#rows = this.#slowRows = this.#slowMs = 0;
-    this.#rows += 1;
-    if (tookMs > SLOW_ROW_MS) {
-      this.#slowRows += 1;
-      this.#slowMs += tookMs;
-    }
-    return (
-      this.#slowMs > MAX_SLOW_MS &&
-      this.#slowRows >= Math.max(MIN_SLOW_ROWS, this.#rows * MIN_SLOW_SHARE)
-    );
-  }
+/** Returns the SQL of a walk, with the parameter `rows`. */
+export function walkSql({ ranges, id, keys, direction, match }: Walk): string {
+  const columns = keys.map((key, index) => `${key} AS k${index}`).join(', ');
+  const sorting = keys.map((_, index) => `k${index} ${direction}`).join(', ');
+  const all = ranges.map(
+    (from) => `SELECT ${id} AS id, ${columns}, (${match}) AS isMatch FROM ${from}`,
+  );
+  return `${all.join(' UNION ALL ')} ORDER BY ${sorting} LIMIT @rows`;
 }
+
+/**
+ * Reads at most `limit` matching rows, among at most MAX_EXAMINED. `next`: the position behind which
+ * the list continues, even if the page is short or empty; null at the end. Must be called in a
+ * snapshot.
+ */
+export function findPage<Row extends object>(
+  db: LedgerDatabase,
+  walk: Walk,
+  { limit, read }: { limit: number; read: (id: number) => Row | undefined },
+): { page: Row[]; next: Position | null } {
+  const positions: Position[] = [];
+  let examined = 0;
+  let last: Position | null = null;
+  function* matching() {
+    const parameters = { ...walk.parameters, rows: MAX_EXAMINED };
+    for (const found of db.iterate<Examined>(walkSql(walk), parameters)) {
+      examined += 1;
+      last = walk.keys.map((_, index) => found[`k${index}`] ?? '');
+      const row = found.isMatch ? read(found.id) : undefined;
+      if (!row) continue;
+      positions.push(last);
+      yield row;
+    }
+  }
+  const { page, hasMore } = takePage(matching(), limit);
+  if (hasMore) return { page, next: positions[page.length - 1] ?? null };
+  return { page, next: examined === MAX_EXAMINED ? last : null };
+}
+
+type Examined = Record<string, number | string> & { id: number; isMatch: number | null };

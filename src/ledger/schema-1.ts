@@ -79,7 +79,8 @@ const SUBMISSIONS = `
     WHERE ended_at IS NULL;
   CREATE INDEX submissions_stuck ON submissions (upstream) WHERE stuck = 1 AND watched = 1;
   CREATE INDEX submissions_contradicted ON submissions (upstream) WHERE is_contradicted = 1 AND watched = 1;
-  CREATE INDEX submissions_by_status ON submissions (status, id);
+  CREATE INDEX submissions_by_status ON submissions (status, tracked_at);
+  CREATE INDEX submissions_by_upstream ON submissions (upstream, id);
   CREATE INDEX submissions_tracked ON submissions (tracked_at);
   CREATE INDEX submissions_ended ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 0;
   CREATE INDEX submissions_ended_watched ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 1;
@@ -198,7 +199,8 @@ const NOTIFICATIONS = `
   ) STRICT;
   CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
   CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
-  CREATE INDEX deliveries_failing ON deliveries (destination) WHERE state = 'waiting' AND attempts > 0;
+  CREATE INDEX deliveries_failing ON deliveries (id) WHERE state = 'waiting' AND attempts > 0;
+  CREATE INDEX deliveries_dead_by_id ON deliveries (id) WHERE state = 'dead';
   CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
   CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';
   CREATE INDEX deliveries_created ON deliveries (created_at);

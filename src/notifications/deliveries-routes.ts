@@ -20,7 +20,7 @@ import {
   toTimeCursor,
 } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
-import type { Position } from '../ledger/bounded-search.ts';
+import type { Position } from '../ledger/page.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
@@ -299,8 +299,8 @@ const OPERATIONS = operations('notifications', {
     summary: 'List deliveries, newest first',
     description:
       'All conditions apply together. The newest is the one that was created last; with `since` or `until` the list is ordered by ' +
-      'the time of the event. A page takes a bounded time: it may have fewer entries than `limit`, even none, although more ' +
-      'follow. Continue until `next_cursor` is null. Ended deliveries are kept as the settings `deliveries.keep_s` and ' +
+      'the time of the event. Pages may be short, even empty: ' +
+      'continue until `next_cursor` is null. Ended deliveries are kept as the settings `deliveries.keep_s` and ' +
       '`retention` define.',
     querystring: querySchema,
     response: { 200: deliveryListSchema },

@@ -1,5 +1,5 @@
-import { findBounded, type Position, positionAfter, readFound } from '../ledger/bounded-search.ts';
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
+import { findPage, type Position } from '../ledger/page.ts';
 import { storedOneOf, storedTime } from '../lib/json.ts';
 import {
   DEAD_REASONS,
@@ -12,7 +12,7 @@ import {
   type DeliveryState,
   type DueDelivery,
   deliveryCondition,
-  deliverySearchOf,
+  deliveryWalkOf,
   matches,
   parseDestination,
   type ReplayConditions,
@@ -284,17 +284,11 @@ export class Deliveries {
     deliveries: Delivery[];
     next: Position | null;
   } {
+    const read = (id: number) => this.#db.row<Delivery>(BY_ID, id);
     return this.#db.snapshot(() => {
-      const found = findBounded(
-        this.#db,
-        deliverySearchOf(query, query.after ?? undefined),
-        query.limit,
-      );
-      const deliveries = [...readFound(found, (id) => this.#db.row<Delivery>(BY_ID, id))];
-      return {
-        deliveries: deliveries.map(toDelivery),
-        next: positionAfter(found, deliveries.length),
-      };
+      const walk = deliveryWalkOf(query, query.after);
+      const { page, next } = findPage(this.#db, walk, { limit: query.limit, read });
+      return { deliveries: page.map(toDelivery), next };
     });
   }
 

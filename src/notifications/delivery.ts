@@ -1,4 +1,4 @@
-import type { Position, Search, Source } from '../ledger/bounded-search.ts';
+import type { Position, Walk } from '../ledger/page.ts';
 import { canonicalId } from '../submissions/submission.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
 import { CALLBACKS_ID } from './webhook.ts';
@@ -146,32 +146,42 @@ export function deliveryOrderOf({ since, until }: DeliveryFilter): DeliveryOrder
   return since === undefined && until === undefined ? 'newest' : 'time';
 }
 
-/** Some 20 ms of the event loop if the rows are not cached. */
-const MAX_EXAMINED = 5_000;
-
-/** `after`: the position after which the search continues. */
-export function deliverySearchOf(filter: DeliveryFilter, after: Position | undefined): Search {
-  const { destination = null, states, submissionId, eventId = null, until = LAST } = filter;
+/** Returns the walk that continues after a position. */
+export function deliveryWalkOf(filter: DeliveryFilter, after: Position | null | undefined): Walk {
   const order = deliveryOrderOf(filter);
   const { match, parameters } = deliveryCondition(filter);
+  const { until = LAST } = filter;
   const [p0 = null, p1 = null] = after ?? { newest: [LAST], time: [until, -1] }[order];
-  const sources: Source[] = [
-    ...(submissionId === undefined ? [] : [OF_SUBMISSION]),
-    ...(eventId === null ? [] : [OF_EVENT]),
-    ...(destination === null ? [] : [destinationSource(destination, order)]),
-    ...(states?.every((state) => state in INDEXED_STATES) ? [stateSource(states)] : []),
-    order === 'time' ? CREATED : ALL,
-  ];
+  const { keys, behind } = ORDERS[order];
   return {
-    table: 'deliveries d',
+    ranges: [`deliveries d ${indexOf(filter)} AND ${behind}`],
     id: 'd.id',
+    keys,
+    direction: 'DESC',
     match,
-    order: ORDERS[order],
-    sources,
-    maxExamined: MAX_EXAMINED,
     parameters: { ...parameters, p0, p1 },
   };
 }
+
+/** Returns the index of the condition that usually matches the fewest deliveries. */
+function indexOf(filter: DeliveryFilter): string {
+  const { submissionId, eventId, destination, states } = filter;
+  // An event has few deliveries, and a submission few events, so they can be sorted.
+  if (submissionId !== undefined) return byEvent(EVENTS_OF_SUBMISSION);
+  if (eventId !== undefined) return byEvent('SELECT seq FROM outbox WHERE id = @eventId');
+  if (deliveryOrderOf(filter) === 'time')
+    return 'INDEXED BY deliveries_created WHERE d.created_at >= +@since';
+  if (states?.length === 1 && states[0] === 'dead')
+    return "INDEXED BY deliveries_dead_by_id WHERE d.state = 'dead'";
+  if (states?.length === 1 && states[0] === 'failing')
+    return `INDEXED BY deliveries_failing WHERE ${FAILING}`;
+  // The deliveries of callbacks are indexed by origin.
+  if (destination !== undefined && destination !== CALLBACKS)
+    return 'INDEXED BY deliveries_by_destination WHERE d.destination = +@destination';
+  return 'NOT INDEXED WHERE 1';
+}
+
+const byEvent = (events: string) => `INDEXED BY deliveries_by_event WHERE d.event IN (${events})`;
 
 /** Returns a SQL condition for the row `d` of deliveries, and its parameters. */
 export function deliveryCondition(filter: DeliveryFilter): {
@@ -224,64 +234,8 @@ const matchOf = (destination: string | null) => `
     OR (SELECT type FROM outbox WHERE seq = d.event) IN (SELECT value FROM json_each(@eventTypes))
   END`;
 
-const ORDERS: Record<DeliveryOrder, Search['order']> = {
-  newest: { keys: ['d.id'], direction: 'DESC', behind: 'd.id < @p0' },
-  time: {
-    keys: ['d.created_at', 'd.id'],
-    direction: 'DESC',
-    behind: '(d.created_at, d.id) < (@p0, @p1)',
-  },
+/** Sort keys, and the condition for the rows behind a position. */
+const ORDERS: Record<DeliveryOrder, { keys: string[]; behind: string }> = {
+  newest: { keys: ['d.id'], behind: 'd.id < +@p0' },
+  time: { keys: ['d.created_at', 'd.id'], behind: '(d.created_at, d.id) < (+@p0, +@p1)' },
 };
-
-const ALL: Source = {
-  ranges: [],
-  size: Number.POSITIVE_INFINITY,
-  walk: [{ from: 'deliveries d NOT INDEXED WHERE d.id < +@p0', keys: ['d.id'] }],
-};
-
-const CREATED_SINCE = 'deliveries d INDEXED BY deliveries_created WHERE d.created_at >= +@since';
-const CREATED: Source = {
-  ranges: [{ from: `${CREATED_SINCE} AND d.created_at < +@until`, id: 'd.id' }],
-  walk: [
-    { from: `${CREATED_SINCE} AND (d.created_at, d.id) < (+@p0, +@p1)`, keys: ORDERS.time.keys },
-  ],
-};
-
-const byEvent = (events: string): Source => ({
-  ranges: [
-    {
-      from: `deliveries d INDEXED BY deliveries_by_event WHERE d.event IN (${events})`,
-      id: 'd.id',
-    },
-  ],
-});
-const OF_SUBMISSION = byEvent(EVENTS_OF_SUBMISSION);
-const OF_EVENT = byEvent('SELECT seq FROM outbox WHERE id = @eventId');
-
-/**
- * The partial indexes that contain the deliveries of a state. Delivered and discarded ones have
- * none.
- */
-const INDEXED_STATES: Partial<Record<DeliveryStateFilter, string>> = {
-  waiting: "deliveries_waiting WHERE d.state = 'waiting'",
-  failing: `deliveries_failing WHERE ${FAILING}`,
-  dead: "deliveries_dead WHERE d.state = 'dead'",
-};
-
-function stateSource(given: readonly DeliveryStateFilter[]): Source {
-  const states = new Set(given);
-  // Each row must be in one range.
-  if (states.has('waiting')) states.delete('failing');
-  const from = (state: DeliveryStateFilter) => `deliveries d INDEXED BY ${INDEXED_STATES[state]}`;
-  return { ranges: [...states].map((state) => ({ from: from(state), id: 'd.id' })) };
-}
-
-function destinationSource(destination: string, order: DeliveryOrder): Source {
-  const from = `deliveries d INDEXED BY deliveries_by_destination WHERE d.${matches(destination)}`;
-  return {
-    ranges: [{ from, id: 'd.id' }],
-    // The index contains the callbacks by origin.
-    ...(order === 'newest' &&
-      destination !== CALLBACKS && { walk: [{ from: `${from} AND d.id < +@p0`, keys: ['d.id'] }] }),
-  };
-}

@@ -12,7 +12,6 @@ import type {
 } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { readIds } from './cli-submissions.ts';
-import { MAX_SEARCH_CHARS } from './search.ts';
 import { STATUSES, type Status } from './submission.ts';
 import { requests } from './wait-command.ts';
 
@@ -29,7 +28,6 @@ type FilterOptions = {
   endedSince?: string;
   endedUntil?: string;
   prefix?: string;
-  search?: string;
 };
 type Options = ConnectOptions & FilterOptions & { limit: number; count?: boolean; json?: boolean };
 
@@ -48,7 +46,6 @@ The newest is the one that was accepted last. With --since or --until the list i
 Examples:
   dawatch list --status failed,expired --since 24h
   dawatch list --metadata order=4711 --metadata shop=berlin --json
-  dawatch list --search 4711 --since 7d
   dawatch list --count --metadata shop=berlin --ended-since 7d
   dawatch list --limit all --json | dawatch track --server https://new.example --file -`,
     )
@@ -131,19 +128,13 @@ function withFilter(command: Command): Command {
       'only submissions that became final before this time',
       parseSince,
     )
-    .option('--prefix <prefix>', 'only ids with this prefix; UUIDs in any case')
-    .option(
-      '--search <text>',
-      'only those with this text in the id or in a value of the metadata, in any case',
-      parseSearch,
-    );
+    .option('--prefix <prefix>', 'only ids with this prefix; UUIDs in any case');
 }
 
 function toFilter(options: FilterOptions): SubmissionFilter {
-  const { status, upstream, metadata, since, until, endedSince, endedUntil, prefix, search } =
-    options;
+  const { status, upstream, metadata, since, until, endedSince, endedUntil, prefix } = options;
   return {
-    ...{ status, upstream, metadata, prefix, search },
+    ...{ status, upstream, metadata, prefix },
     ...{
       tracked_since: since,
       tracked_until: until,
@@ -161,12 +152,6 @@ function collectStatuses(text: string, before: Status[] = []): Status[] {
         `${JSON.stringify(name)} is not a status. Expected one of ${STATUSES.join(', ')}.`,
       );
   return [...before, ...(names as Status[])];
-}
-
-function parseSearch(text: string): string {
-  if (text === '' || text.length > MAX_SEARCH_CHARS)
-    throw new InvalidArgumentError(`Expected 1 to ${MAX_SEARCH_CHARS} characters.`);
-  return text;
 }
 
 /** Collects repeated `name=value` options. The server compares values as text. */

@@ -16,9 +16,8 @@ import {
   toTimeCursor,
 } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
-import type { Position } from '../ledger/bounded-search.ts';
+import type { Position } from '../ledger/page.ts';
 import {
-  MAX_SEARCH_CHARS,
   orderOf,
   SEARCHABLE,
   type SubmissionFilter,
@@ -31,7 +30,6 @@ import {
   type SubmissionBody,
   submissionListSchema,
   submissionSchema,
-  toTime,
 } from './submission-body.ts';
 import type { SubmissionQueries } from './submission-queries.ts';
 import { submissionIdSchema } from './track-request.ts';
@@ -79,15 +77,6 @@ const parameters = {
     .optional()
     .describe('Only submissions that became final before this time'),
   prefix: submissionIdSchema.optional().describe('Only ids with this prefix; UUIDs in any case'),
-  search: z
-    .string()
-    .min(1)
-    .max(MAX_SEARCH_CHARS)
-    .optional()
-    .describe(
-      'Only submissions whose id, or a value of whose metadata at any depth, contains this text in upper or lower case. There ' +
-        'is no index of it: a page examines at most 2,500 of the submissions that meet the other conditions',
-    ),
   cursor: cursorText(MAX_CURSOR_CHARS).optional(),
 };
 
@@ -114,7 +103,6 @@ function submissionFilterOf(query: Query): SubmissionFilter {
     endedSince: query.ended_since,
     endedUntil: query.ended_until,
     prefix: query.prefix,
-    search: query.search,
   };
 }
 
@@ -243,17 +231,16 @@ const OPERATIONS = operations('submissions', {
   listSubmissions: {
     summary: 'List submissions, newest first',
     description:
-      'All conditions apply together. The newest is the one that was accepted last; with `tracked_since` or `tracked_until` the ' +
-      'list is ordered by the time of tracking, with `ended_since` or `ended_until` by the time of the final status, and with ' +
-      '`prefix` by id. A page takes a bounded time: it may have fewer entries than `limit`, even none, although more follow. ' +
-      'Continue until `next_cursor` is null.',
+      'All conditions apply together. With `prefix` the list is ordered by id, else with `metadata` by acceptance, else with ' +
+      '`ended_since` or `ended_until` by the time of the final status, else with `status`, `tracked_since` or `tracked_until` by ' +
+      'the time of tracking. Pages may be short, even empty: continue until `next_cursor` is null.',
     querystring: listQuerySchema,
     response: { 200: submissionListSchema },
   },
   countSubmissions: {
     summary: 'Count submissions',
     description:
-      'With the conditions of the list. A response takes a bounded time: if `next_cursor` is not null, `count` only contains the ' +
+      'With the conditions of the list. If `next_cursor` is not null, `count` only contains the ' +
       'submissions that were examined. Counts without conditions, or by status alone, are always complete.',
     querystring: countQuerySchema,
     response: { 200: countSchema },
@@ -298,7 +285,6 @@ export function registerSubmissionSearch(
       return {
         submissions: page.submissions.map(shownTo(request)),
         next_cursor: cursorOf(filter, page.next),
-        examined_to: page.examinedTo === null ? null : toTime(page.examinedTo),
       };
     },
   );

@@ -1,14 +1,5 @@
-import {
-  findBounded,
-  type Position,
-  positionAfter,
-  readFound,
-  type Search,
-  type Source,
-} from '../ledger/bounded-search.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import { takePage } from '../ledger/page.ts';
-import { parseStored } from '../lib/json.ts';
+import { findPage, type Position, type Walk } from '../ledger/page.ts';
 import { STATUSES, type Status, type Submission, uuidPrefix } from './submission.ts';
 import {
   SELECT_SUBMISSION,
@@ -34,10 +25,6 @@ export type SubmissionFilter = {
   endedUntil?: number | undefined;
   /** Only ids with this prefix; of UUIDs in any case. */
   prefix?: string | undefined;
-  /**
-   * Only those whose id, or a value of whose metadata, contains this text in upper or lower case.
-   */
-  search?: string | undefined;
 };
 
 /**
@@ -46,229 +33,157 @@ export type SubmissionFilter = {
  */
 export type SubmissionOrder = 'newest' | 'tracked' | 'ended' | 'id';
 
-/** Returns the order of a list. It depends only on which conditions there are. */
+/** Returns the order of a list: that of its index, which depends only on the names of conditions. */
 export function orderOf(filter: SubmissionFilter): SubmissionOrder {
-  if (filter.prefix !== undefined) return 'id';
-  if (hasEnded(filter)) return 'ended';
-  return hasTracked(filter) ? 'tracked' : 'newest';
+  return indexOf(filter).order;
 }
 
-/**
- * All conditions but `search`, which has no index. `after`: the position after which the search
- * continues. `countOf`: returns the number of submissions in the statuses.
- */
-function searchOf(
-  filter: SubmissionFilter,
-  after: Position | undefined,
-  countOf: (statuses: readonly Status[]) => number,
-): Omit<Search, 'maxExamined' | 'inspection'> {
-  const { trackedUntil = LAST, endedUntil = LAST } = filter;
-  const order = orderOf(filter);
-  const begin = { newest: [LAST], tracked: [trackedUntil, -1], ended: [endedUntil, -1], id: [''] }[
-    order
-  ];
-  const [p0 = null, p1 = null] = after ?? begin;
-  const statuses = filter.statuses && [...new Set(filter.statuses)];
-  const own = matchOf(filter);
-  const ranges = prefixRanges(filter.prefix, order === 'id' ? String(p0) : '');
-  return {
-    table: 'submissions s',
-    id: 's.id',
-    match: own.match,
-    order: ORDERS[order],
-    sources: [
-      ...metadataSources(filter, order),
-      ...(statuses ? [statusSource(statuses, order, countOf(statuses))] : []),
-      ...(hasTracked(filter) ? [order === 'tracked' ? TRACKED : withoutWalk(TRACKED)] : []),
-      ...(hasEnded(filter) ? [order === 'ended' ? ENDED : withoutWalk(ENDED)] : []),
-      ...(filter.prefix === undefined ? [] : [prefixSource(ranges.length)]),
-      ...(order === 'newest' ? [ALL] : []),
+/** An index and the order in which it contains the submissions. */
+type Index = {
+  order: SubmissionOrder;
+  keys: readonly string[];
+  ranges: (filter: SubmissionFilter) => readonly string[];
+};
+
+/** Returns the index of the condition that usually matches the fewest submissions. */
+function indexOf(filter: SubmissionFilter): Index {
+  const { prefix, metadata, endedSince, endedUntil, trackedSince, trackedUntil } = filter;
+  if (prefix !== undefined) return INDEXES.prefix;
+  if (metadata) return INDEXES.metadata;
+  if (endedSince !== undefined || endedUntil !== undefined) return INDEXES.ended;
+  if (filter.statuses) return INDEXES.status;
+  if (trackedSince !== undefined || trackedUntil !== undefined) return INDEXES.tracked;
+  return filter.upstream === undefined ? INDEXES.all : INDEXES.upstream;
+}
+
+const behindTracked = 's.tracked_at >= +@trackedSince AND (s.tracked_at, s.id) < (+@p0, +@p1)';
+const INDEXES = {
+  prefix: {
+    order: 'id',
+    keys: ['s.submission_id'],
+    ranges: ({ prefix = '' }) =>
+      prefixesOf(prefix).map(
+        (_, i) =>
+          `submissions s WHERE s.submission_id >= +@from${i} AND s.submission_id < +@end${i}`,
+      ),
+  },
+  metadata: {
+    order: 'newest',
+    // With s.id, SQLite would sort the rows.
+    keys: ['m.submission'],
+    ranges: () => [
+      `submission_metadata m CROSS JOIN submissions s ON s.id = m.submission
+       WHERE m.key = +@name0 AND m.value = +@value0 AND m.submission < +@p0`,
     ],
-    parameters: {
-      ...{ p0, p1 },
-      ...own.parameters,
-      ...numbered('status', statuses ?? []),
-      ...Object.assign({}, ...ranges),
-    },
-  };
-}
+  },
+  ended: {
+    order: 'ended',
+    keys: ['s.ended_at', 's.id'],
+    ranges: () =>
+      ['submissions_ended', 'submissions_ended_watched'].map(
+        (index, watched) =>
+          `submissions s INDEXED BY ${index} WHERE s.ended_at IS NOT NULL AND s.watched = ${watched}
+           AND s.ended_at >= +@endedSince AND (s.ended_at, s.id) < (+@p0, +@p1)`,
+      ),
+  },
+  status: {
+    order: 'tracked',
+    keys: ['s.tracked_at', 's.id'],
+    ranges: ({ statuses = [] }) =>
+      distinct(statuses).map(
+        (_, i) =>
+          `submissions s INDEXED BY submissions_by_status WHERE s.status = +@status${i} AND ${behindTracked}`,
+      ),
+  },
+  tracked: {
+    order: 'tracked',
+    keys: ['s.tracked_at', 's.id'],
+    ranges: () => [`submissions s INDEXED BY submissions_tracked WHERE ${behindTracked}`],
+  },
+  upstream: {
+    order: 'newest',
+    keys: ['s.id'],
+    ranges: () => [
+      'submissions s INDEXED BY submissions_by_upstream WHERE s.upstream = +@upstream AND s.id < +@p0',
+    ],
+  },
+  all: {
+    order: 'newest',
+    keys: ['s.id'],
+    ranges: () => ['submissions s NOT INDEXED WHERE s.id < +@p0'],
+  },
+} satisfies Record<string, Index>;
 
-/** Returns the condition for a submission `s`, without `search`, and its parameters. */
-function matchOf(filter: SubmissionFilter): {
-  match: string;
-  parameters: Record<string, unknown>;
-} {
-  const {
-    upstream = null,
-    trackedSince = FIRST,
-    trackedUntil = LAST,
-    endedSince = FIRST,
-    endedUntil = LAST,
-  } = filter;
-  const { statuses, metadata = {}, prefix } = filter;
-  const values = Object.values(metadata);
-  const inMetadata = values.map((_, index) => matchMetadata(index)).join(' AND ');
+/** Returns the walk that continues after a position. */
+export function walkOf(filter: SubmissionFilter, after: Position | null | undefined): Walk {
+  const { order, keys, ranges } = indexOf(filter);
+  const { metadata = {}, prefix, upstream = null, statuses, endedSince, endedUntil } = filter;
+  const { trackedSince = FIRST, trackedUntil = LAST } = filter;
+  const begin = {
+    newest: [LAST],
+    tracked: [trackedUntil, -1],
+    ended: [endedUntil ?? LAST, -1],
+    id: [''],
+  }[order];
+  const [p0 = null, p1 = null] = after ?? begin;
+  const names = Object.keys(metadata);
+  const inMetadata = names.map((_, index) => ` AND ${hasMetadata(index)}`).join('');
   return {
-    match: `${MATCH} ${inMetadata || 1} END`,
+    ranges: ranges(filter),
+    id: 's.id',
+    keys,
+    direction: order === 'id' ? 'ASC' : 'DESC',
+    match: MATCH + inMetadata,
     parameters: {
-      ...{ upstream, trackedSince, trackedUntil, endedSince, endedUntil },
-      hasEnded: hasEnded(filter) ? 1 : 0,
+      ...{ p0, p1, upstream, trackedSince, trackedUntil },
+      ...{ endedSince: endedSince ?? FIRST, endedUntil: endedUntil ?? LAST },
+      hasEnded: endedSince === undefined && endedUntil === undefined ? 0 : 1,
       statuses: statuses ? JSON.stringify(statuses) : null,
-      ...numbered('name', Object.keys(metadata)),
-      ...numbered('value', values),
-      // As in the stored JSON. Numbers are stored as their texts.
-      ...numbered(
-        'text',
-        values.map((value) => JSON.stringify(value).slice(1, -1)),
-      ),
-      ...Object.assign(
-        { start0: null, end0: null, start1: null, end1: null },
-        ...prefixRanges(prefix, ''),
-      ),
+      ...numbered('status', distinct(statuses ?? [])),
+      ...numbered('name', names),
+      ...numbered('value', Object.values(metadata)),
+      ...prefixParameters(prefix, String(p0)),
     },
   };
 }
 
 const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
-function hasTracked({ trackedSince, trackedUntil }: SubmissionFilter): boolean {
-  return trackedSince !== undefined || trackedUntil !== undefined;
-}
-
-function hasEnded({ endedSince, endedUntil }: SubmissionFilter): boolean {
-  return endedSince !== undefined || endedUntil !== undefined;
-}
-
-/** The values of the metadata follow, because looking them up is the most expensive condition. */
 const MATCH = `
-  CASE WHEN (@statuses IS NULL OR s.status IN (SELECT value FROM json_each(@statuses)))
+  (@statuses IS NULL OR s.status IN (SELECT value FROM json_each(@statuses)))
     AND (@upstream IS NULL OR s.upstream = @upstream)
     AND s.tracked_at >= @trackedSince AND s.tracked_at < @trackedUntil
     AND (@hasEnded = 0 OR (s.ended_at >= @endedSince AND s.ended_at < @endedUntil))
-    AND (@start0 IS NULL OR (s.submission_id >= @start0 AND s.submission_id < @end0)
-      OR (s.submission_id >= @start1 AND s.submission_id < @end1 AND s.submission_id GLOB '${UUID_GLOB}'))
-  THEN`;
+    AND (@from1 IS NULL OR s.submission_id < @end0 AND s.submission_id >= @from0
+      OR s.submission_id GLOB '${UUID_GLOB}')`;
 
-const equalMetadata = (index: number) => `m.key = +@name${index} AND m.value = +@value${index}`;
+const hasMetadata = (index: number) => `EXISTS (SELECT 1 FROM submission_metadata v
+  WHERE v.key = +@name${index} AND v.value = +@value${index} AND v.submission = s.id)`;
 
-/**
- * Returns the condition for one value of the metadata. The text of the row is searched first,
- * because this takes a tenth of the time of a lookup in the index, which reads pages across the
- * whole file.
- */
-const matchMetadata = (index: number) => `
-  instr(s.metadata, +@text${index}) > 0 AND EXISTS (
-    SELECT 1 FROM submission_metadata m WHERE ${equalMetadata(index)} AND m.submission = s.id)`;
-
-const ORDERS: Record<SubmissionOrder, Search['order']> = {
-  newest: { keys: ['s.id'], direction: 'DESC', behind: 's.id < @p0' },
-  tracked: {
-    keys: ['s.tracked_at', 's.id'],
-    direction: 'DESC',
-    behind: '(s.tracked_at, s.id) < (@p0, @p1)',
-  },
-  ended: {
-    keys: ['s.ended_at', 's.id'],
-    direction: 'DESC',
-    behind: '(s.ended_at, s.id) < (@p0, @p1)',
-  },
-  id: { keys: ['s.submission_id'], direction: 'ASC', behind: 's.submission_id > @p0' },
-};
-
-/**
- * The parameters of a walk are written as `+@p0`, so that SQLite does not plan it anew for each of
- * their values.
- */
-const ALL: Source = {
-  ranges: [],
-  size: Number.POSITIVE_INFINITY,
-  walk: [{ from: 'submissions s NOT INDEXED WHERE s.id < +@p0', keys: ['s.id'] }],
-};
-
-const TRACKED_SINCE =
-  'submissions s INDEXED BY submissions_tracked WHERE s.tracked_at >= +@trackedSince';
-const TRACKED: Source = {
-  ranges: [{ from: `${TRACKED_SINCE} AND s.tracked_at < +@trackedUntil`, id: 's.id' }],
-  // The first position is the end of the range.
-  walk: [
-    { from: `${TRACKED_SINCE} AND (s.tracked_at, s.id) < (+@p0, +@p1)`, keys: ORDERS.tracked.keys },
-  ],
-};
-
-const ENDED_SINCE = [
-  'submissions s INDEXED BY submissions_ended WHERE s.ended_at IS NOT NULL AND s.watched = 0',
-  'submissions s INDEXED BY submissions_ended_watched WHERE s.ended_at IS NOT NULL AND s.watched = 1',
-].map((from) => `${from} AND s.ended_at >= +@endedSince`);
-const ENDED: Source = {
-  ranges: ENDED_SINCE.map((from) => ({
-    from: `${from} AND s.ended_at < +@endedUntil`,
-    id: 's.id',
-  })),
-  walk: ENDED_SINCE.map((from) => ({
-    from: `${from} AND (s.ended_at, s.id) < (+@p0, +@p1)`,
-    keys: ORDERS.ended.keys,
-  })),
-};
-
-function withoutWalk({ ranges }: Source): Source {
-  return { ranges };
-}
-
-function metadataSources({ metadata = {} }: SubmissionFilter, order: SubmissionOrder): Source[] {
-  return Object.keys(metadata).map((_, index) => {
-    const equal = equalMetadata(index);
-    const joined = 'submission_metadata m CROSS JOIN submissions s ON s.id = m.submission';
-    return {
-      ranges: [{ from: `submission_metadata m WHERE ${equal}`, id: 'm.submission' }],
-      ...(order === 'newest' && {
-        walk: [
-          { from: `${joined} WHERE ${equal} AND m.submission < +@p0`, keys: ['m.submission'] },
-        ],
-      }),
-    };
-  });
-}
-
-function statusSource(statuses: readonly Status[], order: SubmissionOrder, size: number): Source {
-  const from = statuses.map(
-    (_, i) => `submissions s INDEXED BY submissions_by_status WHERE s.status = +@status${i}`,
-  );
-  return {
-    ranges: from.map((range) => ({ from: range, id: 's.id' })),
-    size,
-    ...(order === 'newest' && {
-      walk: from.map((range) => ({ from: `${range} AND s.id < +@p0`, keys: ['s.id'] })),
-    }),
-  };
-}
-
-function prefixSource(ranges: number): Source {
-  const from = (start: string) =>
-    Array.from(
-      { length: ranges },
-      (_, i) =>
-        `submissions s WHERE s.submission_id >= +@${start}${i} AND s.submission_id < +@end${i}`,
-    );
-  return {
-    ranges: from('start').map((range) => ({ from: range, id: 's.id' })),
-    walk: from('from').map((range) => ({ from: range, keys: ORDERS.id.keys })),
-  };
+/** Returns the exact prefix, and that of canonical UUIDs if the prefix has upper case. */
+function prefixesOf(prefix: string): string[] {
+  return distinct([prefix, uuidPrefix(prefix) ?? prefix]);
 }
 
 /**
- * Returns the parameters of the ranges of ids with this prefix: the exact one, and that of
- * canonical UUIDs if the prefix has upper case. `from`: where a range continues after the id
- * `after`. "!" is the least character of an id and "~" the greatest.
+ * Returns where the ranges of ids with a prefix continue after an id, and where they end. "!" is the
+ * least character of an id and "~" the greatest.
  */
-function prefixRanges(prefix: string | undefined, after: string): Record<string, string>[] {
-  if (prefix === undefined) return [];
-  const lower = uuidPrefix(prefix);
-  const starts = lower === undefined || lower === prefix ? [prefix] : [prefix, lower];
-  return starts.map((start, index) => ({
-    [`start${index}`]: start,
-    [`from${index}`]: after < start ? start : `${after}!`,
-    [`end${index}`]: `${start}\x7f`,
-  }));
+function prefixParameters(
+  prefix: string | undefined,
+  after: string,
+): Record<string, string | null> {
+  const parameters: Record<string, string | null> = { from0: null, end0: null, from1: null };
+  const prefixes = prefix === undefined ? [] : prefixesOf(prefix);
+  for (const [index, start] of prefixes.entries()) {
+    parameters[`from${index}`] = after < start ? start : `${after}!`;
+    parameters[`end${index}`] = `${start}\x7f`;
+  }
+  return parameters;
+}
+
+function distinct<T>(values: readonly T[]): T[] {
+  return [...new Set(values)];
 }
 
 function numbered(name: string, values: readonly string[]): Record<string, string> {
@@ -276,22 +191,8 @@ function numbered(name: string, values: readonly string[]): Record<string, strin
 }
 
 /**
- * Some 20 ms of the event loop if SQLite has to read the rows from the memory of the system (row
- * search).
- */
-const MAX_EXAMINED = 4_000;
-/** The same for a search for a text, which reads each row twice. */
-const MAX_INSPECTED = 2_500;
-/**
- * The ids and metadata that a page searches for a text. Large metadata would take longer than the
- * rows.
- */
-const MAX_INSPECTED_BYTES = 512 * 1_024;
-
-/**
- * Lists and counts submissions. A page takes a bounded time, however many submissions there are: it
- * may end before `limit` submissions although more follow (docs/decisions/0021). Throws
- * LedgerError.
+ * Lists and counts submissions. A page examines a limited number of rows: it may end before `limit`
+ * submissions although more follow (docs/decisions/0021). Throws LedgerError.
  */
 export class SubmissionSearch {
   readonly #db: LedgerDatabase;
@@ -304,24 +205,17 @@ export class SubmissionSearch {
 
   /**
    * Returns a page in the order of `orderOf(query)`. `after`: `next` of the previous page; null at
-   * the end. `examinedTo`: the time in that order up to which the page examined; null at the end,
-   * and in the order of ids.
+   * the end.
    */
   list(query: SubmissionFilter & { limit: number; after?: Position | null | undefined }): {
     submissions: Submission[];
     next: Position | null;
-    examinedTo: number | null;
   } {
+    const read = (id: number) => this.#db.row<SubmissionRow>(BY_ROW, id);
     return this.#db.snapshot(() => {
-      const found = this.#find(query, query.after, query.limit);
-      const rows = readFound(found, (id) => this.#db.row<SubmissionRow>(BY_ROW, id));
-      const { page } = takePage(rows, query.limit);
-      const next = positionAfter(found, page.length);
-      return {
-        submissions: page.map(toSubmission),
-        next,
-        examinedTo: next && this.#timeOf(query, next),
-      };
+      const walk = walkOf(query, query.after);
+      const { page, next } = findPage(this.#db, walk, { limit: query.limit, read });
+      return { submissions: page.map(toSubmission), next };
     });
   }
 
@@ -330,61 +224,23 @@ export class SubmissionSearch {
     const { statuses = STATUSES, ...others } = filter;
     const isByStatus =
       after === undefined && Object.values(others).every((condition) => condition === undefined);
-    if (isByStatus) return { count: this.#countOf(statuses), next: null };
-    return this.#db.snapshot(() => {
-      const { found, next } = this.#find(filter, after, Number.POSITIVE_INFINITY);
-      return { count: found.length, next };
-    });
+    if (isByStatus) {
+      const counts = this.#counts.get();
+      const count = distinct(statuses).reduce((sum, status) => sum + counts[status], 0);
+      return { count, next: null };
+    }
+    const read = (id: number) => ({ id });
+    const { page, next } = this.#db.snapshot(() =>
+      findPage(this.#db, walkOf(filter, after), { limit: Number.POSITIVE_INFINITY, read }),
+    );
+    return { count: page.length, next };
   }
 
   /** Returns whether there are, or have been, submissions of this upstream. */
   hasUpstream(name: string): boolean {
     return this.#db.value`SELECT 1 FROM upstreams WHERE name = ${name}` !== undefined;
   }
-
-  #find(filter: SubmissionFilter, after: Position | null | undefined, limit: number) {
-    const countOf = (statuses: readonly Status[]) => this.#countOf(statuses);
-    const search = searchOf(filter, after ?? undefined, countOf);
-    if (filter.search === undefined)
-      return findBounded(this.#db, { ...search, maxExamined: MAX_EXAMINED }, limit);
-    const inspection = this.#inspectionFor(filter.search);
-    return findBounded(this.#db, { ...search, inspection, maxExamined: MAX_INSPECTED }, limit);
-  }
-
-  #inspectionFor(text: string): NonNullable<Search['inspection']> {
-    const isMatch = textMatcher(text);
-    const inspect = (id: number) => {
-      const { submissionId, metadata } = this.#db.row<TextRow>(TEXT_BY_ROW, id) ?? NO_TEXT;
-      return {
-        isMatch: isMatch(submissionId, metadata),
-        bytes: submissionId.length + (metadata?.length ?? 0),
-      };
-    };
-    return { inspect, maxBytes: MAX_INSPECTED_BYTES };
-  }
-
-  #timeOf(filter: SubmissionFilter, [first = 0]: Position): number | null {
-    switch (orderOf(filter)) {
-      case 'newest':
-        return (
-          this.#db.value<number>`SELECT tracked_at FROM submissions WHERE id = ${first}` ?? null
-        );
-      case 'id':
-        return null;
-      default:
-        return Number(first);
-    }
-  }
-
-  #countOf(statuses: readonly Status[]): number {
-    const counts = this.#counts.get();
-    return [...new Set(statuses)].reduce((sum, status) => sum + counts[status], 0);
-  }
 }
-
-type TextRow = { submissionId: string; metadata: string | null };
-const NO_TEXT: TextRow = { submissionId: '', metadata: null };
-const TEXT_BY_ROW = 'SELECT submission_id AS submissionId, metadata FROM submissions WHERE id = +?';
 
 /** `+?`: see FIND in submission-queries.ts. */
 const BY_ROW = `${SELECT_SUBMISSION} WHERE s.id = +?`;
@@ -399,37 +255,10 @@ export const SEARCHABLE = { names: 32, nameBytes: 128, valueBytes: 256 };
  * Returns the reason why searches cannot find this value of the metadata; undefined if they can.
  */
 export function unsearchable(name: string, value: string): string | undefined {
-  const shown = JSON.stringify(name.slice(0, 40));
+  const quoted = JSON.stringify(name.slice(0, 40));
   if (name === '' || Buffer.byteLength(name) > SEARCHABLE.nameBytes)
-    return `${shown}: a name must have 1 to ${SEARCHABLE.nameBytes} bytes`;
+    return `${quoted}: a name must have 1 to ${SEARCHABLE.nameBytes} bytes`;
   if (Buffer.byteLength(value) > SEARCHABLE.valueBytes)
-    return `${shown}: a value must have at most ${SEARCHABLE.valueBytes} bytes`;
+    return `${quoted}: a value must have at most ${SEARCHABLE.valueBytes} bytes`;
   return undefined;
-}
-
-/** The longest text of a search. */
-export const MAX_SEARCH_CHARS = 128;
-
-/**
- * Returns a function that returns whether an id, or a value of the metadata at any depth, contains
- * the text in upper or lower case. `metadata`: as stored. Compares in upper case, because the lower
- * case of a letter can depend on its neighbors.
- */
-export function textMatcher(
-  text: string,
-): (submissionId: string, metadata: string | null) => boolean {
-  const wanted = text.toUpperCase();
-  // A value that contains the text contains it in JSON, too, so most metadata need not be parsed.
-  const wantedInJson = JSON.stringify(text).slice(1, -1).toUpperCase();
-  const contains = (value: unknown): boolean => {
-    if (typeof value === 'object' && value !== null) return Object.values(value).some(contains);
-    return (typeof value === 'string' ? value : JSON.stringify(value))
-      .toUpperCase()
-      .includes(wanted);
-  };
-  const isInMetadata = (json: string) =>
-    json.toUpperCase().includes(wantedInJson) &&
-    contains(parseStored(json, 'a submission', 'metadata'));
-  return (submissionId, metadata) =>
-    submissionId.toUpperCase().includes(wanted) || (metadata !== null && isInMetadata(metadata));
 }

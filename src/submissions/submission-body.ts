@@ -303,23 +303,11 @@ export const submissionListSchema = z
   .object({
     submissions: z.array(submissionSchema).describe('In the order of the list'),
     next_cursor: nextCursorSchema,
-    examined_to: timeSchema
-      .nullable()
-      .describe(
-        'Everything newer than this time was examined: the time of tracking, or of the final status if the list is in its order. ' +
-          'Null on the last page, and in the order of ids',
-      ),
   })
   .describe('A page of submissions')
   .meta({
     id: 'SubmissionPage',
-    examples: [
-      {
-        submissions: [SUBMISSION_EXAMPLE],
-        next_cursor: 'czEuNDcxMQ',
-        examined_to: SUBMISSION_EXAMPLE.tracked_at,
-      },
-    ],
+    examples: [{ submissions: [SUBMISSION_EXAMPLE], next_cursor: 'czEuNDcxMQ' }],
   });
 
 /**

@@ -1,5 +1,4 @@
 import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database.ts';
-import { ReadLimit } from '../ledger/page.ts';
 import { storedObject, storedTime } from '../lib/json.ts';
 import { readChanges } from './option-changes.ts';
 import type { NetDeadline } from './ports.ts';
@@ -134,8 +133,7 @@ export class SubmissionQueries {
 
   /**
    * Returns the submissions of these ids, and the ids that are not tracked, both in the order of
-   * the request. Reading ends early if it takes long, or once the result is long: `remaining` are
-   * the ids that were not read.
+   * the request. `remaining`: the ids that were not read, because the result is long.
    */
   lookup(submissionIds: readonly string[]): {
     submissions: Submission[];
@@ -145,11 +143,8 @@ export class SubmissionQueries {
     return this.#db.snapshot(() => {
       const submissions: Submission[] = [];
       const notFound: string[] = [];
-      const reads = new ReadLimit();
       let chars = 0;
       for (const [index, id] of submissionIds.entries()) {
-        if (index > 0 && reads.isReached())
-          return { submissions, notFound, remaining: submissionIds.slice(index) };
         const row = this.findRow(id);
         chars += (row?.envelope?.length ?? 0) + (row?.metadata?.length ?? 0);
         if (chars > MAX_LOOKUP_CHARS && submissions.length > 0)
@@ -195,7 +190,7 @@ export class SubmissionQueries {
   findShownId(upstream: string): string | undefined {
     return this.#db.value<string>`
       SELECT submission_id
-      FROM (SELECT upstream, submission_id FROM submissions WHERE status = 'finalized' ORDER BY id DESC LIMIT 1000)
+      FROM (SELECT upstream, submission_id FROM submissions WHERE status = 'finalized' ORDER BY tracked_at DESC LIMIT 1000)
       WHERE upstream = ${upstream} LIMIT 1`;
   }
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
-import type { Position } from '../../../src/ledger/bounded-search.ts';
 import { openDatabase } from '../../../src/ledger/open.ts';
+import type { Position } from '../../../src/ledger/page.ts';
 import type {
   HistoryEntry,
   Submission,

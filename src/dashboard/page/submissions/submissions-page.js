@@ -10,7 +10,7 @@ import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Icon } from '../parts/icon.js';
 import { List, useList } from '../parts/list.js';
-import { Action, Command, Empty, PageHeader, Time } from '../parts/parts.js';
+import { Action, Command, Empty, PageHeader } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { BulkActions, SelectMatches } from './bulk-actions.js';
 import { SubmissionDetails } from './submission-page.js';
@@ -136,9 +136,8 @@ function ColumnChoice({ chosen, choose }) {
 
 /** @type {import('../parts/filters.js').Search} */
 const SEARCH = {
-  placeholder: 'id, status:failing, order=4711, text',
-  // Other words are searched in ids and metadata, too, which takes longer.
-  fieldOf: (words) => (/^[0-9a-f]{3,8}(?:-[0-9a-f-]*)?$/i.test(words) ? 'prefix' : 'search'),
+  placeholder: 'id, status:failing, order=4711',
+  fieldOf: () => 'prefix',
   hasMetadata: true,
 };
 
@@ -156,7 +155,6 @@ function fieldsOf(given, overview) {
       values: overview?.upstreams.map(({ name }) => name) ?? [],
     },
     { name: 'prefix', label: 'ID prefix', hint: 'Case-sensitive, unless it is a UUID.' },
-    { name: 'search', label: 'Text in ids and metadata' },
     {
       name: 'metadata',
       label: 'Metadata',
@@ -263,9 +261,9 @@ async function loadMatches(api, given, { cursor, limit = PER_PAGE, signal }) {
   }
 }
 
-/** How far a search came. @param {{ page: Page }} props */
-function Searched({ page: { examined_to, submissions } }) {
-  return html`<p class="state muted">Searched ${examined_to === null ? 'a part of the ids' : html`back to <${Time} at=${examined_to} />`}: ${submissions.length} found so far.</p>`;
+/** @param {{ page: Page }} props */
+function Searched({ page: { submissions } }) {
+  return html`<p class="state muted">A part was searched: ${submissions.length} found so far.</p>`;
 }
 
 /** @param {{ given: Given, cursor: string }} props */
@@ -274,9 +272,9 @@ function Nothing({ given, cursor }) {
   if (Object.keys(given).length === 0)
     return html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`;
   return html`<${Empty} title="No submission matches.">
-    ${given.prefix && html`<p>No id begins with ${given.prefix}. <a href=${hrefTo('submissions', undefined, { search: given.prefix })}>Search it as a text in ids and metadata</a></p>`}
+    ${given.prefix && html`<p>No id begins with ${given.prefix}.</p>`}
     ${
-      given.prefix || given.search
+      given.prefix
         ? html`<${TrackHint} />`
         : html`<p>The newest submissions in a terminal:</p><${Command}>npx dawatch list<//>`
     }

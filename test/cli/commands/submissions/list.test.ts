@@ -33,7 +33,6 @@ it.each([
   ['--metadata order=4711 --metadata note=a=b', 'a3 a2 a1'],
   ['--since 1h --status tracking', 'b2 a3 a1'],
   ['--until 1h', ''],
-  ['--search A=B --status tracking', 'a3 a1'],
   ['--ended-since 1h --ended-until 2100-01-01T00:00:00Z', 'b1 a2'],
 ])('%s lists as JSON lines, and counts, what meets the conditions', async (options, ids) => {
   const { code, stdout } = await run(`list ${options} --json`);
@@ -68,7 +67,6 @@ describe('refuses', () => {
     ['--metadata a=1 --metadata a=2', /given twice/],
     ['--since yesterday', /duration like 2h/],
     ['--upstream nowhere', /no upstream is named "nowhere"/],
-    [`--search ${'x'.repeat(129)}`, /search.*128/s],
     ['--limit 0', /at least 1/],
   ])('%s', async (options, message) => {
     const { code, stdout, stderr } = await run(`list ${options}`);
