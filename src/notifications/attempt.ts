@@ -129,19 +129,17 @@ export function resultsOf(attempt: {
   const error = result.kind === 'failed' ? result.error : null;
   const { httpStatus, response } = result;
   const { kind } = parseDestination(destination);
-  const results = deliveries.map(({ id, attempts, callbackUrl, scheduledAt }): DeliveryResult => {
+  const results = deliveries.map(({ id, attempts, callbackUrl }): DeliveryResult => {
     const delayMs = channel.retryDelayMs(attempts + 1);
-    const isEarly = at < scheduledAt;
     // All share one random value, so that deliveries sent as one message are retried as one.
     const retryAt = delayMs === null ? null : now + jittered(delayMs, random);
     return {
       deliveryId: id,
       destination,
       attempts,
-      isEarly,
       address: { webhook: channel.address, callback: callbackUrl, channel: null }[kind],
       attempt: { at, durationMs, httpStatus, error, response },
-      next: nextOf(result, { retryAt: isEarly ? scheduledAt : retryAt, now }),
+      next: nextOf(result, { retryAt, now }),
     };
   });
   const [first, firstResult] = [deliveries[0], results[0]];

@@ -208,7 +208,7 @@ export class Webhooks {
 
   /**
    * Returns undefined if there is no such webhook. Disabling turns waiting deliveries into dead
-   * letters; a new address gets the oldest of them at once.
+   * letters; a new address gets them at once.
    */
   update(id: string, patch: WebhookPatch, now: number): Webhook | undefined {
     return this.#change(() => {
@@ -239,7 +239,13 @@ export class Webhooks {
         },
       );
       if (!enabled && before.enabled) this.#pause(id, now);
-      if (url !== before.url) this.#outbox.notifyWaiting(webhookDestination(id));
+      if (url !== before.url) {
+        const destination = webhookDestination(id);
+        this.#db.run`
+          UPDATE deliveries SET next_at = ${now}
+          WHERE destination = ${destination} AND state = 'waiting' AND next_at > ${now}`;
+        this.#outbox.notifyWaiting(destination);
+      }
       return this.get(id, now);
     });
   }

@@ -43,7 +43,6 @@ describe('webhooks', () => {
         deliveryId: first?.id ?? 0,
         destination,
         attempts: 0,
-        isEarly: false,
         address: NEW.url,
         attempt,
         next: { kind: 'delivered' },
@@ -76,7 +75,6 @@ describe('webhooks', () => {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
       attempts: 0,
-      isEarly: false,
       address: NEW.url,
       attempt,
     };
@@ -100,7 +98,6 @@ describe('the response of a receiver', () => {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
       attempts: 0,
-      isEarly: false,
       address: NEW.url,
       attempt,
     };

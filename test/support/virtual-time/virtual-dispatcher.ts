@@ -169,8 +169,7 @@ function storeOf({ deliveries }: Ledger): DeliveryStore {
   return {
     destinations: () => deliveries.destinations(),
     due: (destination, query) => deliveries.due(destination, query),
-    notDue: (destination, now) => deliveries.notDue(destination, now),
-    early: (destination, query) => deliveries.early(destination, query),
+    makeFailedDue: (destination, now) => deliveries.makeFailedDue(destination, now),
     nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
     recordResults: (results) => deliveries.recordResults(results),
     endUnconfigured: (destination, now) => deliveries.endUnconfigured(destination, now),
