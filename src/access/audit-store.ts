@@ -49,7 +49,7 @@ type AuditFilter = {
 const SHORT_HASH_CHARS = 8;
 
 /**
- * The append-only audit of changes, user lookups and reloads. Each entry is chained to the one
+ * The append-only audit of changes and user lookups. Each entry is chained to the one
  * before it by its hash. Throws LedgerError.
  */
 export class AuditTrail {

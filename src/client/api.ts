@@ -100,7 +100,7 @@ export type AuditEntry = {
   seq: number;
   /** ISO 8601, UTC */
   at: string;
-  /** Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; for a command, "cli:" and the user of the system; SIGHUP for a signal; dawatch for the server itself */
+  /** Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; for a command, "cli:" and the user of the system; dawatch for the server itself */
   caller: string;
   /** E-mail address or subject of a caller who signed in by OpenID Connect; `caller` is then `person:` and the credential_id. Not covered by `hash`; the entry of the sign-in has the masked address */
   caller_person: string | null;
@@ -108,9 +108,9 @@ export type AuditEntry = {
   credential_id: number | null;
   /** Address of the client, see `server.trusted_proxies`; null if there was no request, or it was not recorded */
   address: string | null;
-  /** users.get: a lookup of one user. users.list: a list of users. settings.reload: changed settings were applied or refused. tokens.create: a token was created; subject: its id. tokens.update: the name or expiry of a token was changed; subject: its id. tokens.rotate: the secret of a token was replaced, and the new one shown; subject: its id. tokens.revoke: a token was revoked; subject: its id. tokens.readmit: a person whose credential was revoked was admitted again; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. alerts.acknowledge: an alert was acknowledged; subject: its id. alerts.withdraw: the acknowledgement of an alert was withdrawn; subject: the id of the alert. mutes.create: alerts were muted, or a maintenance window was planned; subject: the id of the mute. mutes.delete: a mute was ended or cancelled; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than `audit.keep_days` were deleted; subject: the newest of them; detail: its hash */
+  /** users.get: a lookup of one user. users.list: a list of users. tokens.create: a token was created; subject: its id. tokens.update: the name or expiry of a token was changed; subject: its id. tokens.rotate: the secret of a token was replaced, and the new one shown; subject: its id. tokens.revoke: a token was revoked; subject: its id. tokens.readmit: a person whose credential was revoked was admitted again; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. alerts.acknowledge: an alert was acknowledged; subject: its id. alerts.withdraw: the acknowledgement of an alert was withdrawn; subject: the id of the alert. mutes.create: alerts were muted, or a maintenance window was planned; subject: the id of the mute. mutes.delete: a mute was ended or cancelled; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than `audit.keep_days` were deleted; subject: the newest of them; detail: its hash */
   action: string;
-  /** found, not_found, refused, failed, busy, reloaded, done. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; reloaded: changed settings were applied; done: the change is stored */
+  /** found, not_found, refused, failed, busy, done. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; done: the change is stored */
   result: string;
   /** What was changed, see `action` */
   subject: string | null;
@@ -854,12 +854,6 @@ export type RedisDisconnectReason = 'unreachable' | 'no_response' | 'refused' | 
  * disconnected: this server polls alone; events for queues and queued submissions wait
  */
 export type RedisState = 'up' | 'disconnected';
-
-/** The settings in the files are in force */
-export type ReloadedSettings = {
-  /** Names of the settings that changed, sorted; empty: none */
-  changes: string[];
-};
 
 /** A secret that was replaced and is still accepted */
 export type ReplacedSecret = {

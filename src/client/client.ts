@@ -4,7 +4,6 @@ import type {
   AuditVerification,
   Overview,
   Pacing,
-  ReloadedSettings,
   Report,
   Submission,
   SubmissionPage,
@@ -278,14 +277,6 @@ export class DawatchClient {
    */
   listUsers(limit: number): Promise<User[]> {
     return this.#requestWithToken<User[]>('GET', `/admin/get_all_users?limit=${limit}`);
-  }
-
-  /**
-   * Applies changed settings and returns their names. ApiError 409: invalid, or a restart is
-   * needed; nothing was applied. Needs the role admin.
-   */
-  reload(): Promise<ReloadedSettings> {
-    return this.#requestWithToken('POST', '/v1/reload');
   }
 
   /**

@@ -249,11 +249,6 @@ export class Dispatcher {
     return queue;
   }
 
-  /** Serves all queues, because the addresses of channels may have changed. */
-  addressesChanged(): void {
-    for (const queue of this.#queues.values()) this.#makeReady(queue);
-  }
-
   /** Serves the queue in the next pass. */
   #makeReady(queue: DestinationQueue): void {
     if (this.#scheduled.has(queue)) this.#scheduled.remove(queue);

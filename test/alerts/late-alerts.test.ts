@@ -59,7 +59,7 @@ async function openWorld(kind: 'chat' | 'webhook') {
     checkMs: 5 * SECOND,
     redis: () => undefined,
     isLedgerWritable: () => true,
-    publicUrl: () => undefined,
+    publicUrl: undefined,
     onReported: () => undefined,
     onFailed: (error) => expect.fail(String(error)),
   });

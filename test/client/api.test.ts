@@ -41,7 +41,6 @@ it.each<[operationId: string, act: Act]>([
   ['getReport', (client) => client.report({ from: '2026-01-01', group_by: 'credential' })],
   ['getUser', (client) => client.getUser({ name: 'A', email: 'a@example.com' })],
   ['getAllUsers', (client) => client.listUsers(5)],
-  ['reloadSettings', (client) => client.reload()],
   ['listAudit', (client) => client.audit({ action: ['users.get'], caller: 'a', since: at })],
   ['verifyAudit', (client) => client.verifyAudit({ expect_head: 'a' })],
   ['createWebhook', ({ webhooks }) => webhooks.create({ url: 'https://a.example', types: ['*'] })],

@@ -106,6 +106,8 @@ const OTHERS: Record<string, Place> = {
       return () =>
         new Promise((resolve) => {
           const heartbeat = new Heartbeat({
+            url,
+            everyMs: 60_000,
             clock,
             get,
             defect: () => undefined,
@@ -114,7 +116,7 @@ const OTHERS: Record<string, Place> = {
               resolve(reason ?? undefined);
             },
           });
-          heartbeat.start({ url, everyMs: 60_000 });
+          heartbeat.start();
           void clock.advance(1);
         });
     },

@@ -9,16 +9,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, type SimulatedServer } from './server.ts';
 import { UPSTREAM_FAULTS, type Upstream, type UpstreamFault } from './upstream.ts';
 
 /** Everything that can be left out of a simulation. */
-export const FAULTS = [
-  'kills',
-  'stops',
-  'reloads',
-  'upstream',
-  'node',
-  'receivers',
-  'disk',
-  'clock',
-] as const;
+export const FAULTS = ['kills', 'stops', 'upstream', 'node', 'receivers', 'disk', 'clock'] as const;
 export const ACTIONS = ['cancels', 'retracks', 'updates'] as const;
 export type FaultKind = (typeof FAULTS)[number];
 const DISK_FAULTS = ['full', 'nearly_full', 'slow', 'failing'] as const;
@@ -77,7 +68,6 @@ export class Faults {
     const meanMs = {
       kills: (2 * DAY_MS) / 5,
       stops: 6 * DAY_MS,
-      reloads: 2 * DAY_MS,
       upstream: (2 * DAY_MS) / 3,
       node: DAY_MS / 6,
       receivers: DAY_MS / 6,
@@ -122,7 +112,6 @@ export class Faults {
   heal(): void {
     this.isActive = false;
     for (const end of this.#ends.keys().toArray()) end();
-    void this.#deps.server.heal();
   }
 
   #cause(kind: FaultKind, random: Random): void {
@@ -138,9 +127,6 @@ export class Faults {
       }
       case 'stops':
         void server.stop();
-        return;
-      case 'reloads':
-        void server.reload();
         return;
       case 'upstream': {
         if (upstream.fault) return;
