@@ -92,10 +92,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => ledger.close());
     const first = ensureCredential({ config, ledger, now: now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
-    if (first.kind === 'made') {
-      await ledger.whenDurable();
-      deps.onNewKey(first.key);
-    }
+    if (first.kind === 'made') deps.onNewKey(first.key);
     const credentials = credentialsOf(config.auth, ledger.credentials, clock, config.oidc.issuer);
     const users = usersOf(config, upstreams.userClient);
 
@@ -244,7 +241,6 @@ function warnOfOrphans(ledger: Ledger, watcher: Watcher, log: Log): void {
  * loops run.
  */
 function defectOf(ledger: Ledger, watcher: Watcher, clock: Clock): string | undefined {
-  if (ledger.isDiskHanging) return 'the disk of the ledger does not end a sync';
   try {
     ledger.probe(clock.now());
   } catch {

@@ -269,7 +269,7 @@ export function registerAlerts(
   const shown = (alert: MutedAlert) => toAlertBody(alert, publicUrl);
 
   // The list does not wait for a disk whose fault it may report.
-  const config = { ...READ, isDurable: true };
+  const config = READ;
   app.get('/v1/alerts', { config, schema: OPERATIONS.listAlerts }, async ({ query }) => {
     const { before, limit } = pageOf(query);
     const isFirst = before === undefined && query.state !== 'resolved';

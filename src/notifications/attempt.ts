@@ -27,11 +27,6 @@ export async function send(
   deliveries: readonly DueDelivery[],
   deps: {
     destination: string;
-    /**
-     * Resolves when all events that have been read are on the disk; undefined if they are. Rejects
-     * if the disk failed.
-     */
-    whenDurable: () => Promise<void> | undefined;
     clock: Clock;
     stop: AbortSignal;
     onFailed: (error: unknown) => void;
@@ -50,8 +45,6 @@ export async function send(
   if (stop.aborted) abort();
   let cancelLimit: (() => void) | undefined;
   try {
-    const durable = deps.whenDurable();
-    if (durable) await Promise.race([durable, aborted.promise]);
     const at = clock.now();
     if (stop.aborted) return { sent: [], at };
     cancelLimit = clock.after(SEND_LIMIT_MS, abort);

@@ -84,11 +84,6 @@ export class Deliveries {
     });
   }
 
-  /** See LedgerDatabase. */
-  whenDurable(): Promise<void> | undefined {
-    return this.#db.whenDurable();
-  }
-
   /** Returns the destinations of waiting deliveries. */
   destinations(): string[] {
     return this.#db.values("SELECT DISTINCT destination FROM deliveries WHERE state = 'waiting'");
@@ -338,7 +333,7 @@ export class Deliveries {
       SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < ${endedBefore} LIMIT ${limit} + 0`;
     // Reading is cheaper than a transaction, and usually nothing is old enough.
     if (ids.length > 0)
-      this.#db.unsyncedTransaction(() => {
+      this.#db.transaction(() => {
         for (const id of ids) this.#db.run`DELETE FROM deliveries WHERE id = ${id}`;
       });
     return ids.length;

@@ -145,7 +145,6 @@ export type DeliveryStore = {
   endUnconfigured(destination: string, now: number): void;
   correctTimes(now: number, maxWaitMs: number): void;
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void;
-  whenDurable(): Promise<void> | undefined;
 };
 
 type DispatcherDeps = {
@@ -344,12 +343,11 @@ export class Dispatcher {
     channel: Channel,
     deliveries: readonly DueDelivery[],
   ): Promise<void> {
-    const { clock, onFailed, store } = this.#deps;
+    const { clock, onFailed } = this.#deps;
     queue.started(deliveries.map(({ id }) => id));
     if (queue.isCallback) this.#callbacks += 1;
     const attempt = send(channel, deliveries, {
       destination: queue.destination,
-      whenDurable: () => store.whenDurable(),
       clock,
       stop: this.#abort.signal,
       onFailed,

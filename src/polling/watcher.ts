@@ -304,10 +304,7 @@ export class Watcher {
   health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {
     const loops = [...this.#loops];
     return {
-      ledgerWritable:
-        !this.#ledger.isDiskHanging &&
-        this.#isWritable() &&
-        loops.every(([, loop]) => !loop.isLedgerFailing),
+      ledgerWritable: this.#isWritable() && loops.every(([, loop]) => !loop.isLedgerFailing),
       upstreams: loops.map(([upstream, loop]) => healthOf(upstream, loop)),
     };
   }

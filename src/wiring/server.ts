@@ -45,11 +45,7 @@ import { allowOrigins, handleUnroutedMethods, withoutLastSlash } from '../http/m
 import { registerProblems, SECURITY_HEADERS, sendUnroutable } from '../http/problems.ts';
 import { parseQuery } from '../http/query.ts';
 import { addRequestLog, REQUEST_ID_HEADER, requestIdOf } from '../http/request-log.ts';
-import {
-  awaitDurability,
-  limitUnreadResponses,
-  serializeExpensiveRoutes,
-} from '../http/responses.ts';
+import { limitUnreadResponses, serializeExpensiveRoutes } from '../http/responses.ts';
 import { compileValidator } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type ChannelDescription, registerChannels } from '../notifications/channels-routes.ts';
@@ -210,7 +206,6 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   serializeExpensiveRoutes(app);
   recheckBeforeHandlers(app, authenticator);
   limitUnreadResponses(app);
-  awaitDurability(app, ledger);
 
   const queue = new TrackingQueue(deps);
   const admission = new Admission({

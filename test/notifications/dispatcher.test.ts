@@ -390,24 +390,6 @@ describe('every event is delivered', () => {
     expect(world.sent).toHaveLength(1);
   });
 
-  it('an attempt that fails unexpectedly is made again', async () => {
-    let isBroken = true;
-    const world = openDispatcher({
-      receive: () => delivered,
-      store: (store) => ({
-        ...store,
-        whenDurable: () => (isBroken ? Promise.reject(new Error('odd')) : undefined),
-      }),
-    });
-    world.webhook('https://a.example');
-    world.finalize('s1');
-    await world.clock.advance(SECOND / 2);
-    expect(world.errors).toHaveLength(1);
-    isBroken = false;
-    await world.clock.advance(SECOND);
-    expect(world.deliveries()).toMatchObject([{ state: 'delivered', attempts: 1 }]);
-  });
-
   it('a message that a channel cannot format is a dead letter, and no failure of its receiver', async () => {
     const world = openDispatcher({
       receive: (_destination, [outgoing]) => {

@@ -175,6 +175,5 @@ function storeOf({ deliveries }: Ledger): DeliveryStore {
     endUnconfigured: (destination, now) => deliveries.endUnconfigured(destination, now),
     correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
     onWaiting: (listener) => deliveries.onWaiting(listener),
-    whenDurable: () => deliveries.whenDurable(),
   };
 }
