@@ -351,7 +351,7 @@ export type Delivery = {
   destination: string;
   state: DeliveryState;
   dead_reason: DeadReason | null;
-  /** Attempts since it was created or last replayed, without early ones that failed */
+  /** Attempts since it was created or last replayed */
   attempts_made: number;
   /** Of the newest attempt, also if that was before a replay; null without a response */
   last_http_status: number | null;
@@ -567,9 +567,7 @@ export type NewWebhook = {
    * @default true
    */
   enabled?: boolean;
-  /** @default v1 */
-  signature?: WebhookSignature;
-  /** A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 key pair */
+  /** A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes */
   secret?: string;
 };
 
@@ -991,7 +989,7 @@ export type SecretRotation = {
    * @default 86400
    */
   keep_old_s?: number;
-  /** A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 key pair */
+  /** A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes */
   secret?: string;
 };
 
@@ -1399,9 +1397,6 @@ export type Webhook = {
   description: string;
   /** Names of the further headers of its requests */
   header_names: string[];
-  signature: WebhookSignature;
-  /** For v1a: the public keys of receivers, whpk_ and base64, newest first */
-  public_keys: string[];
   enabled: boolean;
   disabled_reason: WebhookDisabledReason | null;
   /** Time since which every attempt has failed */
@@ -1436,7 +1431,7 @@ export type WebhookPage = {
   next_cursor: string | null;
 };
 
-/** Absent fields are unchanged. `metadata: null` removes the filter. `headers` replaces all further headers; an address at another host requires it if there are any. The kind of signature cannot be changed */
+/** Absent fields are unchanged. `metadata: null` removes the filter. `headers` replaces all further headers */
 export type WebhookPatch = {
   /** URL that receives events by POST; must be https:// and no private address */
   url?: string;
@@ -1455,15 +1450,10 @@ export type WebhookPatch = {
   enabled?: boolean;
 };
 
-/**
- * v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified with a public key
- */
-export type WebhookSignature = 'v1' | 'v1a';
-
 /** A webhook with its new secret */
 export type WebhookWithSecret = Webhook & {
-  /** Returned only here; null for v1a, where the receiver needs only the public key */
-  secret: string | null;
+  /** Returned only here */
+  secret: string;
 };
 
 /** The credential of this request */

@@ -2,8 +2,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
 import {
   checkWebhookUrl,
-  createSecret,
   createWebhookChannel,
+  makeSecret,
 } from '../notifications/channels/webhook.ts';
 import { DEAD_REASONS, parseDestination } from '../notifications/delivery.ts';
 import { Dispatcher } from '../notifications/dispatcher.ts';
@@ -36,7 +36,7 @@ export async function startNotifications(deps: {
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
 
-  webhooks.ensureCallbacks(() => createSecret('v1'), now());
+  webhooks.ensureCallbacks(makeSecret, now());
   const guard = createAddressGuard({ allow: config.webhooks.allow });
   const refusalOf = (url: string) =>
     checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });

@@ -204,7 +204,7 @@ const NOTIFICATIONS: Cases = [
     201,
     async () => {
       const response = await admin('POST /v1/webhooks', {
-        body: { url: 'https://example.com/', signature: 'v1a' },
+        body: { url: 'https://example.com/' },
       });
       hook = JSON.parse(response.text).id;
       return response;

@@ -89,7 +89,7 @@ const OTHERS: Record<string, Place> = {
   'a webhook': {
     open(url, lookup) {
       const { post } = openPost(lookup);
-      const endpoint = { url, secrets: [makeSecret('v1')] };
+      const endpoint = { url, secrets: [makeSecret()] };
       const common = { post, refusalOf: () => undefined, now: Date.now };
       return deliveryBy(createWebhookChannel({ endpoint, ...common }));
     },

@@ -8,10 +8,9 @@ const WEBHOOK: NewWebhook = {
   types: ['submission.*'],
   metadata: null,
   description: '',
-  signature: 'v1',
   enabled: true,
 };
-const SECRET = { secret: 'whsec_first', publicKey: null };
+const SECRET = 'whsec_first';
 
 function listen(ledger: Ledger): string[] {
   const reported: string[] = [];

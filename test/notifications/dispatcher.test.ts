@@ -157,7 +157,7 @@ describe('a failing receiver', () => {
           ? delivered
           : new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed()))),
     });
-    world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
+    world.ledger.webhooks.ensureCallbacks(() => 'whsec_x', 0);
     for (let index = 0; index < count; index++) add(world, index);
     const good: string = world.webhook('https://good.example');
     await world.clock.advance(1);

@@ -34,7 +34,7 @@ async function openWorld() {
   onTestFinished(() => http.close());
   const channel = createWebhookChannel({
     post: http.post,
-    endpoint: { url: receiver.url, secrets: [makeSecret('v1')] },
+    endpoint: { url: receiver.url, secrets: [makeSecret()] },
     refusalOf: () => undefined,
     now: Date.now,
   });
@@ -54,7 +54,7 @@ it.each(['webhook', 'callback'])(
     const { world, receiver, state } = await openWorld();
     const add = (id: string) =>
       world.finalize(id, kind === 'callback' ? { callbackUrl: receiver.url } : {});
-    world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
+    world.ledger.webhooks.ensureCallbacks(() => 'whsec_x', 0);
     if (kind === 'webhook') world.webhook(receiver.url);
     const ids = Array.from({ length: 60 }, (_, index) => `s${index}`);
     for (const id of ids) {

@@ -127,11 +127,9 @@ export function openDispatcher(world: World) {
         types,
         metadata,
         description: '',
-        signature: 'v1' as const,
         enabled: true,
       };
-      return ledger.webhooks.create(webhook, { secret: 'whsec_x', publicKey: null }, clock.now())
-        .id;
+      return ledger.webhooks.create(webhook, 'whsec_x', clock.now()).id;
     },
     /** Finalizes one submission, or observes an error of it, which adds one event. */
     finalize(
