@@ -1,18 +1,26 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { guarded } from '../ledger/errors.ts';
-import { LedgerDatabase } from '../ledger/ledger-database.ts';
-import { openSnapshot } from '../ledger/open.ts';
-import { findPage, takePage, type Walk } from '../ledger/page.ts';
-import { assertCurrentLedger } from '../ledger/schema.ts';
+import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { findPage, type Walk } from '../ledger/page.ts';
 import { type Actor, SERVER } from '../lib/actor.ts';
 import type { AuditAction, AuditResult } from './audit-actions.ts';
-import {
-  CHAIN_START,
-  type ChainCheck,
-  checkChain,
-  entryHash,
-  type StoredEntry,
-} from './audit-chain.ts';
+
+/** An entry of the audit. `at`: epoch milliseconds. */
+export type StoredEntry = {
+  seq: number;
+  at: number;
+  caller: string;
+  credentialId: number | null;
+  address: string | null;
+  action: string;
+  result: string;
+  subject: string | null;
+  detail: string | null;
+  /** Keyed hash of the address of a looked-up person; null if the entry is about no person. */
+  emailHash: string | null;
+  emailMasked: string | null;
+  /** The person behind the caller. */
+  callerPerson: string | null;
+};
 
 /**
  * An action of an actor. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal
@@ -48,10 +56,7 @@ type AuditFilter = {
 /** Distinguishes unknown secrets, but is too short to identify a secret elsewhere. */
 const SHORT_HASH_CHARS = 8;
 
-/**
- * The append-only audit of changes and user lookups. Each entry is chained to the one
- * before it by its hash. Throws LedgerError.
- */
+/** The append-only audit of changes and user lookups. Throws LedgerError. */
 export class AuditTrail {
   readonly #db: LedgerDatabase;
   readonly #key: Buffer;
@@ -78,30 +83,10 @@ export class AuditTrail {
         ? actor.name
         : `${actor.name}:${this.#hash(bearer).slice(0, SHORT_HASH_CHARS)}`;
     const normal = email ? normalOf(email) : '';
-    const emailHash = normal ? this.#hash(normal) : null;
-    const emailMasked = normal ? masked(normal) : null;
-    this.#db.transaction(() => {
-      const last = this.head();
-      const seq = (last?.seq ?? 0) + 1;
-      const chained = {
-        seq,
-        at,
-        caller,
-        credentialId,
-        address,
-        action,
-        result,
-        subject,
-        detail,
-        emailHash,
-        emailMasked,
-      };
-      this.#db.run`
-        INSERT INTO audit (seq, at, caller, credential_id, address, action, result, subject, detail, email_hash,
-                           email_masked, hash)
-        VALUES (${seq}, ${at}, ${caller}, ${credentialId}, ${address}, ${action}, ${result}, ${subject}, ${detail},
-                ${emailHash}, ${emailMasked}, ${entryHash(last?.hash ?? CHAIN_START, chained)})`;
-    });
+    this.#db.run`
+      INSERT INTO audit (at, caller, credential_id, address, action, result, subject, detail, email_hash, email_masked)
+      VALUES (${at}, ${caller}, ${credentialId}, ${address}, ${action}, ${result}, ${subject}, ${detail},
+              ${normal ? this.#hash(normal) : null}, ${normal ? masked(normal) : null})`;
   }
 
   /**
@@ -124,21 +109,16 @@ export class AuditTrail {
 
   /**
    * Deletes up to `limit` of the oldest entries that are older than `before`, epoch ms, and records
-   * that in an entry with the number and the hash of the newest deleted one, so that the rest of
-   * the chain can be checked. Returns the number of entries.
+   * that in an entry. Returns the number of deleted entries.
    */
   prune(before: number, now: number, limit: number): number {
     return this.#db.transaction(() => {
-      const old = this.#db.rows<{ seq: number; at: number; hash: string }>`
-        SELECT seq, at, hash FROM audit ORDER BY seq LIMIT ${limit}`;
-      const kept = old.findIndex(({ at }) => at >= before);
-      const newest = old.at(kept === -1 ? -1 : kept - 1);
+      const oldest = this.#db.rows<{ seq: number; at: number }>`
+        SELECT seq, at FROM audit ORDER BY seq LIMIT ${limit}`;
+      const kept = oldest.findIndex(({ at }) => at >= before);
+      const newest = oldest.at(kept === -1 ? -1 : kept - 1);
       if (kept === 0 || !newest) return 0;
-      this.append(SERVER, now, {
-        action: 'audit.prune',
-        subject: String(newest.seq),
-        detail: newest.hash,
-      });
+      this.append(SERVER, now, { action: 'audit.prune', subject: String(newest.seq) });
       return this.#db.run`DELETE FROM audit WHERE seq <= ${newest.seq}`.changes;
     });
   }
@@ -148,12 +128,9 @@ export class AuditTrail {
     return this.#db.value`SELECT at FROM audit ORDER BY seq LIMIT 1`;
   }
 
-  /**
-   * Returns the newest entry's position and hash, which commits to all entries; undefined if there
-   * is none.
-   */
-  head(): { seq: number; hash: string } | undefined {
-    return this.#db.row`SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`;
+  /** Returns the number of the newest entry; 0 if there is none. */
+  get newest(): number {
+    return this.#db.value<number>`SELECT seq FROM audit ORDER BY seq DESC LIMIT 1` ?? 0;
   }
 
   /**
@@ -192,7 +169,7 @@ export class AuditTrail {
 
   /** Returns up to `limit` entries after that position, oldest first; none at the end. */
   after(seq: number, limit: number): StoredEntry[] {
-    return takePage(this.#db.iterate<StoredEntry>(OLDEST, seq, limit), limit).page;
+    return this.#db.rows(OLDEST, seq, limit);
   }
 
   #emailHash(email: string): string {
@@ -210,7 +187,7 @@ function keyedHash(key: Buffer, text: string): string {
 
 const SELECT_ENTRY = `
   SELECT a.seq, a.at, a.caller, a.credential_id AS credentialId, a.address, a.action, a.result, a.subject,
-         a.detail, a.email_hash AS emailHash, a.email_masked AS emailMasked, a.hash, o.name AS callerPerson
+         a.detail, a.email_hash AS emailHash, a.email_masked AS emailMasked, o.name AS callerPerson
   FROM audit a LEFT JOIN people o ON o.credential = a.credential_id`;
 const BY_SEQ = `${SELECT_ENTRY} WHERE a.seq = +?`;
 const OLDEST = `${SELECT_ENTRY} WHERE a.seq > ? ORDER BY a.seq LIMIT ?`;
@@ -249,21 +226,4 @@ function readOrCreateKey(database: LedgerDatabase): Buffer {
 function readKey(database: LedgerDatabase): Buffer | undefined {
   const key = database.value<string>("SELECT value FROM meta WHERE key = 'audit_key'");
   return key === undefined ? undefined : Buffer.from(key, 'hex');
-}
-
-/**
- * Checks the chain of the audit in a ledger or a backup, as of one moment and in constant memory,
- * while a server may be writing. Changes nothing. Throws LedgerError.
- */
-export async function checkAudit(file: string, expectedHead?: string): Promise<ChainCheck> {
-  const db = openSnapshot(file);
-  try {
-    guarded(file, () => assertCurrentLedger(db, file));
-    const entries = new LedgerDatabase(db, file).iterate<StoredEntry>(
-      `${SELECT_ENTRY} ORDER BY a.seq`,
-    );
-    return await checkChain(entries, expectedHead);
-  } finally {
-    db.close();
-  }
 }

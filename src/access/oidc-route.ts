@@ -107,7 +107,8 @@ const PATH = 'v1/session/oidc';
 type Failure = ProviderError['reason'] | SignInError['reason'] | 'ledger';
 
 export type OidcDeps = {
-  config: Config;
+  settings: () => Config;
+  publicUrl: () => string | undefined;
   ledger: { people: PeopleStore };
   clock: { now(): number };
   provider: Provider;
@@ -119,8 +120,15 @@ export type OidcDeps = {
  * The name of the provider, and where a sign-in begins; null if people can only sign in with
  * tokens.
  */
-export function oidcSignIn({ oidc: { issuer, name }, server }: Config) {
-  const base = baseOf(server.public_url);
+export function oidcSignIn({
+  settings,
+  publicUrl,
+}: {
+  settings: () => Config;
+  publicUrl: () => string | undefined;
+}) {
+  const { issuer, name } = settings().oidc;
+  const base = baseOf(publicUrl());
   return issuer === undefined || base === undefined
     ? null
     : { name, url: new URL(PATH, base).href };
@@ -131,9 +139,7 @@ export function oidcSignIn({ oidc: { issuer, name }, server }: Config) {
  * the dashboard.
  */
 export function registerOidc(app: TypedServer, deps: OidcDeps): void {
-  const { config, ledger, clock, provider } = deps;
-  const { oidc, sessions, server } = config;
-  const publicUrl = server.public_url;
+  const { settings, publicUrl, ledger, clock, provider } = deps;
   const pending = new PendingSignIns();
   const begun = app.createRateLimit({
     max: MAX_PER_MINUTE,
@@ -145,8 +151,8 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     `/${PATH}`,
     { exposeHeadRoute: false, schema: { hide: true, querystring: begin } },
     async (request, reply) => {
-      const base = baseOf(publicUrl);
-      if (!base || !oidcSignIn(config)) return sendNotConfigured(reply);
+      const base = baseOf(publicUrl());
+      if (!base || !oidcSignIn(deps)) return sendNotConfigured(reply);
       const bucket = await begun(request);
       if (!bucket.isAllowed && bucket.isExceeded) {
         setRetryAfter(reply, bucket.ttl);
@@ -162,7 +168,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
           state,
         );
         // Several tabs can sign in at the same time.
-        const browser = browserCookieOf(request, publicUrl) ?? makeCookieValue();
+        const browser = browserCookieOf(request, publicUrl()) ?? makeCookieValue();
         const { to = '' } = request.query;
         pending.begin(state, { ...checks, browser, to });
         return reply
@@ -178,21 +184,22 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     `/${PATH}/callback`,
     { exposeHeadRoute: false, schema: { hide: true } },
     async (request, reply) => {
-      const base = baseOf(publicUrl);
-      if (!base || !oidcSignIn(config)) return sendNotConfigured(reply);
+      const base = baseOf(publicUrl());
+      if (!base || !oidcSignIn(deps)) return sendNotConfigured(reply);
       const response = new URL(`${PATH}/callback`, base);
       response.search = request.url.replace(/^[^?]*/, '');
       const state = response.searchParams.get('state') ?? '';
-      const signIn = pending.take(state, browserCookieOf(request, publicUrl) ?? '');
+      const signIn = pending.take(state, browserCookieOf(request, publicUrl()) ?? '');
       if (!signIn) return fail(request, reply, base, new SignInError('state'));
       try {
         const claims = await provider.complete(response, { ...signIn, state });
+        const { oidc, sessions } = settings();
         const [person, role] = [personOf(claims), roleOf(claims, oidc)];
         if (role === undefined) {
           ledger.people.endSessions(person);
           throw new SignInError('no_role');
         }
-        const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl)];
+        const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl())];
         const session = {
           hash: sha256(value),
           maxAgeMs: sessions.max_s * 1_000,

@@ -82,11 +82,8 @@ export async function requestWithToken<T>(
 ): Promise<T> {
   const { config } = loadConfig({ env: process.env, user: 'none' });
   const url = addressOf(options, config);
-  const variable = variables
-    .flatMap((name) => [name, `${name}_FILE`])
-    .find((name) => process.env[name]);
-  const token = variable && tokenOf(variable);
-  if (!token)
+  const { variable, token } = tokenIn(variables) ?? {};
+  if (token === undefined)
     throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
   try {
     return await withWaitIndicator(url, request(new DawatchClient({ url, token })));
@@ -100,13 +97,27 @@ export async function requestWithToken<T>(
   }
 }
 
-/** Returns the token in a variable, or in the file that the variable names. */
-function tokenOf(variable: string): string {
-  const value = process.env[variable] ?? '';
-  if (!variable.endsWith('_FILE')) return value;
+/** Returns the headers of the service key and the admin token, as far as they are set. */
+export function credentialHeaders(): Record<string, string> {
+  const { api_key } = loadConfig({ env: process.env, user: 'client' }).config.auth;
+  const { token } = tokenIn([ADMIN_VARIABLE]) ?? {};
+  return {
+    ...(api_key !== undefined && { 'x-api-key': api_key }),
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
+}
+
+/** Returns the token in the first variable that is set, or in the file that `…_FILE` names. */
+function tokenIn(variables: readonly string[]): { variable: string; token: string } | undefined {
+  const variable = variables
+    .flatMap((name) => [name, `${name}_FILE`])
+    .find((name) => process.env[name]);
+  const value = variable && process.env[variable];
+  if (!value) return undefined;
+  if (!variable.endsWith('_FILE')) return { variable, token: value };
   const read = readSecretFile(value);
   if ('problem' in read) throw new CommandError(`${variable} ${read.problem}`, ExitCode.usage);
-  return read.secret;
+  return { variable, token: read.secret };
 }
 
 function addressOf(options: ConnectOptions, config: Config): string {

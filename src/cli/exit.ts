@@ -99,7 +99,6 @@ const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
   status: '`dawatch list` lists the newest; `dawatch track` adds one',
   wait: '`dawatch track` adds it, with --wait it also waits',
   cancel: '`dawatch list` lists the newest',
-  update: '`dawatch list` lists the newest; `dawatch track` adds one',
   webhooks: '`dawatch webhooks list` lists the webhooks',
   token: '`dawatch token list` lists the tokens',
   deliveries: '`dawatch deliveries list` lists the deliveries',

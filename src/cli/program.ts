@@ -14,8 +14,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   status: async () => (await import('../submissions/list-command.ts')).addStatus,
   list: async () => (await import('../submissions/list-command.ts')).addList,
   wait: async () => (await import('../submissions/wait-command.ts')).addWait,
-  update: async () => (await import('../submissions/update-command.ts')).addUpdateSubmissions,
-  cancel: async () => (await import('../submissions/update-command.ts')).addCancel,
+  cancel: async () => (await import('../submissions/cancel-command.ts')).addCancel,
   pacing: async () => (await import('../polling/pacing-command.ts')).addPacing,
   tail: async () => (await import('../submissions/tail-command.ts')).addTail,
   report: async () => (await import('../reports/report-command.ts')).addReport,
@@ -24,16 +23,14 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   webhooks: async () => (await import('../notifications/webhooks-command.ts')).addWebhooks,
   deliveries: async () => (await import('../notifications/deliveries-command.ts')).addDeliveries,
   users: async () => (await import('../access/users-command.ts')).addUsers,
-  audit: async () => (await import('../access/audit-command.ts')).addAudit,
   token: async () => (await import('../access/token-command.ts')).addToken,
+  api: async () => (await import('./api-command.ts')).addApi,
   config: async () => (await import('../operations/config-command.ts')).addConfig,
   backup: async () => (await import('../operations/ledger-command.ts')).addBackup,
   doctor: async () => (await import('./doctor-command.ts')).addDoctor,
   restore: async () => (await import('../operations/ledger-command.ts')).addRestore,
   'check-primary': async () => (await import('../operations/ledger-command.ts')).addCheckPrimary,
   vacuum: async () => (await import('../operations/ledger-command.ts')).addVacuum,
-  // Last, because it reads the commands before it.
-  completion: async () => (await import('./completion-command.ts')).addCompletion,
 };
 
 /**
@@ -75,10 +72,7 @@ function refuseMistypedPaths(action: Command): void {
   }
 }
 
-/**
- * Returns the program with the requested command, or with all commands for the help, an unknown
- * name or completion.
- */
+/** Returns the program with the requested command, or with all for the help or an unknown name. */
 export async function createProgram(requested = ''): Promise<Command> {
   const program = new Command('dawatch')
     .description(
@@ -92,7 +86,7 @@ export async function createProgram(requested = ''): Promise<Command> {
     )
     .helpCommand(false)
     .exitOverride();
-  const isAlone = Object.hasOwn(COMMANDS, requested) && requested !== 'completion';
+  const isAlone = Object.hasOwn(COMMANDS, requested);
   for (const [name, load] of Object.entries(COMMANDS))
     if (!isAlone || name === requested) (await load())(program);
   for (const command of program.commands) command.helpCommand(false);

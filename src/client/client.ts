@@ -1,9 +1,8 @@
 import type {
-  AuditEntry,
   AuditPage,
-  AuditVerification,
   Overview,
   Pacing,
+  ReloadedSettings,
   Report,
   Submission,
   SubmissionPage,
@@ -12,7 +11,6 @@ import type {
   TrackedSubmissions,
   TrackItem,
   User,
-  VerifyAuditQuery,
 } from './api.ts';
 import { waitUntilFinal } from './backoff.ts';
 import { bodyOf, noResponse, notDawatchError, toApiError } from './errors.ts';
@@ -42,7 +40,6 @@ import {
   DeliveryRequests,
   WebhookRequests,
 } from './resources.ts';
-import { bytesOf, linesOf } from './sse.ts';
 import { type TrackOptions, track } from './track.ts';
 import { FINAL_TYPES, untilFinal } from './until-final.ts';
 
@@ -57,9 +54,8 @@ export type DawatchClientOptions = {
   token?: string | undefined;
 };
 
-/** Timeouts: of a request without a long poll, and of one that reads the whole ledger or audit. */
+/** Timeout of a request without a long poll. */
 const CALL_TIMEOUT_MS = 60_000;
-const LONG_TIMEOUT_MS = 600_000;
 /** Added to the duration of a long poll. */
 const RESPONSE_MARGIN_MS = 5_000;
 
@@ -280,38 +276,19 @@ export class DawatchClient {
   }
 
   /**
+   * Applies changed settings and returns their names. ApiError 409: invalid, or a restart is
+   * needed; nothing was applied. Needs the role admin.
+   */
+  reload(): Promise<ReloadedSettings> {
+    return this.#requestWithToken('POST', '/v1/reload');
+  }
+
+  /**
    * Returns a page of the audit, newest first. With conditions it may be short although more
    * follow. Needs the role admin.
    */
   audit(query: AuditQuery = {}): Promise<AuditPage> {
     return this.#requestWithToken('GET', `/v1/audit${queryOf(query)}`);
-  }
-
-  /**
-   * Checks every hash of the audit. `expect_head`: the hash of an entry that must occur. Needs the
-   * role admin.
-   */
-  verifyAudit(query: VerifyAuditQuery = {}): Promise<AuditVerification> {
-    return this.#requestWithToken('GET', `/v1/audit/verify${queryOf(query)}`, undefined, {
-      timeoutMs: LONG_TIMEOUT_MS,
-    });
-  }
-
-  /**
-   * Yields all entries of the audit, oldest first. Needs the role admin. Audited. Throws
-   * ConnectionError if the response ends early.
-   */
-  async *exportAudit(signal?: AbortSignal): AsyncGenerator<AuditEntry, void, undefined> {
-    const headers = { accept: 'application/x-ndjson', ...this.#bearer() };
-    const response = await this.#fetch('GET', '/v1/audit?format=ndjson', {
-      headers,
-      signal: signal ?? null,
-    });
-    if (!response.ok) throw await toApiError(response, this.#url);
-    if (!response.headers.get('content-type')?.startsWith('application/x-ndjson'))
-      throw notDawatchError(response, this.#url);
-    for await (const line of linesOf(bytesOf(response)))
-      if (line !== '') yield JSON.parse(line) as AuditEntry;
   }
 
   #bearer(): Record<string, string> {

@@ -9,7 +9,6 @@ export type {
   AlertPage,
   AuditEntry,
   AuditPage,
-  AuditVerification,
   Channel,
   ChannelTestEvent,
   Credential,

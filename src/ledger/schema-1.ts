@@ -152,7 +152,7 @@ const SUBMISSIONS = `
 `;
 
 const NOTIFICATIONS = `
-  -- Webhook endpoints. Secrets are stored in clear, as signing requires; old_secret also signs until old_secret_until. The one without a url is for callbacks, whose addresses are stored with the submissions.
+  -- Webhook endpoints. The one without a url is for callbacks, whose addresses are stored with the submissions.
   CREATE TABLE webhooks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     webhook_id TEXT NOT NULL UNIQUE,
@@ -160,9 +160,7 @@ const NOTIFICATIONS = `
     types TEXT NOT NULL CHECK (json_valid(types)),
     metadata TEXT CHECK (json_valid(metadata)),
     description TEXT NOT NULL,
-    secret TEXT NOT NULL,
-    old_secret TEXT,
-    old_secret_until INTEGER,
+    signature TEXT NOT NULL,
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
     disabled_reason TEXT,
     failing_since INTEGER,
@@ -172,6 +170,16 @@ const NOTIFICATIONS = `
     headers TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(headers)),
     CHECK ((enabled = 1) = (disabled_reason IS NULL))
   ) STRICT;
+
+  -- Stored in clear, as signing requires. expires_at is set by a rotation.
+  CREATE TABLE webhook_secrets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    secret TEXT NOT NULL,
+    public_key TEXT,
+    expires_at INTEGER
+  ) STRICT;
+  CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
 
   -- One event for one destination, written with the event. A replayed delivery waits since the replay, not since its event.
   CREATE TABLE deliveries (
@@ -309,8 +317,7 @@ const ACCESS = `
   CREATE INDEX sessions_by_credential ON sessions (credential_hash, created_at);
   CREATE INDEX sessions_by_age ON sessions (created_at);
 
-  -- Changes, and lookups of users, whose addresses are stored only masked and as a keyed hash (the key is in meta). hash covers
-  -- the entry and the hash of the entry before it.
+  -- Changes, and lookups of users, whose addresses are stored only masked and as a keyed hash (the key is in meta).
   CREATE TABLE audit (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,
@@ -322,8 +329,7 @@ const ACCESS = `
     subject TEXT,
     detail TEXT,
     email_hash TEXT,
-    email_masked TEXT,
-    hash TEXT NOT NULL
+    email_masked TEXT
   ) STRICT;
   CREATE INDEX audit_by_email ON audit (email_hash) WHERE email_hash IS NOT NULL;
   CREATE INDEX audit_prunes ON audit (seq) WHERE action = 'audit.prune';

@@ -150,7 +150,9 @@ export const deliverySchema = z
     destination: z.string().describe('webhook:<id>, channel:<name>, or callback:<origin>'),
     state: deliveryStateSchema,
     dead_reason: deadReasonSchema.nullable(),
-    attempts_made: z.int().describe('Attempts since it was created or last replayed'),
+    attempts_made: z
+      .int()
+      .describe('Attempts since it was created or last replayed, without early ones that failed'),
     last_http_status: z
       .int()
       .nullable()

@@ -19,6 +19,7 @@ export type RedisServer = {
   upstreams: { named: readonly [string, UsableUpstream][] };
   ledger: {
     upstream(name: string): { pollingUntil: number | null };
+    whenDurable(): Promise<void> | undefined;
   };
   /** Polls from this process. */
   local: PollEngine;
@@ -94,7 +95,8 @@ export function openQueues({
     },
     redisHealth: (): RedisHealth => link.health,
     start({ track }: { track: Tracker['trackInParts'] }): void {
-      intake = new Intake({ redis, track, ...logIntake(log) });
+      const whenDurable = () => ledger.whenDurable();
+      intake = new Intake({ redis, track, whenDurable, ...logIntake(log) });
     },
     stop: (leftMs: number) => intake?.close(leftMs),
     async close(): Promise<void> {

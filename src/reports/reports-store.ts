@@ -98,7 +98,7 @@ export class ReportRows {
 
   /** Deletes up to `limit` rows that are no longer kept. Returns whether there may be more. */
   prune(now: number, limit: number): boolean {
-    return this.#db.transaction(() => {
+    return this.#db.unsyncedTransaction(() => {
       for (const unit of Object.keys(KEPT_MS) as ReportUnit[]) {
         const { changes } = this.#db.run(DELETE_OLD, { unit, before: now - KEPT_MS[unit], limit });
         if (changes > 0) return true;
@@ -245,7 +245,7 @@ export class ObjectiveSlices {
     // Reading is cheaper than a transaction, and usually little is new.
     const rows = after === undefined ? [] : this.#db.rows<Counted>(NEXT, { after, limit });
     if (rows.length === 0) return false;
-    return this.#db.transaction(() => {
+    return this.#db.unsyncedTransaction(() => {
       const isOpen = (row: Counted) =>
         limitOf(row, objective) > now && row.startAt <= now + MAX_AHEAD_MS;
       const firstOpen = rows.findIndex((row) => row.upstream === upstream && isOpen(row));
@@ -323,7 +323,7 @@ export class ObjectiveSlices {
    * be more.
    */
   prune(upstream: string, now: number, limit: number): boolean {
-    return this.#db.transaction(() => {
+    return this.#db.unsyncedTransaction(() => {
       const { changes } = this.#db.run`
         DELETE FROM objective_slices WHERE upstream = ${upstream} AND start IN (
           SELECT start FROM objective_slices WHERE upstream = ${upstream} AND start < ${now - SLICES_KEPT_MS} LIMIT ${limit})`;

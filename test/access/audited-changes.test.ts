@@ -1,10 +1,7 @@
 import { expect, it } from 'vitest';
 import { AUDIT_ACTIONS, type AuditAction } from '../../src/access/audit-actions.ts';
-import { checkAudit } from '../../src/access/audit-store.ts';
-import { DawatchClient } from '../../src/client/index.ts';
 import { call } from '../support/app/http-calls.ts';
 import { type Lookups, openLookups } from '../support/app/lookups.ts';
-import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 
 type Entry = {
@@ -95,41 +92,6 @@ it('the export has all entries, oldest first, and is audited', async () => {
   const lines = response.text.trimEnd().split('\n');
   const actions = lines.map((line) => JSON.parse(line).action);
   expect(actions).toEqual([...Array(3).fill('submissions.cancel'), 'audit.export']);
-  const { head } = JSON.parse((await lookups.get('/v1/audit?limit=1', admin)).text);
-  expect(head).toEqual({ seq: 4, hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
-  expect(await checkAudit(`${lookups.folder}/ledger.db`, head.hash)).toMatchObject({
-    kind: 'intact',
-    entries: 5,
-  });
-});
-
-it('is checked over HTTP, as by the command', async () => {
-  const lookups = await openUnpolled();
-  const client = new DawatchClient({ url: lookups.url, apiKey: lookups.tokens.admin });
-  await client.track(['s1', 's2']);
-  for (const id of ['s1', 's2']) await send(lookups, 'DELETE', `/v1/submissions/${id}`);
-  const { head } = await client.audit({ limit: 1 });
-  const { head: newest } = await client.audit({ limit: 1 });
-  const intact = { intact: true, entries: 3, pruned: 0, seq: null, reason: null };
-  expect(await client.verifyAudit({ expect_head: head?.hash ?? '' })).toEqual({
-    ...intact,
-    head: newest?.hash,
-  });
-  const missing = { intact: false, entries: 3, head: null, pruned: null, seq: null };
-  expect(await client.verifyAudit({ expect_head: 'f'.repeat(64) })).toMatchObject(missing);
-  const db = rawConnection(`${lookups.folder}/ledger.db`);
-  db.exec("DROP TRIGGER audit_is_append_only; UPDATE audit SET caller = 'x' WHERE seq = 2");
-  expect(await client.verifyAudit()).toMatchObject({
-    intact: false,
-    entries: 1,
-    seq: 2,
-    reason: expect.any(String),
-  });
-  const refused = await lookups.get('/v1/audit/verify?expect_head=abc', lookups.tokens.admin);
-  expect([refused.status, JSON.parse(refused.text).errors]).toEqual([
-    400,
-    [expect.objectContaining({ pointer: 'expect_head' })],
-  ]);
 });
 
 it('a HEAD request for the export exports nothing', async () => {

@@ -53,8 +53,8 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () 
       await released;
       await route.continue();
     };
-    await page.route('**/v1/audit/verify', wait);
-    const button = page.getByRole('button', { name: 'Verify every hash' });
+    await page.route('**/v1/audit?format=ndjson', wait);
+    const button = page.getByRole('button', { name: 'Export all entries' });
     await button.focus();
     await page.keyboard.press('Enter');
     await expect.poll(() => button.getAttribute('aria-disabled')).toBe('true');
@@ -62,14 +62,14 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () 
     await page.waitForFunction(
       'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))',
     );
-    expect(await page.evaluate('document.activeElement.innerText')).toBe('Verify');
+    expect(await page.evaluate('document.activeElement.innerText')).toBe('Export');
     release();
     await page
-      .getByText(/^Intact: /)
+      .getByText(/^The browser saves the export/)
       .first()
       .waitFor();
     expect(sent).toBe(1);
-    await page.unroute('**/v1/audit/verify', wait);
+    await page.unroute('**/v1/audit?format=ndjson', wait);
   });
 
   it('times: are relative, stay current, and show the absolute time with its zone on hover, after a tap, and all together with a button', async () => {

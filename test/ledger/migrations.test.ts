@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import { checkAudit } from '../../src/access/audit-store.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../src/ledger/schema.ts';
 import { integrityOf, openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -27,7 +26,7 @@ const TABLES = [
 
 it.each(readdirSync(EARLIER))(
   'a ledger of %s keeps its rows and continues with the newest schema',
-  async (name) => {
+  (name) => {
     const file = join(tempFolder(), 'dawatch.db');
     const db = new Database(file);
     db.exec(readFileSync(join(EARLIER, name), 'utf8'));
@@ -41,7 +40,6 @@ it.each(readdirSync(EARLIER))(
     expect(Math.min(...before)).toBeGreaterThan(0);
     expect(migrated.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length);
     migrated.close();
-    expect(await checkAudit(file)).toMatchObject({ kind: 'intact' });
     expect(integrityOf(file)).toBe('ok');
   },
 );

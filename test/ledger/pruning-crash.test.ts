@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { checkAudit } from '../../src/access/audit-store.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { historyOf } from '../support/ledger/domain.ts';
 import {
@@ -17,7 +16,7 @@ import { tempFolder } from '../support/temp-folder.ts';
 const ROUNDS = 4;
 const PRUNING = new URL('./pruning-child.ts', import.meta.url);
 
-it('kill -9 during pruning leaves every open submission, each other one complete or deleted, and the audit intact', async () => {
+it('kill -9 during pruning leaves every open submission, each other one complete or deleted, and the audit pruned', async () => {
   const { between } = seeded('pruning');
   const file = join(tempFolder(), 'dawatch.db');
   const open: unknown[] = [];
@@ -40,9 +39,8 @@ it('kill -9 during pruning leaves every open submission, each other one complete
   const finalized = all.filter(({ status }) => status === 'finalized');
   expect(eventsOf(ledger)).toHaveLength(finalized.length);
   expect(integrityOf(file)).toBe('ok');
-  const audit = await checkAudit(file);
-  expect(audit).toMatchObject({ kind: 'intact' });
-  expect(audit, 'entries were pruned').not.toMatchObject({ pruned: 0 });
+  const [oldest] = ledger.audit.after(0, 1);
+  expect(oldest?.seq, 'entries were pruned').toBeGreaterThan(1);
 });
 
 /** All events, in the order of the feed. The ledger limits what it returns at once. */

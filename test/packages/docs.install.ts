@@ -31,7 +31,6 @@ const EXCEPTIONS: [command: RegExp, reason: string][] = [
   [/^helm /, 'needs a cluster; helm.install.ts renders the chart with the values of the page'],
   [/^cosign |^npm audit signatures/, 'needs a published release'],
   [/^psql /, 'needs the database of the old poller'],
-  [/completion (?:zsh|fish)/, 'needs the other shell'],
   [/alerts acknowledge 17/, 'needs a firing alert'],
   [/\/var\/lib\/dawatch/, 'changes the machine; backup.md has the same commands on a folder'],
   [/^systemctl (?:dis|en)able|^useradd|^install |^cp |^nginx|prometheus$/, 'changes the machine'],
@@ -39,7 +38,6 @@ const EXCEPTIONS: [command: RegExp, reason: string][] = [
 ];
 /** Other blocks that have no checker, by their first line. */
 const UNCHECKED: [firstLine: RegExp, reason: string][] = [
-  [/^\[seq,at,caller/, 'a list of names, which the program below it uses'],
   [/^V\(t\) = /, 'a formula'],
   [/^id: 42\n/, 'a part of a response'],
   [/^<script type="importmap">/, 'browser.install.ts loads the client with it'],

@@ -13,9 +13,10 @@ const HOOK = {
   types: ['*'],
   metadata: null,
   description: '',
+  signature: 'v1' as const,
   enabled: true,
 };
-const SECRET = `whsec_${'A'.repeat(43)}=`;
+const SECRET = { secret: `whsec_${'A'.repeat(43)}=`, publicKey: null };
 
 /**
  * A ledger with three finalized submissions, and a webhook that has received nothing yet, in which

@@ -122,7 +122,7 @@ const GAUGES: Record<
   ],
   feed_readers: ['Readers of the live feed', ({ readers }) => readers],
   tracking_waiting_ids: [
-    'Ids of tracking requests that are waiting for a commit',
+    'Ids of tracking requests that are waiting for the ledger or its disk',
     ({ waitingIds }) => waitingIds,
   ],
   ledger_writable: [

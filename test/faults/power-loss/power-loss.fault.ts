@@ -74,7 +74,7 @@ async function lossesIn(
         const told = acknowledged
           .filter(({ from, to }) => from <= end && end < to)
           .map((one) => (one.kind === 'backup' ? { ...one, file: here(one.file) } : one));
-        await auditLedgerImage(here(ledger), told);
+        auditLedgerImage(here(ledger), told);
         for (const [file, ids] of backups) auditBackupImage(here(file), ids);
       } catch (error) {
         losses.push(

@@ -156,9 +156,7 @@ CREATE TABLE webhooks (
     types TEXT NOT NULL CHECK (json_valid(types)),
     metadata TEXT CHECK (json_valid(metadata)),
     description TEXT NOT NULL,
-    secret TEXT NOT NULL,
-    old_secret TEXT,
-    old_secret_until INTEGER,
+    signature TEXT NOT NULL,
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
     disabled_reason TEXT,
     failing_since INTEGER,
@@ -168,8 +166,17 @@ CREATE TABLE webhooks (
     headers TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(headers)),
     CHECK ((enabled = 1) = (disabled_reason IS NULL))
   ) STRICT;
-INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','whsec_GIain0sKdtbiL4No+uKo3slBZbUkkpQC9v3pQNCI6AA=',NULL,NULL,1,NULL,NULL,NULL,1795784958499,1795784958499,'{}');
-INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','whsec_FeUKBKFMq/EDUs6LqemD8Y8hBaZf0OwZr9EZs2JR/Ns=',NULL,NULL,1,NULL,1795784962823,1795784962823,1795784958634,1795784958634,'{}');
+INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','v1',1,NULL,NULL,NULL,1795784958499,1795784958499,'{}');
+INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','v1',1,NULL,1795784962823,1795784962823,1795784958634,1795784958634,'{}');
+CREATE TABLE webhook_secrets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    secret TEXT NOT NULL,
+    public_key TEXT,
+    expires_at INTEGER
+  ) STRICT;
+INSERT INTO webhook_secrets VALUES(1,1,'whsec_GIain0sKdtbiL4No+uKo3slBZbUkkpQC9v3pQNCI6AA=',NULL,NULL);
+INSERT INTO webhook_secrets VALUES(2,2,'whsec_FeUKBKFMq/EDUs6LqemD8Y8hBaZf0OwZr9EZs2JR/Ns=',NULL,NULL);
 CREATE TABLE deliveries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     event INTEGER NOT NULL REFERENCES outbox (seq),
@@ -312,15 +319,14 @@ CREATE TABLE audit (
     subject TEXT,
     detail TEXT,
     email_hash TEXT,
-    email_masked TEXT,
-    hash TEXT NOT NULL
+    email_masked TEXT
   ) STRICT;
-INSERT INTO audit VALUES(1,1795784958634,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','webhooks.create','done','wh_490ad240549d41ed89db662d409e2747',NULL,NULL,NULL,'3d16e35d37582fc7d28238e9e2c44d47fa51545499ee2c4848b2d3e3f3652ddb');
-INSERT INTO audit VALUES(2,1795784958659,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','tokens.create','done','1','service',NULL,NULL,'ff58c0ad217c933b1eb69cae10cc2f9caeb0922eda3a1af7cf89ce68b8ef24bc');
-INSERT INTO audit VALUES(3,1795784958671,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','mutes.create','done','1','all alerts, 2026-11-27T13:09:18.671Z to 2026-11-27T14:09:18.665Z',NULL,NULL,'56a0ce1db16c937bac2662f5b683b6d0d069bc6b55f5fed8d520fb12bfbf7147');
-INSERT INTO audit VALUES(4,1795784958702,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','users.get','not_found',NULL,NULL,'be51442805d08b4cfa90e96189aec6e74231b4d358334453eb8efdd54ae035dd','a…@example.com','b6672faefafc48abcc23cf77a00e34a5d1367ca4f3360cd44338f6f460152b2c');
-INSERT INTO audit VALUES(5,1795784962812,'DAWATCH_API_KEY',NULL,'127.0.0.1','submissions.cancel','done','00000000-0000-4000-8000-000000000002',NULL,NULL,NULL,'38134b680fb1c48be593824d78bc33c27fb09e7ac917b897f7be64f90c2c3950');
-INSERT INTO audit VALUES(6,1795784962821,'DAWATCH_API_KEY',NULL,'127.0.0.1','submissions.update','done','00000000-0000-4000-8000-000000000001','metadata',NULL,NULL,'a8c3533d991622f1801f2b46f85e9042bf07dd1dbb0278d43b0c36285b953c8d');
+INSERT INTO audit VALUES(1,1795784958634,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','webhooks.create','done','wh_490ad240549d41ed89db662d409e2747',NULL,NULL,NULL);
+INSERT INTO audit VALUES(2,1795784958659,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','tokens.create','done','1','service',NULL,NULL);
+INSERT INTO audit VALUES(3,1795784958671,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','mutes.create','done','1','all alerts, 2026-11-27T13:09:18.671Z to 2026-11-27T14:09:18.665Z',NULL,NULL);
+INSERT INTO audit VALUES(4,1795784958702,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','users.get','not_found',NULL,NULL,'be51442805d08b4cfa90e96189aec6e74231b4d358334453eb8efdd54ae035dd','a…@example.com');
+INSERT INTO audit VALUES(5,1795784962812,'DAWATCH_API_KEY',NULL,'127.0.0.1','submissions.cancel','done','00000000-0000-4000-8000-000000000002',NULL,NULL,NULL);
+INSERT INTO audit VALUES(6,1795784962821,'DAWATCH_API_KEY',NULL,'127.0.0.1','submissions.update','done','00000000-0000-4000-8000-000000000001','metadata',NULL,NULL);
 CREATE TABLE report_rows (
     unit TEXT NOT NULL CHECK (unit IN ('hour', 'day')),
     dimension TEXT NOT NULL,
@@ -352,6 +358,7 @@ CREATE TABLE objective_slices (
   ) STRICT, WITHOUT ROWID;
 DELETE FROM sqlite_sequence;
 INSERT INTO sqlite_sequence VALUES('webhooks',2);
+INSERT INTO sqlite_sequence VALUES('webhook_secrets',2);
 INSERT INTO sqlite_sequence VALUES('audit',6);
 INSERT INTO sqlite_sequence VALUES('mutes',1);
 INSERT INTO sqlite_sequence VALUES('history',22);
@@ -400,6 +407,7 @@ CREATE INDEX outbox_by_history ON outbox (history_seq) WHERE history_seq IS NOT 
 CREATE INDEX outbox_failures ON outbox (at) WHERE type IN ('submission.failing', 'submission.failed');
 CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
     BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
+CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
 CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
 CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
 CREATE INDEX deliveries_failing ON deliveries (destination) WHERE state = 'waiting' AND attempts > 0;

@@ -49,6 +49,8 @@ type AppSetting = {
   policy?: AppDeps['policy'];
   reports?: Config['reports'];
   oidc?: Config['oidc'];
+  /** How a reload gets the settings. */
+  settings?: AppDeps['settings'];
   /** By name, with the settings that differ from the defaults. */
 };
 
@@ -95,6 +97,7 @@ export function openApp(setting: AppSetting): Promise<App> {
     ),
     clock: setting.clock ?? systemClock,
     random: () => 0.5,
+    ...(setting.settings && { settings: setting.settings }),
     onNewKey: setting.onNewKey ?? (() => undefined),
     policy: setting.policy ?? impatient,
     tuning: { ...FAST, ...setting.tuning },
@@ -102,7 +105,7 @@ export function openApp(setting: AppSetting): Promise<App> {
 }
 
 /** The settings of an app. */
-function configOf(setting: AppSetting): Config {
+export function configOf(setting: AppSetting): Config {
   const {
     database,
     upstreamUrl = CLOSED_PORT_URL,

@@ -1,13 +1,11 @@
-import { useState } from 'preact/hooks';
 import { useDashboard } from '../data/context.js';
 import { Filters } from '../parts/filters.js';
-import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
-import { Action, Badge, Command, CopyButton, Empty, PageHeader, Time } from '../parts/parts.js';
+import { Action, Command, Empty, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
-/** @import { AuditEntry, AuditPage as Page, AuditVerification } from '../../../client/api.ts' */
+/** @import { AuditEntry } from '../../../client/api.ts' */
 
 /**
  * Every change by a caller, and every lookup of users. @param {{ query: URLSearchParams }} props
@@ -30,9 +28,8 @@ export function AuditPage({ query }) {
     { name: 'since', label: 'Since', isTime: true },
     { name: 'until', label: 'Until', isTime: true },
   ];
-  const [check, setCheck] = useState(/** @type {AuditVerification | undefined} */ (undefined));
-  return html`<${PageHeader} title="Audit" about=${html`<${Badge} ...${stateOf(check)} />`}>
-      <${ChainActions} setCheck=${setCheck} onExported=${reload} />
+  return html`<${PageHeader} title="Audit">
+      <${Export} onExported=${reload} />
     <//>
     <${Filters} list=${list} label="Entries" fields=${fields} search=${SEARCH} />
     <${List}
@@ -43,10 +40,9 @@ export function AuditPage({ query }) {
       keyOf=${(/** @type {AuditEntry} */ { seq }) => seq}
       empty=${html`<${Empty} title=${Object.keys(list.given).length > 0 ? 'No entry matches.' : 'No entries yet.'}>
         <p>Every change and every lookup of users becomes an entry. The newest ones in a terminal:</p>
-        <${Command}>npx dawatch audit --limit 20<//>
+        <${Command}>npx dawatch api /v1/audit?limit=20<//>
       <//>`}
-    />
-    ${data?.head && html`<${Head} head=${data.head} />`}`;
+    />`;
 }
 
 /** @type {import('../parts/filters.js').Search} */
@@ -99,53 +95,18 @@ const COLUMNS = [
 ];
 
 /** The server reads a million entries in some ten seconds. */
-const VERIFY_TIMEOUT_MS = 600_000;
+const EXPORT_TIMEOUT_MS = 600_000;
 
-/**
- * A check of all hashes, and the export.
- * @param {{ setCheck: (check: AuditVerification | undefined) => void, onExported: () => void }} props
- */
-function ChainActions({ setCheck, onExported }) {
+/** @param {{ onExported: () => void }} props */
+function Export({ onExported }) {
   const { api } = useDashboard();
-  const verify = async () => {
-    setCheck(undefined);
-    const result = await api.get('v1/audit/verify', { timeoutMs: VERIFY_TIMEOUT_MS });
-    setCheck(result);
-    if (!result.intact) throw new Error(textOf(result));
-    return textOf(result);
-  };
   const exportAll = async () => {
-    const entries = await api.download('v1/audit?format=ndjson', VERIFY_TIMEOUT_MS);
+    const entries = await api.download('v1/audit?format=ndjson', EXPORT_TIMEOUT_MS);
     save(entries, 'audit.ndjson');
     onExported();
     return 'The browser saves the export. The audit records the export.';
   };
-  return html`<${Action} label="Verify" name="Verify every hash" act=${verify} />
-    <${Action} label="Export" name="Export all entries as NDJSON" act=${exportAll} />`;
-}
-
-/** The newest entry of the chain of hashes. @param {{ head: NonNullable<Page['head']> }} props */
-function Head({ head: { seq, hash } }) {
-  return html`<section aria-labelledby="head">
-    <h2 id="head">Newest of ${count(seq)} entries</h2>
-    <p><span class="id value hash">${hash}</span> <${CopyButton} text=${hash} name="the hash" /></p>
-    <p class="muted">Store this hash elsewhere; <code>dawatch audit verify --expect-head</code> then detects removed entries.</p>
-  </section>`;
-}
-
-/** @param {AuditVerification | undefined} check */
-function stateOf(check) {
-  if (!check) return { state: 'unknown-yet', label: 'not verified yet' };
-  return check.intact
-    ? { state: 'enabled', label: 'intact' }
-    : { state: 'failed', label: 'broken' };
-}
-
-/** @param {AuditVerification} check */
-function textOf({ intact, entries, seq, reason, pruned }) {
-  if (!intact)
-    return `Broken: ${seq === null ? '' : `entry ${seq}: `}${reason} (${count(entries)} before are intact).`;
-  return `Intact: ${count(entries)} entries${pruned ? `, after ${count(pruned)} that retention has deleted` : ''}.`;
+  return html`<${Action} label="Export" name="Export all entries as NDJSON" act=${exportAll} />`;
 }
 
 /** The browser reads the file within this time. */

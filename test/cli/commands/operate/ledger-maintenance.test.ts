@@ -34,7 +34,7 @@ describe('backup', () => {
     const priorityOf = async (...args: string[]) =>
       (await cliProcess(args, { env: { ...env, NODE_OPTIONS } })).stderr;
     expect(await priorityOf('backup', file)).toContain(`priority ${low}`);
-    expect(await priorityOf('completion', 'bash')).toContain(`priority ${before}`);
+    expect(await priorityOf('config')).toContain(`priority ${before}`);
   });
 
   it('leaves an existing file unchanged', async () => {

@@ -5,12 +5,7 @@ import { cli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 /** Every command that requires an existing ledger. */
-const COMMANDS = [
-  'backup copy.db',
-  'vacuum',
-  'audit verify',
-  'token create --role service --name billing',
-];
+const COMMANDS = ['backup copy.db', 'vacuum', 'token create --role service --name billing'];
 it.each(COMMANDS)('%s reports a missing ledger with its path and creates none', async (command) => {
   const cwd = tempFolder();
   const { code, stdout, stderr } = await cli(command.split(' '), { cwd });
@@ -31,7 +26,6 @@ const WITH_PATHS = [
   ['check-primary', '~/primary.db'],
   ['track', '--file=~/ids.txt'],
   ['status', '--file=~/ids.txt'],
-  ['audit', 'verify', '--file=~/audit.ndjson'],
   ['webhooks', 'create', 'https://h.example', '--secret-file=~/secret'],
 ];
 it.each(WITH_PATHS)(
