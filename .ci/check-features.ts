@@ -1,6 +1,6 @@
 // Checks that each optional feature can be deleted: in a copy of the repository without its folders
 // and its lines in the lists below, the rest compiles, and the tests of two other folders pass.
-// `npm run check:features -- reports` checks one of them.
+// `npm run check:features -- alerts` checks one of them.
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-const FEATURES = ['reports', 'alerts', 'redis'];
+const FEATURES = ['alerts', 'redis'];
 /** A feature has one import or one entry in each of them, or none. */
 const LISTS = ['src/wiring/features.ts', 'src/cli/program.ts', 'src/cli/doctor-command.ts'];
 const TESTED = ['test/submissions', 'test/polling'];

@@ -23,7 +23,7 @@ const PUBLISHED: readonly Picture[] = [
   { page: 'deliveries', width: 1280, scheme: 'light' },
 ];
 const PAGES = [
-  ...['overview', 'submissions', 'submission', 'pacing', 'reports', 'alerts', 'webhooks'],
+  ...['overview', 'submissions', 'submission', 'pacing', 'alerts', 'webhooks'],
   ...['webhook', 'channels', 'deliveries', 'users', 'tokens', 'audit'],
 ];
 const EVERY: readonly Picture[] = PAGES.flatMap((page) =>

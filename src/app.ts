@@ -16,7 +16,6 @@ import { StartError } from './operations/config/start-error.ts';
 import type { Log } from './operations/logging/logger.ts';
 import { logMonitor } from './operations/logging/logger.ts';
 import { createMetrics } from './operations/metrics/metrics.ts';
-import { startLiveStats } from './operations/metrics/rolling-hour.ts';
 import { VERSION } from './operations/version.ts';
 import type { PolicyFactory } from './pacing/index.ts';
 import { chainPacing } from './pacing/index.ts';
@@ -127,9 +126,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     // The features.
     const local = createLocalEngine({ clock, sendPoll: upstreams.sendPoll });
     const shared = { config, settings, ledger, upstreams, clock, random, log, counters, tuning };
-    const { features, objectives, redisHealth } = await openFeatures({ ...shared, local });
+    const { features, redisHealth } = await openFeatures({ ...shared, local });
     opened.push(() => Promise.all(features.map((feature) => feature.close?.())));
-    ledger.onFinal.push(...features.flatMap(({ onFinal }) => onFinal ?? []));
     const notifications = await startNotifications({
       ...shared,
       queue: features.find(({ queueChannel }) => queueChannel)?.queueChannel,
@@ -137,12 +135,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
     });
     opened.push(() => notifications.stop(leftMs()));
     const { refusalOf } = notifications;
-    const maintenance = startMaintenance({
-      ...shared,
-      features: features.flatMap((feature) => feature.maintenance ?? []),
-    });
+    const maintenance = startMaintenance(shared);
     opened.push(() => maintenance.stop());
-    const stats = startLiveStats({ stats: ledger.stats, now: now(), counters });
+    ledger.stats.onEnded(counters.submissionEnded);
+    ledger.stats.onCommitted(counters.transactionCommitted);
     const lookup: CachedLookup = new CachedLookup({
       get: (id) => ledger.submissions.get(id),
       pollOnDemand: (upstream, id) => watcher.pollOnDemand(upstream, id),
@@ -169,7 +165,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       listeners: [
         logMonitor(log),
         { recorded: ({ observation }) => lookup.add(observation) },
-        stats.listener,
+        counters,
         deps.listener ?? {},
       ],
     });
@@ -186,8 +182,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       tracker,
       lookup,
       feed: new EventFeed({ events: ledger.events, clock, log }),
-      hour: stats.hour,
-      objectives,
       features,
       users,
       submitters: upstreams.submitters,

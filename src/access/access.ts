@@ -90,7 +90,7 @@ export function fromStoredRights({
 }
 
 /** Ids for the credentials in the settings, which have no id in the ledger. */
-export const CONFIGURED_CREDENTIALS = { service: 0, admin: -1 } as const;
+const CONFIGURED_CREDENTIALS = { service: 0, admin: -1 } as const;
 
 export type Caller = Rights & {
   /** null for a configured credential. */

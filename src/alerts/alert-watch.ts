@@ -11,7 +11,6 @@ import { parseDestination } from '../notifications/delivery.ts';
 import { alertPath, durationText, linkTo, truncate } from '../notifications/message.ts';
 import { ANOTHER_CHAIN } from '../submissions/chain-verdict.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
-import { fastestBurn, type ObjectiveStatus } from '../submissions/objective.ts';
 import { BreakerState } from '../submissions/upstream.ts';
 import type { Alerts } from './alerts-store.ts';
 
@@ -57,7 +56,6 @@ export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): Al
     ...facts.dead.map(ofDeadLetters),
     ...facts.disabled.map(ofDisabled),
     ...ofWal(facts.walBytes, reached),
-    ...facts.objectives.flatMap((status) => ofObjective(status, facts.open)),
     ...ofDisk(facts),
     ...ofLedger(facts),
     ...ofRedis(facts, thresholds),
@@ -214,20 +212,6 @@ function ofRedis(
         ]
       : []),
   ];
-}
-
-function ofObjective(status: ObjectiveStatus, open: AlertFacts['open']): AlertCondition[] {
-  const { upstream: subject, objective } = status;
-  const rule = AlertRule.errorBudget;
-  const isOpen = open.some((alert) => alert.rule === rule && alert.subject === subject);
-  const burn = fastestBurn(status, isOpen);
-  if (!burn) return [];
-  const { good, bad } = burn.counts;
-  const within = durationText(objective.withinMs);
-  const summary =
-    `The upstream ${subject} spends its error budget ${burn.rate.toFixed(1)} times as fast as its objective allows: ` +
-    `of ${submissions(good + bad)} in the last ${durationText(burn.windowMs)}, ${bad} ${bad === 1 ? 'was' : 'were'} not known as final within ${within}`;
-  return [{ rule, subject, summary, count: bad }];
 }
 
 function ofDeadLetters({

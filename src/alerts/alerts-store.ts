@@ -16,7 +16,6 @@ import {
 import type { Outbox } from '../notifications/outbox.ts';
 import type { LedgerStats } from '../operations/ledger-stats.ts';
 import { AlertEventType } from '../submissions/event-types.ts';
-import type { ObjectiveStatus } from '../submissions/objective.ts';
 
 /**
  * Maximum number of mutes that have not ended. Each check compares every firing alert with every
@@ -103,9 +102,6 @@ export type MutedAlert = AlertRecord & { mutedUntil: number | null };
 /** An alert after a request to change it. */
 type ChangedAlert = { alert: MutedAlert; isChanged: boolean };
 
-/** Returns how the upstreams meet their service level objectives. */
-type ObjectiveSource = (now: number) => ObjectiveStatus[];
-
 /**
  * The alerts, stored so that the beginning and the end of each alert are sent once. An alert that
  * begins during a mute is sent when the mute ends, if it still fires. Throws LedgerError.
@@ -115,21 +111,19 @@ export class Alerts {
   readonly #outbox: Outbox;
   readonly #stats: LedgerStats;
   readonly #mutes: Mutes;
-  readonly #objectives: ObjectiveSource;
 
   constructor(
     database: LedgerDatabase,
-    deps: { outbox: Outbox; stats: LedgerStats; mutes: Mutes; objectives: ObjectiveSource },
+    deps: { outbox: Outbox; stats: LedgerStats; mutes: Mutes },
   ) {
     this.#db = database;
     this.#outbox = deps.outbox;
     this.#stats = deps.stats;
     this.#mutes = deps.mutes;
-    this.#objectives = deps.objectives;
   }
 
   /** Returns the facts of the ledger that alert rules depend on. */
-  facts({ upstreams, now, ...times }: AlertQuery): Omit<AlertFacts, keyof LiveFacts> {
+  facts({ upstreams, ...times }: AlertQuery): Omit<AlertFacts, keyof LiveFacts> {
     return {
       upstreams: this.#db.rows(UPSTREAMS, { ...times, names: JSON.stringify(upstreams) }),
       waiting: this.#db.value<number>(WAITING, times) ?? 0,
@@ -140,7 +134,6 @@ export class Alerts {
       ),
       walBytes: this.#stats.walBytes(),
       disk: this.#stats.disk(),
-      objectives: this.#objectives(now),
       open: this.#firing().map(({ rule, subject }) => ({ rule, subject })),
     };
   }

@@ -10,7 +10,6 @@ import type { Config } from '../operations/config/schema.ts';
 import type { LedgerStats } from '../operations/ledger-stats.ts';
 import { type Log, logAt } from '../operations/logging/event-catalog.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
-import type { ObjectiveStatus } from '../submissions/objective.ts';
 import { AlertWatch } from './alert-watch.ts';
 import { registerAlertChanges, registerAlerts, registerMutes } from './alerts-routes.ts';
 import { Alerts, Mutes } from './alerts-store.ts';
@@ -26,8 +25,6 @@ type Server = {
   counters: { heartbeat(result: HeartbeatResult, count?: number): void };
   ledger: { database: LedgerDatabase; outbox: Outbox; stats: LedgerStats; audit: AuditTrail };
   upstreams: { names: readonly string[] };
-  /** How the upstreams meet their service level objectives. */
-  objectives: (now: number) => ObjectiveStatus[];
   /** The state of Redis; undefined if it is not configured. */
   redisHealth: () => LiveFacts['redis'];
   tuning: { alertCheckMs: number; redisDownMs: number; noWorkersMs: number };
@@ -37,7 +34,7 @@ type Server = {
 export function openAlerts({ config, settings, clock, log, counters, ...server }: Server) {
   const { database, outbox, stats, audit } = server.ledger;
   const mutes = new Mutes(database);
-  const alerts = new Alerts(database, { outbox, stats, mutes, objectives: server.objectives });
+  const alerts = new Alerts(database, { outbox, stats, mutes });
   const publicUrl = () => settings().server.public_url;
   let isWatcherWriting = () => true;
   const watch = new AlertWatch({

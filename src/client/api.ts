@@ -84,7 +84,6 @@ export type AlertRule =
   | 'dead_letters'
   | 'webhook_disabled'
   | 'wal_size'
-  | 'error_budget'
   | 'disk_low'
   | 'ledger_not_writable'
   | 'redis_down'
@@ -377,16 +376,6 @@ export type DeliveryPage = {
  */
 export type DeliveryState = 'waiting' | 'delivered' | 'dead' | 'discarded';
 
-/** Submissions that ended, by final status */
-export type EndedSubmissions = {
-  finalized: number;
-  failed: number;
-  unknown: number;
-  rejected: number;
-  expired: number;
-  cancelled: number;
-};
-
 /** An event */
 export type Event = SubmissionEvent | UpstreamEvent | AlertEvent | TestEvent | ChannelTestEvent;
 
@@ -551,36 +540,6 @@ export type NewWebhook = {
   secret?: string;
 };
 
-/** A service level objective and its error budget */
-export type Objective = {
-  upstream: string;
-  target_percent: number;
-  within_s: number;
-  /** Known as final in time, in the last 30 days */
-  good: number;
-  bad: number;
-  /** null if no submission was counted */
-  attained_percent: number | null;
-  /** Unspent share of the error budget of 30 days; negative if more than all is spent */
-  error_budget_left: number;
-  /** Speed at which the budget is spent, in the last 5 minutes to 3 days; 1 spends it exactly in 30 days */
-  burn_rates: {
-    '5m': number | null;
-    '30m': number | null;
-    '1h': number | null;
-    '6h': number | null;
-    '3d': number | null;
-  };
-};
-
-/** Submissions by whether they were known as final in time */
-export type ObjectiveCounts = {
-  /** Known as final in time */
-  good: number;
-  /** Not known as final in time */
-  bad: number;
-};
-
 /** An OpenAPI 3.1 document */
 export type OpenapiDocument = {
   openapi: string;
@@ -614,17 +573,15 @@ export type OptionChanges = {
   data_hash?: ChangedText;
 };
 
-/** The current state and the last hour */
+/** The current state, and what became final in a range of time */
 export type Overview = {
   /** Current time of the server */
   at: string;
   submissions: StatusCounts;
-  /** The last 60 minutes, oldest first; the newest is incomplete */
-  per_minute: OverviewMinute[];
-  /** Totals of the same 60 minutes */
-  last_hour: OverviewHour;
-  /** Totals of the 60 minutes before */
-  hour_before: OverviewHour;
+  range: OverviewRange;
+  /** The steps of the range, oldest first; the newest is incomplete */
+  steps: OverviewStep[];
+  total: OverviewTotal;
   upstreams: {
     name: string;
     state: UpstreamState;
@@ -667,42 +624,41 @@ export type Overview = {
   workers: number | null;
 };
 
-/** Seconds, exact to 1 % */
-export type OverviewDetectionLag = Spread & {
+/** Seconds, exact to 5 % */
+export type OverviewDetectionLag = {
+  /** Seconds */
+  p50: number;
+  /** Seconds */
+  p90: number;
+  /** Seconds */
+  p99: number;
   /** Number of submissions for which it is known */
   count: number;
   /** Those of them whose time of finality a node of the chain announced; the others are estimates */
   from_chain: number;
 };
 
-/** Totals of an hour */
-export type OverviewHour = {
+/**
+ * Time up to now, in steps of minutes, hours or days (UTC)
+ */
+export type OverviewRange = '15m' | '1h' | '24h' | '7d' | '30d' | '90d';
+
+/** A minute, an hour or a day */
+export type OverviewStep = OverviewTotal & {
+  /** Start of the step */
+  at: string;
+};
+
+/** Of the whole range */
+export type OverviewTotal = {
+  /** Submissions found final */
   finalized: number;
+  /** From tracking until found final; null if none was */
   time_to_finality_s: Spread | null;
   /** Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate */
   detection_lag_s: OverviewDetectionLag | null;
   /** Mean number of requests per submission found final */
   polls_per_submission: number | null;
-  /** The same with a poll every 5 s */
-  fixed_5s_polls_per_submission: number | null;
-};
-
-/** One of the last 60 minutes */
-export type OverviewMinute = {
-  /** Start of the minute */
-  at: string;
-  /** Submissions found final */
-  finalized: number;
-  /** From tracking until found final; null if none was */
-  time_to_finality_p50_s: number | null;
-  /** Seconds */
-  time_to_finality_p99_s: number | null;
-  /** See last_hour; null if not known */
-  detection_lag_p50_s: number | null;
-  /** Seconds */
-  detection_lag_p99_s: number | null;
-  /** Responses of the upstreams; null if this server was not running */
-  polls: number | null;
 };
 
 /** The pacing of all upstreams */
@@ -871,88 +827,6 @@ export type ReplayedDeliveries = {
   replayed: number;
 };
 
-/** Sums over the submissions that ended */
-export type Report = {
-  from: string;
-  to: string;
-  interval: ReportInterval;
-  group_by: ReportGrouping;
-  /** `reports.metadata_key` */
-  metadata_key: string | null;
-  /** By start and group. Periods and groups without submissions have no row */
-  rows: ReportRow[];
-  total: ReportSums;
-  /** The service level objectives now, whatever the period of the report */
-  objectives: Objective[];
-};
-
-/** Seconds, exact to 5 % */
-export type ReportDetectionLag = ReportPercentiles & {
-  /** Those of them whose time of finality a node of the chain announced; the others are estimates */
-  from_chain: number;
-};
-
-/**
- * Format of a report
- */
-export type ReportFormat = 'json' | 'csv';
-
-/**
- * What the rows of a report have in common
- */
-export type ReportGrouping = 'none' | 'upstream' | 'credential' | 'metadata';
-
-/**
- * Length of the periods of a report
- */
-export type ReportInterval = 'hour' | 'day' | 'total';
-
-/** Seconds, exact to 5 % */
-export type ReportPercentiles = {
-  /** Number of submissions for which it is known */
-  count: number;
-  /** Seconds, exact to 5 % */
-  p50: number;
-  /** Seconds, exact to 5 % */
-  p90: number;
-  /** Seconds, exact to 5 % */
-  p99: number;
-};
-
-/** Sums over the submissions of one period and group */
-export type ReportRow = ReportSums & {
-  /** Start of the period */
-  start: string;
-  /** Upstream, name of the credential, or value of the metadata key; null: all, none, or the rest of the values */
-  group: string | null;
-  /** Id of the credential in `dawatch token list`, where the rows are credentials */
-  credential_id: number | null;
-  /** Whether these are the values beyond the first 100 of a day */
-  other: boolean;
-};
-
-/** Of all rows */
-export type ReportSums = {
-  /** Submissions that ended in the period, by final status. One that was tracked again counts once for each end */
-  submissions: EndedSubmissions;
-  /** Changes of finalized submissions by the upstream */
-  corrected: number;
-  /** Polls of these submissions until they ended; rechecks count with the correction that they find */
-  requests: number;
-  /** From tracking until found final; null if none was */
-  time_to_finality_s: ReportPercentiles | null;
-  /** Time from finality to its detection, known from a node of the chain or estimated; submissions found final before anything was learned have no estimate */
-  detection_lag_s: ReportDetectionLag | null;
-  /** A decimal integer of any length */
-  fees: string;
-  /** A decimal integer of any length */
-  data_billed: string;
-  /** Finalized submissions whose `data` has no integers there; they count as 0 */
-  without_billing: number;
-  /** By whether finality was known by the time that the objective requires; null without an objective, and for groups by credential or metadata */
-  objective: ObjectiveCounts | null;
-};
-
 /**
  * service: submissions; user: lookups of single users; operator: reads submissions, webhooks, deliveries, channels and mutes; admin: everything
  */
@@ -1000,10 +874,8 @@ export type SignOut = {
   sign_out_url: string;
 };
 
-/** Seconds, exact to 1 % */
+/** Seconds, exact to 5 % */
 export type Spread = {
-  /** Seconds */
-  mean: number;
   /** Seconds */
   p50: number;
   /** Seconds */
@@ -1013,10 +885,16 @@ export type Spread = {
 };
 
 /** Number of submissions by status */
-export type StatusCounts = EndedSubmissions & {
+export type StatusCounts = {
   tracking: number;
   pending: number;
   failing: number;
+  finalized: number;
+  failed: number;
+  unknown: number;
+  rejected: number;
+  expired: number;
+  cancelled: number;
 };
 
 /** A tracked submission */
@@ -1520,19 +1398,9 @@ export type ReadEventsQuery = {
   metadata?: string | undefined;
 };
 
-export type GetReportQuery = {
-  /** First day (UTC), such as 2026-01-01; default: 29 days before the last */
-  from?: string | undefined;
-  /** Last day (UTC), included; default: today */
-  to?: string | undefined;
-  /** Length of the periods: hours (of the last 8 days; not with credential or metadata), days, or one for everything */
-  interval?: ReportInterval | undefined;
-  /** One row per period and upstream, credential (needs the scope operations:read), value of `reports.metadata_key`, or one for all */
-  group_by?: ReportGrouping | undefined;
-  /** Only submissions of this upstream */
-  upstream?: string | undefined;
-  /** Default: by the Accept header, else json */
-  format?: ReportFormat | undefined;
+export type GetOverviewQuery = {
+  /** What `steps` and `total` are about */
+  range?: OverviewRange | undefined;
 };
 
 export type ListAlertsQuery = {

@@ -3,7 +3,6 @@ import type {
   Overview,
   Pacing,
   ReloadedSettings,
-  Report,
   Submission,
   SubmissionPage,
   SubmissionPatch,
@@ -26,7 +25,6 @@ import {
   type FoundSubmissions,
   pathOf,
   queryOf,
-  type ReportQuery,
   SearchRequests,
   type SendRequest,
   type SubmissionFilter,
@@ -245,19 +243,9 @@ export class DawatchClient {
     return this.#request('GET', '/v1/pacing');
   }
 
-  /** Returns current counts and the statistics of the last hour. */
+  /** Returns current counts, and what became final in the last hour. */
   overview(signal?: AbortSignal): Promise<Overview> {
     return this.#request<Overview>('GET', '/v1/overview', { signal, timeoutMs: 10_000 });
-  }
-
-  /**
-   * Returns sums over the submissions that ended, by period and group. Grouping by credential uses
-   * `token`.
-   */
-  report(query: ReportQuery = {}): Promise<Report> {
-    const needsToken = query.group_by === 'credential' || this.#headers['x-api-key'] === undefined;
-    const path = `/v1/reports${queryOf(query)}`;
-    return needsToken ? this.#requestWithToken('GET', path) : this.#request<Report>('GET', path);
   }
 
   /**

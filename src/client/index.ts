@@ -33,9 +33,6 @@ export type {
   Pacing,
   PollingCost,
   ReplayRequest,
-  Report,
-  ReportPercentiles,
-  ReportSums,
   Role,
   Scope,
   Spread as Distribution,
@@ -75,7 +72,6 @@ export type {
   DeliveryQuery,
   FoundSubmissions,
   MetadataFilter,
-  ReportQuery,
   SubmissionFilter,
   SubmissionQuery,
 } from './request.ts';

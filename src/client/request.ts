@@ -1,6 +1,5 @@
 import type {
   DeliveryState,
-  GetReportQuery,
   ListAuditQuery,
   ListDeliveriesQuery,
   ListSubmissionsQuery,
@@ -47,7 +46,6 @@ export type AuditQuery = Omit<ListAuditQuery, 'action' | 'format'> & {
 };
 
 /** Days are UTC days such as "2026-01-31". */
-export type ReportQuery = Omit<GetReportQuery, 'format'>;
 
 /** The submissions of these ids. */
 export type FoundSubmissions = Omit<SubmissionsOfLookup, 'remaining'>;

@@ -14,7 +14,7 @@ const UPSTREAMS = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
   -- The state of each upstream that outlives the process: its outage, the pause that it requested with Retry-After, and until
-  -- when polls may have been sent. objective_through: row id of the newest submission that objective_slices contain.
+  -- when polls may have been sent.
   CREATE TABLE upstreams (
     name TEXT PRIMARY KEY,
     state TEXT NOT NULL DEFAULT 'up',
@@ -22,8 +22,7 @@ const UPSTREAMS = `
     outage_ms INTEGER NOT NULL DEFAULT 0,
     polling_until INTEGER,
     paused_since INTEGER,
-    paused_until INTEGER,
-    objective_through INTEGER NOT NULL DEFAULT 0
+    paused_until INTEGER
   ) STRICT, WITHOUT ROWID;
 
   -- The times in which the submissions of an upstream were polled late, and why. ended_at NULL: it lasts.
@@ -341,41 +340,19 @@ const ACCESS = `
     BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
 `;
 
-const REPORTS = `
-  -- Sums over the submissions that ended in an hour or a day that begins at "start": see docs/reports.md.
-  -- Amounts are decimal texts, because they exceed 64 bits. lags_by_chain: number of the lags from the chain; the others are
-  -- estimates.
-  CREATE TABLE report_rows (
-    unit TEXT NOT NULL CHECK (unit IN ('hour', 'day')),
-    dimension TEXT NOT NULL,
+const OVERVIEW = `
+  -- What became final in the minute, hour or day that begins at "start". The histograms of durations are JSON. lags_by_chain:
+  -- number of the lags known from the chain; the others are estimates.
+  CREATE TABLE finality_sums (
+    unit TEXT NOT NULL CHECK (unit IN ('minute', 'hour', 'day')),
     start INTEGER NOT NULL,
-    upstream TEXT NOT NULL,
-    value TEXT NOT NULL,
     finalized INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
-    unknown INTEGER NOT NULL,
-    rejected INTEGER NOT NULL,
-    expired INTEGER NOT NULL,
-    cancelled INTEGER NOT NULL,
-    corrected INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
+    polls INTEGER NOT NULL,
+    lags_by_chain INTEGER NOT NULL,
     time_to_finality TEXT NOT NULL CHECK (json_valid(time_to_finality)),
     lag TEXT NOT NULL CHECK (json_valid(lag)),
-    lags_by_chain INTEGER NOT NULL,
-    fees TEXT NOT NULL,
-    data_billed TEXT NOT NULL,
-    unbilled INTEGER NOT NULL,
-    PRIMARY KEY (unit, dimension, start, upstream, value)
-  ) STRICT, WITHOUT ROWID;
-
-  -- Submissions by whether they were known to be final in time, in slices of five minutes that begin at "start".
-  CREATE TABLE objective_slices (
-    upstream TEXT NOT NULL,
-    start INTEGER NOT NULL,
-    good INTEGER NOT NULL,
-    bad INTEGER NOT NULL,
-    PRIMARY KEY (upstream, start)
+    PRIMARY KEY (unit, start)
   ) STRICT, WITHOUT ROWID;
 `;
 
-export const SCHEMA_1 = [UPSTREAMS, SUBMISSIONS, NOTIFICATIONS, ALERTS, ACCESS, REPORTS].join('');
+export const SCHEMA_1 = [UPSTREAMS, SUBMISSIONS, NOTIFICATIONS, ALERTS, ACCESS, OVERVIEW].join('');

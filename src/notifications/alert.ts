@@ -1,4 +1,3 @@
-import type { ObjectiveStatus } from '../submissions/objective.ts';
 import type { BreakerState } from '../submissions/upstream.ts';
 import type { DisabledReason } from './webhook.ts';
 
@@ -25,8 +24,6 @@ export const AlertRule = {
   webhookDisabled: 'webhook_disabled',
   /** The ledger's write-ahead log has grown large. */
   walSize: 'wal_size',
-  /** The error budget of a service level objective is spent too fast. Per upstream. */
-  errorBudget: 'error_budget',
   /** The disk of the ledger has little free space. */
   diskLow: 'disk_low',
   /** The ledger cannot be written. Kept in memory until it can. */
@@ -79,8 +76,6 @@ const RESOLVED: Record<AlertRule, (subject: string) => string> = {
   [AlertRule.webhookDisabled]: (subject) =>
     `The ${subject.replace(':', ' ')} was enabled again, deleted, or disabled by an operator`,
   [AlertRule.walSize]: () => "The ledger's write-ahead log is below half the threshold",
-  [AlertRule.errorBudget]: (subject) =>
-    `The error budget of the upstream ${subject} is no longer spent too fast`,
   [AlertRule.diskLow]: () => 'The disk of the ledger has enough free space again',
   [AlertRule.ledgerNotWritable]: () => 'The ledger can be written again',
   [AlertRule.redisDown]: () => 'Redis responds again',
@@ -195,7 +190,6 @@ export type AlertFacts = LiveFacts & {
   walBytes: number;
   /** The file system of the ledger; undefined: unknown. */
   disk: { freeBytes: number; sizeBytes: number } | undefined;
-  objectives: readonly ObjectiveStatus[];
   /** Alerts that were raised and are not resolved. */
   open: { rule: AlertRule; subject: string }[];
 };

@@ -95,7 +95,6 @@ export function alertPath({ rule, subject }: { rule: AlertRule; subject: string 
   if (rule === AlertRule.backlog) return '#/deliveries?state=waiting';
   if (rule === AlertRule.deadLetters) return '#/deliveries?state=dead';
   if (rule === AlertRule.webhookDisabled) return webhookPath(subject.replace(/^webhook:/, ''));
-  if (rule === AlertRule.errorBudget) return '#/reports';
   return ALERTS_PATH;
 }
 

@@ -2,24 +2,10 @@ import { statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { isTime, nearestTime } from '../lib/json.ts';
-import { SubmissionEventType } from '../submissions/event-types.ts';
-import type { FinalitySource, Status, Submission } from '../submissions/submission.ts';
+import type { Status, Submission } from '../submissions/submission.ts';
 import type { StatusCounts } from '../submissions/submission-queries.ts';
 
 type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
-
-/**
- * A submission that was finalized. `finalityAt`, `source`: when it became final, if known.
- * `pollableAt`: since when dawatch could poll it, which for an import is later than `trackedAt`.
- */
-type Finalized = {
-  at: number;
-  trackedAt: number;
-  pollableAt: number;
-  polls: number;
-  finalityAt: number | null;
-  source: FinalitySource | null;
-};
 
 /** `failing`: of the waiting ones, those with a failed attempt. */
 type DeliveryCounts = {
@@ -111,26 +97,6 @@ export class LedgerStats {
   deliveries(): DeliveryCounts {
     const { oldestWaitingAt: at, ...counts } = this.#db.row(COUNT_DELIVERIES) as DeliveryCounts;
     return { ...counts, oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null };
-  }
-
-  /**
-   * Yields the submissions that were finalized at `since` or later, newest first, at most `limit`;
-   * `polls` as of now.
-   */
-  *finalizedSince(since: number, limit: number): Generator<Finalized, void> {
-    // Events are numbered in the order of their times, so reading ends at the first older event.
-    const events = this.#db.iterate<Finalized & { type: string }>`
-      SELECT o.at, o.type, s.tracked_at AS trackedAt, s.polls, s.finality_at AS finalityAt, s.finality_source AS source,
-        (SELECT max(at) FROM history h WHERE h.submission = s.id AND h.status = 'tracking'
-           AND h.previous_status IS NOT 'tracking') AS pollableAt
-      FROM outbox o LEFT JOIN submissions s ON s.id = o.submission ORDER BY o.seq DESC`;
-    let count = 0;
-    for (const { type, ...finalized } of events) {
-      if (finalized.at < since || count === limit) return;
-      if (type !== SubmissionEventType.finalized) continue;
-      count += 1;
-      yield finalized;
-    }
   }
 }
 

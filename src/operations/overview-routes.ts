@@ -3,16 +3,38 @@ import { operations } from '../http/problems.ts';
 import { timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { DurationHistogram } from '../lib/duration-histogram.ts';
 import { iso } from '../lib/timestamps.ts';
 import { upstreamStateSchema } from '../polling/pacing-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
+import {
+  FinalitySum,
+  type FinalitySums,
+  SUM_UNITS,
+  type SumUnit,
+  startOf,
+} from '../submissions/finality-sums.ts';
 import { STATUSES, type Status } from '../submissions/submission.ts';
 import { statusSchema } from '../submissions/submission-body.ts';
 import type { Readiness } from './health-routes.ts';
 import type { LedgerStats } from './ledger-stats.ts';
-import { HOUR_MS, type RollingHour } from './metrics/rolling-hour.ts';
 
 const OLDEST_OPEN = 10;
+
+const RANGES = {
+  '15m': { unit: 'minute', steps: 15 },
+  '1h': { unit: 'minute', steps: 60 },
+  '24h': { unit: 'hour', steps: 24 },
+  '7d': { unit: 'hour', steps: 7 * 24 },
+  '30d': { unit: 'day', steps: 30 },
+  '90d': { unit: 'day', steps: 90 },
+} as const satisfies Record<string, { unit: SumUnit; steps: number }>;
+type Range = keyof typeof RANGES;
+
+const rangeSchema = z
+  .enum(Object.keys(RANGES) as Range[])
+  .describe('Time up to now, in steps of minutes, hours or days (UTC)')
+  .meta({ id: 'OverviewRange' });
 
 const seconds = z.number().describe('Seconds');
 const count = z.int();
@@ -23,8 +45,8 @@ const statusCountsSchema = z
   .describe('Number of submissions by status')
   .meta({ id: 'StatusCounts' });
 const spread = z
-  .object({ mean: seconds, p50: seconds, p90: seconds, p99: seconds })
-  .describe('Seconds, exact to 1 %')
+  .object({ p50: seconds, p90: seconds, p99: seconds })
+  .describe('Seconds, exact to 5 %')
   .meta({ id: 'Spread' });
 const lagSpread = spread
   .extend({
@@ -33,53 +55,46 @@ const lagSpread = spread
       'Those of them whose time of finality a node of the chain announced; the others are estimates',
     ),
   })
-  .describe('Seconds, exact to 1 %')
+  .describe('Seconds, exact to 5 %')
   .meta({ id: 'OverviewDetectionLag' });
 
-const minuteSchema = z
-  .object({
-    at: timeSchema.describe('Start of the minute'),
-    finalized: count.describe('Submissions found final'),
-    time_to_finality_p50_s: seconds
-      .nullable()
-      .describe('From tracking until found final; null if none was'),
-    time_to_finality_p99_s: seconds.nullable(),
-    detection_lag_p50_s: seconds.nullable().describe('See last_hour; null if not known'),
-    detection_lag_p99_s: seconds.nullable(),
-    polls: count
-      .nullable()
-      .describe('Responses of the upstreams; null if this server was not running'),
-  })
-  .describe('One of the last 60 minutes')
-  .meta({ id: 'OverviewMinute' });
+const sums = {
+  finalized: count.describe('Submissions found final'),
+  time_to_finality_s: spread
+    .nullable()
+    .describe('From tracking until found final; null if none was'),
+  detection_lag_s: lagSpread
+    .nullable()
+    .describe(
+      'Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate',
+    ),
+  polls_per_submission: z
+    .number()
+    .nullable()
+    .describe('Mean number of requests per submission found final'),
+};
+const stepSchema = z
+  .object({ at: timeSchema.describe('Start of the step'), ...sums })
+  .describe('A minute, an hour or a day')
+  .meta({ id: 'OverviewStep' });
+const totalSchema = z.object(sums).describe('Of the whole range').meta({ id: 'OverviewTotal' });
 
-const hourSchema = z
-  .object({
-    finalized: count,
-    time_to_finality_s: spread.nullable(),
-    detection_lag_s: lagSpread
-      .nullable()
-      .describe(
-        'Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate',
-      ),
-    polls_per_submission: z
-      .number()
-      .nullable()
-      .describe('Mean number of requests per submission found final'),
-    fixed_5s_polls_per_submission: z.number().nullable().describe('The same with a poll every 5 s'),
-  })
-  .describe('Totals of an hour')
-  .meta({ id: 'OverviewHour' });
+const SUMS_EXAMPLE = {
+  finalized: 7_201,
+  time_to_finality_s: { p50: 52.4, p90: 62.2, p99: 71.6 },
+  detection_lag_s: { count: 7_201, from_chain: 7_180, p50: 0.31, p90: 0.68, p99: 1.12 },
+  polls_per_submission: 1.5,
+};
 
 const overviewSchema = z
   .object({
     at: timeSchema.describe('Current time of the server'),
     submissions: statusCountsSchema,
-    per_minute: z
-      .array(minuteSchema)
-      .describe('The last 60 minutes, oldest first; the newest is incomplete'),
-    last_hour: hourSchema.describe('Totals of the same 60 minutes'),
-    hour_before: hourSchema.describe('Totals of the 60 minutes before'),
+    range: rangeSchema,
+    steps: z
+      .array(stepSchema)
+      .describe('The steps of the range, oldest first; the newest is incomplete'),
+    total: totalSchema,
     upstreams: z.array(
       z.object({
         name: z.string(),
@@ -115,7 +130,7 @@ const overviewSchema = z
     readers: count.describe('Readers of the live feed'),
     workers: count.nullable().describe('Live workers; null without Redis'),
   })
-  .describe('The current state and the last hour')
+  .describe('The current state, and what became final in a range of time')
   .meta({
     id: 'Overview',
     examples: [
@@ -132,39 +147,9 @@ const overviewSchema = z
           expired: 0,
           cancelled: 4,
         },
-        per_minute: [
-          {
-            at: '2026-01-02T03:04:00.000Z',
-            finalized: 120,
-            time_to_finality_p50_s: 52.4,
-            time_to_finality_p99_s: 71.6,
-            detection_lag_p50_s: 0.31,
-            detection_lag_p99_s: 1.12,
-            polls: 181,
-          },
-        ],
-        last_hour: {
-          finalized: 7_201,
-          time_to_finality_s: { mean: 53.1, p50: 52.4, p90: 62.2, p99: 71.6 },
-          detection_lag_s: {
-            count: 7_201,
-            from_chain: 7_180,
-            ...{ mean: 0.37, p50: 0.31, p90: 0.68, p99: 1.12 },
-          },
-          polls_per_submission: 1.5,
-          fixed_5s_polls_per_submission: 11.1,
-        },
-        hour_before: {
-          finalized: 6_984,
-          time_to_finality_s: { mean: 52.8, p50: 52.1, p90: 61.9, p99: 70.4 },
-          detection_lag_s: {
-            count: 6_984,
-            from_chain: 6_970,
-            ...{ mean: 0.38, p50: 0.32, p90: 0.7, p99: 1.2 },
-          },
-          polls_per_submission: 1.5,
-          fixed_5s_polls_per_submission: 11,
-        },
+        range: '1h',
+        steps: [{ at: '2026-01-02T03:04:00.000Z', ...SUMS_EXAMPLE }],
+        total: SUMS_EXAMPLE,
         upstreams: [
           {
             name: 'default',
@@ -197,8 +182,10 @@ const overviewSchema = z
 
 const OPERATIONS = operations('operations', {
   getOverview: {
-    summary: 'Get the current state and statistics of the last hour',
-    querystring: z.strictObject({}),
+    summary: 'Get the current state, and what became final in a range of time',
+    querystring: z.strictObject({
+      range: rangeSchema.default('1h').describe('What `steps` and `total` are about'),
+    }),
     response: { 200: overviewSchema },
   },
 });
@@ -206,27 +193,26 @@ const OPERATIONS = operations('operations', {
 export function registerOverview(
   app: TypedServer,
   deps: {
-    ledger: { stats: LedgerStats };
+    ledger: { stats: LedgerStats; sums: FinalitySums };
     watcher: Watcher;
-    hour: RollingHour;
     clock: Clock;
     health: () => Readiness;
     readers: () => number;
   },
 ): void {
-  const { ledger, watcher, hour, clock, health, readers } = deps;
+  const { ledger, watcher, clock, health, readers } = deps;
   app.get(
     '/v1/overview',
     { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getOverview },
-    async () => {
+    async (request) => {
+      const { range } = request.query;
       const now = clock.now();
       const { submissions, oldestOpen, deliveries } = ledger.stats.counts(OLDEST_OPEN);
       return {
         at: iso(now),
         submissions,
-        per_minute: hour.minutes(now),
-        last_hour: hour.hour(now),
-        hour_before: hour.hour(now - HOUR_MS),
+        range,
+        ...stepsOf(ledger.sums, range, now),
         upstreams: watcher.pacing().map(({ upstream, state, tracked, inFlight, budget }) => ({
           name: upstream,
           state,
@@ -253,4 +239,38 @@ export function registerOverview(
       };
     },
   );
+}
+
+function stepsOf(sums: FinalitySums, range: Range, now: number) {
+  const { unit, steps } = RANGES[range];
+  const stepMs = SUM_UNITS[unit];
+  const until = startOf(unit, now) + stepMs;
+  const from = until - steps * stepMs;
+  const byStart = sums.read(unit, { from, until });
+  const total = new FinalitySum();
+  for (const sum of byStart.values()) total.merge(sum);
+  const starts = Array.from({ length: steps }, (_, index) => from + index * stepMs);
+  return {
+    steps: starts.map((start) => ({
+      at: iso(start),
+      ...toBody(byStart.get(start) ?? new FinalitySum()),
+    })),
+    total: toBody(total),
+  };
+}
+
+function toBody({ finalized, polls, timeToFinality, lag, lagsByChain }: FinalitySum) {
+  const lags = toSpread(lag);
+  return {
+    finalized,
+    time_to_finality_s: toSpread(timeToFinality),
+    detection_lag_s: lags && { count: lag.count, from_chain: lagsByChain, ...lags },
+    polls_per_submission: finalized === 0 ? null : Math.round((100 * polls) / finalized) / 100,
+  };
+}
+
+/** Rounds to digits that are significant at a precision of 5 %. */
+function toSpread(histogram: DurationHistogram) {
+  const at = (share: number) => Number(((histogram.percentile(share) ?? 0) / 1_000).toPrecision(3));
+  return histogram.count === 0 ? null : { p50: at(0.5), p90: at(0.9), p99: at(0.99) };
 }

@@ -95,30 +95,11 @@ export type Watched = {
   finalizedAt: number | null;
 };
 
-/** A submission that ended, or whose data the upstream corrected after it was finalized. */
-export type FinalChange = {
-  /** Row id of the submission. */
-  id: number;
-  before: Submission;
-  /** Its status is final. */
-  after: Submission;
-  /** Epoch milliseconds. */
-  at: number;
-  /** How late its finality was detected; null: not known, or it is not finalized. */
-  detection: Detection | null;
-};
-
 /**
  * When a submission that a poll found final became final, epoch milliseconds, and the detection
  * lag: the time since then, in which dawatch could poll it.
  */
 export type Detection = { finalityAt: number; source: FinalitySource; lagMs: number };
-
-/**
- * Called with all final changes of a transaction, inside it: what it writes is committed with them
- * or not at all.
- */
-export type OnFinal = (changes: readonly FinalChange[]) => void;
 
 /**
  * The ledger as the watcher needs it. Every method is one transaction, committed when it returns.

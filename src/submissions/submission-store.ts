@@ -2,6 +2,7 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { isSameJson } from '../lib/json.ts';
 import type { Observation } from './classify.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './event-types.ts';
+import type { FinalitySums, Finalization } from './finality-sums.ts';
 import {
   changedOptions,
   changesBetween,
@@ -14,8 +15,6 @@ import {
 import type {
   Detection,
   EndedSubmission,
-  FinalChange,
-  OnFinal,
   RecordedObservation,
   TrackedSubmission,
   TrackRefusal,
@@ -76,7 +75,7 @@ export type SubmissionEvents = {
 type StoreDeps = {
   outbox: SubmissionEvents;
   counts: StatusCounts;
-  onFinal: readonly OnFinal[];
+  sums: FinalitySums;
 };
 
 /** A submission as read in the transaction of its change. */
@@ -96,16 +95,16 @@ export class SubmissionStore {
   readonly #db: LedgerDatabase;
   readonly #outbox: SubmissionEvents;
   readonly #counts: StatusCounts;
-  readonly #onFinal: readonly OnFinal[];
+  readonly #sums: FinalitySums;
   readonly #unsynced: UnsyncedSubmissions;
   readonly #queries: SubmissionQueries;
   readonly #upstreams: UpstreamStore;
 
-  constructor(database: LedgerDatabase, { outbox, counts, onFinal }: StoreDeps) {
+  constructor(database: LedgerDatabase, { outbox, counts, sums }: StoreDeps) {
     this.#db = database;
     this.#outbox = outbox;
     this.#counts = counts;
-    this.#onFinal = onFinal;
+    this.#sums = sums;
     this.#unsynced = new UnsyncedSubmissions(database);
     this.#queries = new SubmissionQueries(database);
     this.#upstreams = new UpstreamStore(database);
@@ -240,20 +239,23 @@ export class SubmissionStore {
     context: TransitionContext,
     detections: ReadonlyMap<Observation, { detection: Detection | null }>,
   ): RecordedObservation[] {
-    const finals: FinalChange[] = [];
+    const finalizations: Finalization[] = [];
     const recorded = observations.flatMap((one) => {
       const { detection = null } = detections.get(one) ?? {};
-      return this.#record(one, context, { detection, finals }) ?? [];
+      const result = this.#record(one, context, detection);
+      const submission = result?.submission;
+      if (submission?.status === Status.finalized && result?.previousStatus !== Status.finalized)
+        finalizations.push({ ...submission, at: one.at, detection });
+      return result ?? [];
     });
-    this.#reportFinals(finals);
+    if (finalizations.length > 0) this.#sums.add(finalizations);
     return recorded;
   }
 
-  /** `finals`: gets the change if its status is final. */
   #record(
     observation: Observation,
     context: TransitionContext,
-    { detection, finals }: { detection: Detection | null; finals: FinalChange[] },
+    detection: Detection | null,
   ): RecordedObservation | undefined {
     const { at } = observation;
     const row = this.#queries.findRow(observation.submissionId);
@@ -270,8 +272,6 @@ export class SubmissionStore {
     const result = isStale ? staleResult(before) : transition(before, observation, context);
     const observed = { at, polledAt: isStale ? row.polledAt : at, detection };
     const submission = this.#writeObservation({ row, before }, result, observed);
-    if (result.change && isFinal(submission.status))
-      finals.push({ id: row.id, before, after: submission, at, detection });
     return { observation, result, previousStatus: row.status, submission };
   }
 
@@ -352,14 +352,10 @@ export class SubmissionStore {
 
   /** Ends open submissions. Undefined in the result: the id was never tracked. */
   end(ids: readonly string[], inputOf: (id: string) => EndInput): (EndResult | undefined)[] {
-    const finals: FinalChange[] = [];
-    const results = ids.map((id) => this.#endOne(id, inputOf(id), finals));
-    this.#reportFinals(finals);
-    return results;
+    return ids.map((id) => this.#endOne(id, inputOf(id)));
   }
 
-  /** `finals`: gets the end if it changes the submission. */
-  #endOne(submissionId: string, input: EndInput, finals: FinalChange[]): EndResult | undefined {
+  #endOne(submissionId: string, input: EndInput): EndResult | undefined {
     const row = this.#queries.findRow(submissionId);
     if (!row) return undefined;
     const before = toSubmission(row);
@@ -371,7 +367,6 @@ export class SubmissionStore {
     const { watched, noResponseSince } = result;
     const after = { ...before, ...state, watched, noResponseSince, version: before.version + 1 };
     this.#write({ row, before }, after, { at: now, event });
-    finals.push({ id: row.id, before, after, at: now, detection: null });
     return { submission: after, previousStatus, at: now, isChanged: true };
   }
 
@@ -483,9 +478,5 @@ export class SubmissionStore {
                            chain, chain_reason)
       VALUES (${id}, ${version}, ${at}, ${status}, ${previousStatus}, ${upstreamState}, ${error}, ${envelope},
               ${changes && JSON.stringify(changes)}, ${polls}, ${rest.chain}, ${rest.chainReason})`;
-  }
-
-  #reportFinals(finals: readonly FinalChange[]): void {
-    for (const count of finals.length > 0 ? this.#onFinal : []) count(finals);
   }
 }

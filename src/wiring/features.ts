@@ -9,12 +9,9 @@ import type { Log } from '../operations/logging/logger.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import type { Upstreams } from '../polling/upstreams.ts';
 import { openRedisQueues } from '../redis/feature.ts';
-import { openReports } from '../reports/feature.ts';
-import type { ObjectiveStatus } from '../submissions/objective.ts';
-import type { OnFinal, PollEngine } from '../submissions/ports.ts';
+import type { PollEngine } from '../submissions/ports.ts';
 import type { Tracker } from '../submissions/tracker.ts';
 import type { Ledger } from './ledger-stores.ts';
-import type { FeatureMaintenance } from './maintenance.ts';
 import type { Tuning } from './tuning.ts';
 
 /** What every feature may use. */
@@ -30,8 +27,6 @@ export type FeatureDeps = {
   clock: Clock;
   log: Log;
   counters: Counters;
-  /** How the upstreams meet their service level objectives, as the features know it. */
-  objectives: (now: number) => ObjectiveStatus[];
   /** The state of Redis, as the features know it. */
   redisHealth: () => RedisHealth | undefined;
   tuning: Tuning;
@@ -61,10 +56,6 @@ export type Feature = {
   redisHealth?: () => RedisHealth;
   /** Whether the feature's newest write to the ledger succeeded. */
   isLedgerWritable?: () => boolean;
-  /** Called in each transaction that has final changes. */
-  onFinal?: OnFinal;
-  objectives?: (now: number) => ObjectiveStatus[];
-  maintenance?: FeatureMaintenance;
   /** Adds routes for callers with a scope, which each route names. */
   addReadRoutes?: (app: TypedServer) => void;
   /** Adds routes for administrators. */
@@ -84,18 +75,16 @@ export type Feature = {
  * its import and its entry.
  */
 const FEATURES: readonly ((deps: FeatureDeps) => Feature | Promise<Feature>)[] = [
-  openReports,
   openAlerts,
   openRedisQueues,
 ];
 
 /** Opens all features. The caller starts, stops and closes each. */
 export async function openFeatures(
-  deps: Omit<FeatureDeps, 'objectives' | 'redisHealth'>,
-): Promise<{ features: readonly Feature[] } & Pick<FeatureDeps, 'objectives' | 'redisHealth'>> {
+  deps: Omit<FeatureDeps, 'redisHealth'>,
+): Promise<{ features: readonly Feature[] } & Pick<FeatureDeps, 'redisHealth'>> {
   const features: Feature[] = [];
-  const objectives = (now: number) => features.flatMap((one) => one.objectives?.(now) ?? []);
   const redisHealth = () => features.find((one) => one.redisHealth)?.redisHealth?.();
-  for (const open of FEATURES) features.push(await open({ ...deps, objectives, redisHealth }));
-  return { features, objectives, redisHealth };
+  for (const open of FEATURES) features.push(await open({ ...deps, redisHealth }));
+  return { features, redisHealth };
 }

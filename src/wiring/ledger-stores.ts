@@ -23,12 +23,12 @@ import { LedgerStats } from '../operations/ledger-stats.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { Delay } from '../submissions/delay.ts';
+import { FinalitySums } from '../submissions/finality-sums.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
   Detection,
   EndedSubmission,
   LastFailureOf,
-  OnFinal,
   RecordedObservation,
   TrackRefusal,
   TrackResult,
@@ -68,8 +68,7 @@ export class Ledger implements WatcherLedger {
   readonly stats: LedgerStats;
   readonly pruning: Pruning;
   readonly space: Space;
-  /** Called inside each transaction that has final changes, with all of them. */
-  readonly onFinal: OnFinal[] = [];
+  readonly sums: FinalitySums;
   /** For the stores of optional features. */
   readonly database: LedgerDatabase;
   readonly #installation: string;
@@ -119,8 +118,9 @@ export class Ledger implements WatcherLedger {
     this.pruning = new Pruning(database, counts);
     this.space = new Space(database, this.stats);
     this.#upstreams = new UpstreamStore(database);
-    const { outbox, onFinal } = this;
-    this.#store = new SubmissionStore(database, { outbox, counts, onFinal });
+    this.sums = new FinalitySums(database);
+    const { outbox, sums } = this;
+    this.#store = new SubmissionStore(database, { outbox, counts, sums });
   }
 
   close(): void {

@@ -31,14 +31,6 @@ export type Retention = {
   auditMs: number | null;
 };
 
-/** What a feature adds to the maintenance. */
-export type FeatureMaintenance = {
-  /** Runs before anything is deleted, in steps of a few milliseconds. */
-  run: () => Generator<void>;
-  /** Ended submissions stay at least this long. */
-  minAgeMs: number;
-};
-
 export type PrunedCounts = { submissions: number; events: number; deliveries: number };
 
 type PrunedKind = 'submissions' | 'events';
@@ -48,14 +40,13 @@ type MaintenanceDeps = {
   ledger: Ledger;
   clock: Clock;
   retention: Retention;
-  features: readonly FeatureMaintenance[];
   /** Called after a run that deleted anything. */
   onPruned: (counts: PrunedCounts) => void;
   onFailed: (error: unknown) => void;
 };
 
 /**
- * Once a minute, runs the features, deletes what exceeds the retention, returns free
+ * Once a minute, deletes what exceeds the retention, returns free
  * space to the file system and shortens a large log. Works in steps of a few milliseconds, each in
  * its own transaction; an interrupted run is completed by the next one.
  */
@@ -85,10 +76,9 @@ export class Maintenance {
 
   /** A task that fails, on a full disk for example, does not prevent the others. */
   *#run(): Generator<number, void> {
-    const { ledger, clock, features, onPruned, onFailed } = this.#deps;
+    const { ledger, clock, onPruned, onFailed } = this.#deps;
     this.#pruned = { submissions: 0, events: 0, deliveries: 0 };
     const tasks = [
-      ...features.map((feature) => feature.run()),
       this.#deliveries(),
       this.#oldSubmissions(),
       this.#excessSubmissions(),
@@ -146,9 +136,8 @@ export class Maintenance {
   }
 
   *#endedBefore(position: EndPosition): Generator<void> {
-    const { ledger, clock, features } = this.#deps;
-    const minAgeMs = Math.max(MIN_AGE_MS, ...features.map((feature) => feature.minAgeMs));
-    const minAge = { endedAt: Math.min(position.endedAt, clock.now() - minAgeMs), id: 0 };
+    const { ledger, clock } = this.#deps;
+    const minAge = { endedAt: Math.min(position.endedAt, clock.now() - MIN_AGE_MS), id: 0 };
     const before = position.endedAt < minAge.endedAt ? position : minAge;
     const first = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 };
     yield* this.#prune('submissions', first, (after) =>
@@ -208,7 +197,6 @@ export function startMaintenance({
   log: Log;
   ledger: Ledger;
   clock: Clock;
-  features: readonly FeatureMaintenance[];
 }): Maintenance {
   const { submissions_days, submissions_max } = config.retention;
   const daysOrNever = (days: number) => (days === 0 ? null : days * DAY_MS);

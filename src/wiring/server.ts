@@ -63,7 +63,6 @@ import type { Config } from '../operations/config/schema.ts';
 import { type Readiness, registerHealth } from '../operations/health-routes.ts';
 import { countRequests } from '../operations/metrics/counters.ts';
 import type { Metrics } from '../operations/metrics/metrics.ts';
-import type { RollingHour } from '../operations/metrics/rolling-hour.ts';
 import { registerMetrics } from '../operations/metrics/route.ts';
 import { registerReload, registerWhoami } from '../operations/operations-routes.ts';
 import { registerOverview } from '../operations/overview-routes.ts';
@@ -73,7 +72,6 @@ import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
 import { registerSubmit, type Submitters, submitHint } from '../polling/submit-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
-import type { ObjectiveStatus } from '../submissions/objective.ts';
 import { registerSubmissions, submissionIdOf } from '../submissions/submissions-routes.ts';
 import type { Tracker } from '../submissions/tracker.ts';
 import { Admission, TrackingQueue } from '../submissions/tracking-queue.ts';
@@ -92,9 +90,6 @@ type ServerDeps = {
   tracker: Tracker;
   lookup: CachedLookup;
   feed: EventFeed;
-  hour: RollingHour;
-  /** How the upstreams meet their service level objectives. */
-  objectives: (now: number) => ObjectiveStatus[];
   /** Returns why a webhook URL is not allowed; undefined if it is. */
   refusalOf: (url: string) => string | undefined;
   /** The setting `server.public_url`. */

@@ -8,7 +8,6 @@ import {
   resolvedSummary,
 } from '../../src/notifications/alert.ts';
 import { ANOTHER_CHAIN } from '../../src/submissions/chain-verdict.ts';
-import type { ObjectiveCounts, ObjectiveStatus } from '../../src/submissions/objective.ts';
 
 const QUIET: AlertFacts = {
   upstreams: [],
@@ -17,7 +16,6 @@ const QUIET: AlertFacts = {
   disabled: [],
   walBytes: 0,
   disk: undefined,
-  objectives: [],
   open: [],
   now: 0,
   unwritableSince: null,
@@ -45,13 +43,6 @@ const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<Ale
 const redis = (fields: Partial<AlertFacts['redis']>): Partial<AlertFacts> => ({
   now: 60_000,
   redis: { disconnectedSince: null, workers: [], workersLeftAt: null, ...fields },
-});
-
-const late = (counts: ObjectiveCounts): ObjectiveStatus => ({
-  upstream: 'default',
-  objective: { target: 0.99, withinMs: 120_000 },
-  budget: counts,
-  windows: { '5m': counts, '30m': counts, '1h': counts, '6h': counts, '3d': counts },
 });
 
 /** The texts for operators: of an active condition, for one and for many, and of its end. */
@@ -154,15 +145,6 @@ const TEXTS: Record<
       ],
     ],
     over: "The ledger's write-ahead log is below half the threshold",
-  },
-  error_budget: {
-    holds: [
-      [
-        { objectives: [late({ good: 700, bad: 300 })] },
-        'The upstream default spends its error budget 30.0 times as fast as its objective allows: of 1000 submissions in the last 1 h, 300 were not known as final within 2 min',
-      ],
-    ],
-    over: 'The error budget of the upstream default is no longer spent too fast',
   },
   disk_low: {
     holds: [

@@ -2,8 +2,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { AlertWatch, conditionsOf } from '../../src/alerts/alert-watch.ts';
 import { fromCursor, nextCursor } from '../../src/http/query.ts';
 import type { AlertFacts } from '../../src/notifications/alert.ts';
+import { withAlerts } from '../support/ledger/alerts-ledger.ts';
 import { trackRequests } from '../support/ledger/ledger-file.ts';
-import { withAlerts } from '../support/ledger/report-ledger.ts';
 import {
   DAY_MS,
   delivered,
@@ -20,7 +20,6 @@ const QUIET: AlertFacts = {
   disabled: [],
   walBytes: 0,
   disk: undefined,
-  objectives: [],
   open: [],
   now: 0,
   unwritableSince: null,
@@ -37,14 +36,6 @@ const upstream = {
   contradiction: null,
   failing: 0,
   failed: 0,
-};
-
-const counts = { good: 80, bad: 20 };
-const late = {
-  upstream: 'default',
-  objective: { target: 0.99, withinMs: 120_000 },
-  budget: counts,
-  windows: { '5m': counts, '30m': counts, '1h': counts, '6h': counts, '3d': counts },
 };
 
 const redis = (fields: Partial<AlertFacts['redis']>): AlertFacts['redis'] => ({
@@ -91,7 +82,6 @@ describe('the rules', () => {
       { disabled: [{ id: 'wh_1', description: null, reason: 'gone', since: 0 }] },
       ['webhook_disabled webhook:wh_1 null'],
     ],
-    ['an error budget that is spent too fast', { objectives: [late] }, ['error_budget default 20']],
     ['a large write-ahead log', { walBytes: 256 * MIB }, ['wal_size ledger null']],
     [
       'a log below the threshold, but above half of it',

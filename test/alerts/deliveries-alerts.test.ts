@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_MUTES } from '../../src/alerts/alerts-store.ts';
 import type { AlertCondition, NewMute } from '../../src/notifications/alert.ts';
+import { withAlerts } from '../support/ledger/alerts-ledger.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger as openPlain, trackRequest } from '../support/ledger/ledger-file.ts';
-import { withAlerts } from '../support/ledger/report-ledger.ts';
 
 const openLedger = (options?: Parameters<typeof openPlain>[0]) => withAlerts(openPlain(options));
 type AlertLedger = ReturnType<typeof openLedger>;

@@ -4,7 +4,7 @@ import type { Channel } from '../../src/notifications/channels/channel.ts';
 import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
 import { createWebhookChannel, makeSecret } from '../../src/notifications/channels/webhook.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
-import { withAlerts } from '../support/ledger/report-ledger.ts';
+import { withAlerts } from '../support/ledger/alerts-ledger.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { openDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
 

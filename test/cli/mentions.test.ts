@@ -23,7 +23,7 @@ const FOREIGN = `
   appendfsync appendonly atomic cascade certificate-identity certificate-oidc-issuer cpu-prof
   trace-gc days env-file fixed default-non-nullable format from from-env-file from-literal global inspect
   max-semi-space-size maxmemory maxmemory-policy namespace no-allocation-site-pretenuring now
-  omit output package-lock-only platform profile project-name replicas report report-on
+  import interval omit output package-lock-only platform profile project-name replicas report report-on
   requirepass retries rm save-dev scale set start-period strip-components tag values without
   write
 `

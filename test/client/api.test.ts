@@ -38,7 +38,6 @@ it.each<[operationId: string, act: Act]>([
   ['cancelSubmission', (client) => client.cancel('a')],
   ['getPacing', (client) => client.pacing()],
   ['getOverview', (client) => client.overview()],
-  ['getReport', (client) => client.report({ from: '2026-01-01', group_by: 'credential' })],
   ['getUser', (client) => client.getUser({ name: 'A', email: 'a@example.com' })],
   ['getAllUsers', (client) => client.listUsers(5)],
   ['reloadSettings', (client) => client.reload()],

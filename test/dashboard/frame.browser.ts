@@ -5,11 +5,8 @@ import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/brows
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
-import { fillReports, REPORT_SETTINGS } from '../support/ledger/report-ledger.ts';
 
 const app = useApp({
-  fill: fillReports,
-  ...REPORT_SETTINGS,
   adminToken: ADMIN_TOKEN,
   webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
   channels: {
@@ -186,9 +183,9 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
     const page = await open('', LAPTOP);
     const field = page.getByRole('combobox', { name: 'Page, submission or action' });
     await page.keyboard.press('Control+k');
-    await field.fill('repo');
+    await field.fill('paci');
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'Reports' }).waitFor();
+    await page.getByRole('heading', { name: 'Pacing' }).waitFor();
     await page.keyboard.press('Control+k');
     await field.fill(id.slice(0, 8));
     await page.getByRole('option', { name: id }).click();

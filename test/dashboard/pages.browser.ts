@@ -87,7 +87,6 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
           'Overview',
           'Submissions',
           'Pacing',
-          'Reports',
           'Alerts',
           'Webhooks',
           'Channels',
@@ -104,7 +103,6 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
           'Overview',
           'Submissions',
           'Pacing',
-          'Reports',
           'Alerts',
           'Webhooks',
           'Channels',
@@ -132,7 +130,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await signIn(service, API_KEY);
       await expect
         .poll(() => names(service))
-        .toEqual(['Overview', 'Submissions', 'Pacing', 'Reports', 'Alerts']);
+        .toEqual(['Overview', 'Submissions', 'Pacing', 'Alerts']);
       await goTo(service, 'webhooks');
       await service.getByText('you have no access').waitFor();
     });

@@ -1,14 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Alert, Overview, SubmissionWithHistory } from '../../src/client/api.ts';
 import { headlineOf } from '../../src/dashboard/page/overview/headline.js';
-import {
-  finalizedIn,
-  loadSteps,
-  medianOf,
-  passedShare,
-  RANGES,
-  stepsOfMinutes,
-} from '../../src/dashboard/page/overview/ranges.js';
 import { grouped, sentenceOf } from '../../src/dashboard/page/submissions/story.js';
 
 const NOW = Date.parse('2026-01-02T03:04:05Z');
@@ -19,7 +11,7 @@ describe('the sentence of the overview', () => {
     ({
       at: iso(0),
       submissions: { tracking: 10, pending: 2, failing: 0, finalized: 5_000 },
-      last_hour: { finalized: 1_200 },
+      total: { finalized: 1_200 },
       upstreams: [
         { name: 'a', state, tracked: 212 },
         { name: 'b', state: 'up', tracked: 3 },
@@ -99,58 +91,4 @@ describe('the sentence of a submission', () => {
       ['1234', 12_345, '25480493035376714673782', '0x12345', '12345.5', null].map(grouped),
     ).toEqual(['1234', '12,345', '25,480,493,035,376,714,673,782', '0x12345', '12345.5', 'null']);
   });
-});
-
-it('minutes are compared with those before, and the hour with the hour before', () => {
-  const minutes = Array.from({ length: 60 }, (_, index) => ({
-    at: iso(60 * (59 - index)),
-    finalized: index < 45 ? 1 : 3,
-    time_to_finality_p50_s: index,
-  })) as never;
-  const hour_before = { finalized: 90, time_to_finality_s: { p50: 41 }, detection_lag_s: null };
-  const overview = { per_minute: minutes, hour_before } as never;
-  const { now, before } = stepsOfMinutes(overview, 15);
-  expect([now.length, before.length, now[0]?.finalized, before[0]?.finalized]).toEqual([
-    15, 15, 3, 1,
-  ]);
-  expect([medianOf(now, 'finality50'), medianOf([], 'finality50')]).toEqual([52, null]);
-  // The newest minute is compared with as much of the minute before.
-  expect(passedShare(now, 'minute', iso(-30))).toBe(14.5 / 15);
-  expect(passedShare(now, 'minute', iso(-90)), 'data of a minute ago').toBe(1);
-  const hour = stepsOfMinutes(overview, 60);
-  expect(hour.now).toHaveLength(60);
-  expect(hour.before).toEqual([{ finalized: 90, finality50: 41, lag50: null }]);
-});
-
-it.each([
-  ['24h', 24, { finalized: 24, periods: 24 }],
-  // The hours of 7 days begin at 4 o'clock on 26 December; days before that one are compared.
-  ['7d', 168, { finalized: 7, periods: 7 }],
-  ['30d', 30, { finalized: 30, periods: 30 }],
-  ['90d', 90, { finalized: 90, periods: 90 }],
-])('%s is compared with the time before, which does not overlap it', async (name, steps, sums) => {
-  const ends: number[] = [];
-  const get = async (path: string) => {
-    const {
-      from = '',
-      to = '',
-      ...query
-    } = Object.fromEntries(new URL(path, 'http://a').searchParams);
-    expect(query.group_by, 'rows of several upstreams would replace one another').toBe('none');
-    const stepMs = query.interval === 'hour' ? 3_600_000 : 86_400_000;
-    const count = (Date.parse(to) + 86_400_000 - Date.parse(from)) / stepMs;
-    ends.push(Date.parse(to));
-    const rows = Array.from({ length: count }, (_, index) => ({
-      start: new Date(Date.parse(from) + index * stepMs).toISOString(),
-      submissions: { finalized: 1 },
-    }));
-    return { from, to, interval: query.interval, rows };
-  };
-  const range = RANGES[name] as (typeof RANGES)[string];
-  const signal = AbortSignal.timeout(1_000);
-  const { now, before } = await loadSteps({ get } as never, range, { now: NOW, signal });
-  expect(now).toHaveLength(steps);
-  expect({ finalized: finalizedIn(before), periods: before.length }).toEqual(sums);
-  if (ends.length === 2)
-    expect(Math.min(...ends) + 86_400_000).toBeLessThanOrEqual(now[0]?.at ?? 0);
 });

@@ -82,42 +82,6 @@ describe('the oldest open submissions', () => {
   });
 });
 
-describe('the submissions that were finalized since a time', () => {
-  const since = (ledger: Ledger, at: number, limit = 1_000) => [
-    ...ledger.stats.finalizedSince(at, limit),
-  ];
-  const unknown = { finalityAt: null, source: null };
-
-  function ledgerWith(times: readonly number[]): Ledger {
-    const ledger = openLedger();
-    for (const [index, at] of times.entries()) {
-      ledger.track([trackRequest(`s${index}`)], at - 1);
-      // Events without a final submission lie in between.
-      ledger.record([observation('error', at, `s${index}`)], context());
-      ledger.record([observation('finalized', at, `s${index}`)], context());
-    }
-    return ledger;
-  }
-
-  it('are listed newest first, with many older events before them', () => {
-    const ledger = ledgerWith([10, 20, 30, 40, 50]);
-    expect(since(ledger, 30)).toEqual([
-      { at: 50, trackedAt: 49, pollableAt: 49, polls: 2, ...unknown },
-      { at: 40, trackedAt: 39, pollableAt: 39, polls: 2, ...unknown },
-      { at: 30, trackedAt: 29, pollableAt: 29, polls: 2, ...unknown },
-    ]);
-    for (const [from, count] of [
-      [0, 5],
-      [10, 5],
-      [11, 4],
-      [50, 1],
-      [51, 0],
-    ] as const)
-      expect(since(ledger, from), String(from)).toHaveLength(count);
-    expect(since(ledger, 0, 2).map(({ at }) => at)).toEqual([50, 40]);
-  });
-});
-
 it('counts waiting deliveries and dead letters, with the time of the oldest waiting one', () => {
   const ledger = openLedger();
   expect(ledger.stats.deliveries()).toEqual({

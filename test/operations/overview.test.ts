@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
 import { systemClock } from '../../src/lib/system-clock.ts';
+import { iso } from '../../src/lib/timestamps.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
@@ -28,7 +29,7 @@ async function openWorld() {
       await post(app.url, { submission_ids: ids });
       for (const id of ids) await call(app.url, `${pathOf(id)}/wait?timeout_s=20`);
     },
-    overview: async () => JSON.parse((await call(app.url, '/v1/overview')).text),
+    overview: async (query = '') => JSON.parse((await call(app.url, `/v1/overview${query}`)).text),
   };
 }
 
@@ -39,18 +40,17 @@ const NOTHING = {
 
 it('starts with counts of 0, sixty minutes, and null for unknown values', async () => {
   const { overview } = await openWorld();
-  const { at, per_minute, ...rest } = await overview();
-  const hour = {
+  const { at, steps, ...rest } = await overview();
+  const total = {
     finalized: 0,
     time_to_finality_s: null,
     detection_lag_s: null,
     polls_per_submission: null,
-    fixed_5s_polls_per_submission: null,
   };
   expect(rest).toEqual({
     submissions: NOTHING,
-    last_hour: hour,
-    hour_before: hour,
+    range: '1h',
+    total,
     upstreams: ['default', 'other'].map((name) => ({
       name,
       ...{ state: 'up', tracked: 0, in_flight: 0 },
@@ -61,66 +61,55 @@ it('starts with counts of 0, sixty minutes, and null for unknown values', async 
     readers: 0,
     workers: null,
   });
-  const minutes = per_minute.map((minute: { at: string }) => Date.parse(minute.at));
+  const minutes = steps.map((step: { at: string }) => Date.parse(step.at));
   expect(minutes).toHaveLength(60);
   expect(minutes.at(-1)).toBe(Math.floor(Date.parse(at) / 60_000) * 60_000);
   expect(minutes.at(0)).toBe(minutes.at(-1) - 59 * 60_000);
-  expect(per_minute[0]).toMatchObject({ finalized: 0, time_to_finality_p50_s: null, polls: null });
-  expect(per_minute[59]).toMatchObject({ finalized: 0, detection_lag_p99_s: null, polls: 0 });
+  expect(steps[0]).toEqual({ at: iso(minutes[0]), ...total });
 });
 
 it('shows finalized submissions with time to finality, lag and cost', async () => {
   const { finalize, overview } = await openWorld();
   await finalize(1);
   // Nothing is learned that an estimate could be based on.
-  expect((await overview()).last_hour.detection_lag_s).toBeNull();
+  expect((await overview()).total.detection_lag_s).toBeNull();
   // Those that are found final by one commit have no estimate yet, either.
   await finalize(11);
   await finalize(1);
-  const { submissions, last_hour, per_minute } = await overview();
+  const { submissions, total } = await overview();
   expect(submissions).toEqual({ ...NOTHING, finalized: 13 });
-  const { time_to_finality_s: took, detection_lag_s: lag, ...counts } = last_hour;
+  const { time_to_finality_s: took, detection_lag_s: lag, ...counts } = total;
   expect(counts.finalized).toBe(13);
   expect(counts.polls_per_submission).toBeGreaterThanOrEqual(1);
-  // All of them take less than five seconds.
-  expect(counts.fixed_5s_polls_per_submission).toBe(1);
   expect(took.p99).toBeGreaterThanOrEqual(took.p50);
-  expect(lag.mean).toBeGreaterThan(0);
-  // No lag exceeds the time to finality of its submission. The means are not comparable: the lag of
-  // the first submission is unknown, so that they are over different submissions.
+  expect(lag.p50).toBeGreaterThan(0);
+  // No lag exceeds the time to finality of its submission.
   expect(lag.p99).toBeLessThanOrEqual(took.p99);
-  const sum = (name: string) =>
-    per_minute.reduce(
-      (total: number, minute: Record<string, number | null>) => total + (minute[name] ?? 0),
-      0,
-    );
-  expect(sum('finalized')).toBe(13);
-  expect(sum('polls')).toBeGreaterThanOrEqual(13);
 });
 
-it('continues after a restart with the last hour from the ledger', async () => {
+it('shows the same after a restart, and as one step of each longer range', async () => {
   const { finalize, overview, restart } = await openWorld();
   await finalize(12);
-  const before = await overview();
+  const { total } = await overview();
   await restart();
-  const { submissions, last_hour } = await overview();
-  expect(submissions).toEqual(before.submissions);
-  expect(last_hour).toEqual(before.last_hour);
+  expect((await overview()).total).toEqual(total);
   await finalize(1);
-  expect((await overview()).last_hour).toMatchObject({
-    finalized: 13,
-    detection_lag_s: { mean: expect.any(Number) },
-  });
-});
-
-it('shows an hour later what became final in the hour before', async () => {
-  const { finalize, overview, restart } = await openWorld();
-  await finalize(12);
-  const before = await overview();
+  expect((await overview()).total.finalized).toBe(13);
+  for (const [range, count] of Object.entries({
+    '15m': 15,
+    '24h': 24,
+    '7d': 168,
+    '30d': 30,
+    '90d': 90,
+  })) {
+    const { steps, ...others } = await overview(`?range=${range}`);
+    expect([others.range, steps.length, others.total.finalized]).toEqual([range, count, 13]);
+    const sum = steps.reduce((all: number, step: { finalized: number }) => all + step.finalized, 0);
+    expect(sum, range).toBe(13);
+  }
   await restart(3_600_000);
-  const { last_hour, hour_before } = await overview();
-  expect(last_hour).toEqual(before.hour_before);
-  expect(hour_before).toEqual(before.last_hour);
+  expect((await overview()).total.finalized).toBe(0);
+  expect((await overview('?range=24h')).total.finalized).toBe(13);
 });
 
 it('lists the ten oldest open submissions, oldest first', async () => {

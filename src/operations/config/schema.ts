@@ -5,7 +5,6 @@ import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../../notifica
 import {
   redisProblems,
   redisSection,
-  reportsSection,
   submissionsSection,
   upstreamsSection,
   workerSection,
@@ -343,7 +342,6 @@ const settingsSchema = z.strictObject({
   channels: channelsSection,
   routes: routesSection,
   alerts: alertsSection,
-  reports: reportsSection,
   heartbeat: heartbeatSection,
 });
 

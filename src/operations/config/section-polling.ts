@@ -133,25 +133,6 @@ const upstreamSchema = z.strictObject({
       'Price of one second of lag, in requests. A higher price detects finality sooner and costs more requests',
     ),
   chain: chainSection,
-  slo: section({
-    // Below 100 %, so that the error budget, which is the rest to 100 %, is not empty.
-    target_percent: z
-      .number()
-      .min(0)
-      .max(99.999)
-      .default(0)
-      .describe(
-        'Percentage of submissions that are to be known as final within `within_s`, such as 99.5; 0: no objective',
-      ),
-    within_s: z
-      .number()
-      .min(1)
-      .max(86_400)
-      .default(120)
-      .describe(
-        'Seconds since tracking. A submission that is not known as final by then spends the error budget',
-      ),
-  }).describe('Service level objective; see docs/reports.md'),
 });
 
 export type UpstreamConfig = z.output<typeof upstreamSchema>;
@@ -178,17 +159,6 @@ export const submissionsSection = section({
     'Seconds after finality at which a submission is polled once more to detect a correction; 0: never',
   ),
 }).describe('Defaults for submissions; a tracking request can override them');
-
-export const reportsSection = section({
-  metadata_key: z
-    .string()
-    .min(1)
-    .max(64)
-    .optional()
-    .describe(
-      'Key of `metadata` by whose values reports group submissions, such as team. Applies to submissions that end from then on; the values of one day beyond the first 100 are one group',
-    ),
-});
 
 export const workerSection = section({
   concurrency: count(100, 1, 1_000).describe('Maximum number of concurrent batches'),

@@ -1,12 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { createPacingGauges } from '../../polling/pacing-gauges.ts';
 import type { UpstreamPacing } from '../../polling/watcher.ts';
-import {
-  BURN_WINDOW_NAMES,
-  budgetLeft,
-  burnRate,
-  type ObjectiveStatus,
-} from '../../submissions/objective.ts';
 import { STATUSES } from '../../submissions/submission.ts';
 import { UPSTREAM_STATES } from '../../submissions/upstream.ts';
 import type { Readiness } from '../health-routes.ts';
@@ -28,7 +22,6 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** The values of the gauges of a ledger. */
 export type Scraped = GaugeValues & {
   pacing: readonly UpstreamPacing[];
-  objectives: readonly ObjectiveStatus[];
 };
 
 /** Creates the metrics of one server. A process can have several servers. */
@@ -37,7 +30,6 @@ export function createMetrics({ version }: { version: string }) {
   const counters = createCounters(registry);
   const setGauges = createGauges(registry, version);
   const setPacingGauges = createPacingGauges(registry);
-  const setObjectiveGauges = createObjectiveGauges(registry);
   const setChainMetrics = createChainMetrics(registry);
   let isCollecting = false;
   /** Starts at the first scrape, because the metrics of the process cost timers and observers. */
@@ -50,11 +42,10 @@ export function createMetrics({ version }: { version: string }) {
   return {
     counters,
     /** Sets the gauges. Synchronous, so that concurrent scrapes do not mix their values. */
-    set({ pacing: upstreams, objectives, ...values }: Scraped) {
+    set({ pacing: upstreams, ...values }: Scraped) {
       setGauges(values);
       setChainMetrics(values);
       setPacingGauges(upstreams);
-      setObjectiveGauges(objectives);
     },
     /** Returns the Prometheus text format. */
     async text() {
@@ -220,41 +211,4 @@ function createChainMetrics(registry: Registry): (values: GaugeValues) => void {
 
 function ageS(now: number, since: number | null | undefined): number {
   return Math.max(0, now - (since ?? now)) / 1_000;
-}
-
-/** Creates the gauges of the service level objectives and returns the function that sets them. */
-function createObjectiveGauges(registry: Registry): (statuses: readonly ObjectiveStatus[]) => void {
-  const create = <T extends string>(name: string, help: string, ...labelNames: T[]) =>
-    new Gauge({
-      name: `dawatch_objective_${name}`,
-      help,
-      labelNames: ['upstream', ...labelNames],
-      registers: [registry],
-    });
-  const target = create(
-    'target_ratio',
-    'Share of submissions that are to be known as final in time, 0 to 1',
-  );
-  const within = create('within_seconds', 'Time since tracking within which they are to be known');
-  const left = create(
-    'error_budget_left_ratio',
-    'Unspent share of the error budget of 30 days; negative if more than all is spent',
-  );
-  const rate = create(
-    'burn_rate',
-    'Speed at which the error budget is spent, over the window; 1 spends it in 30 days. No sample without submissions',
-    'window',
-  );
-  return (statuses) => {
-    for (const gauge of [target, within, left, rate]) gauge.reset();
-    for (const { upstream, objective, budget, windows } of statuses) {
-      target.set({ upstream }, objective.target);
-      within.set({ upstream }, objective.withinMs / 1_000);
-      left.set({ upstream }, budgetLeft(budget, objective));
-      for (const window of BURN_WINDOW_NAMES) {
-        const value = burnRate(windows[window], objective);
-        if (value !== null) rate.set({ upstream, window }, value);
-      }
-    }
-  };
 }

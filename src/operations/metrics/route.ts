@@ -3,7 +3,6 @@ import { operations } from '../../http/problems.ts';
 import type { TypedServer } from '../../http/typed-server.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Watcher } from '../../polling/watcher.ts';
-import type { ObjectiveStatus } from '../../submissions/objective.ts';
 import type { Readiness } from '../health-routes.ts';
 import type { LedgerStats } from '../ledger-stats.ts';
 import type { Metrics } from './metrics.ts';
@@ -48,7 +47,6 @@ export function registerMetrics(
     feed: { readers: number };
     waitingIds: () => number;
     clock: Clock;
-    objectives: (now: number) => ObjectiveStatus[];
   },
 ): void {
   /** Returns undefined if the ledger cannot be read; the other metrics are still served. */
@@ -61,11 +59,10 @@ export function registerMetrics(
     }
   };
   const scrape = async (now: number) => {
-    const { metrics, ledger, watcher, feed, objectives } = deps;
+    const { metrics, ledger, watcher, feed } = deps;
     metrics.set({
       now,
       counts: readable(() => ledger.stats.counts(1)),
-      objectives: readable(() => objectives(now)) ?? [],
       pacing: watcher.pacing(),
       ledgerBytes: ledger.stats.bytes(),
       disk: ledger.stats.disk(),

@@ -15,10 +15,9 @@ CREATE TABLE upstreams (
     outage_ms INTEGER NOT NULL DEFAULT 0,
     polling_until INTEGER,
     paused_since INTEGER,
-    paused_until INTEGER,
-    objective_through INTEGER NOT NULL DEFAULT 0
+    paused_until INTEGER
   ) STRICT, WITHOUT ROWID;
-INSERT INTO upstreams VALUES('default','up',NULL,0,1795784964329,NULL,NULL,0);
+INSERT INTO upstreams VALUES('default','up',NULL,0,1795784964329,NULL,NULL);
 CREATE TABLE delays (
     upstream TEXT NOT NULL REFERENCES upstreams (name),
     began_at INTEGER NOT NULL,
@@ -327,34 +326,15 @@ INSERT INTO audit VALUES(3,1795784958671,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1',
 INSERT INTO audit VALUES(4,1795784958702,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','users.get','not_found',NULL,NULL,'be51442805d08b4cfa90e96189aec6e74231b4d358334453eb8efdd54ae035dd','a…@example.com');
 INSERT INTO audit VALUES(5,1795784962812,'DAWATCH_API_KEY',NULL,'127.0.0.1','submissions.cancel','done','00000000-0000-4000-8000-000000000002',NULL,NULL,NULL);
 INSERT INTO audit VALUES(6,1795784962821,'DAWATCH_API_KEY',NULL,'127.0.0.1','submissions.update','done','00000000-0000-4000-8000-000000000001','metadata',NULL,NULL);
-CREATE TABLE report_rows (
-    unit TEXT NOT NULL CHECK (unit IN ('hour', 'day')),
-    dimension TEXT NOT NULL,
+CREATE TABLE finality_sums (
+    unit TEXT NOT NULL CHECK (unit IN ('minute', 'hour', 'day')),
     start INTEGER NOT NULL,
-    upstream TEXT NOT NULL,
-    value TEXT NOT NULL,
     finalized INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
-    unknown INTEGER NOT NULL,
-    rejected INTEGER NOT NULL,
-    expired INTEGER NOT NULL,
-    cancelled INTEGER NOT NULL,
-    corrected INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
+    polls INTEGER NOT NULL,
+    lags_by_chain INTEGER NOT NULL,
     time_to_finality TEXT NOT NULL CHECK (json_valid(time_to_finality)),
     lag TEXT NOT NULL CHECK (json_valid(lag)),
-    lags_by_chain INTEGER NOT NULL,
-    fees TEXT NOT NULL,
-    data_billed TEXT NOT NULL,
-    unbilled INTEGER NOT NULL,
-    PRIMARY KEY (unit, dimension, start, upstream, value)
-  ) STRICT, WITHOUT ROWID;
-CREATE TABLE objective_slices (
-    upstream TEXT NOT NULL,
-    start INTEGER NOT NULL,
-    good INTEGER NOT NULL,
-    bad INTEGER NOT NULL,
-    PRIMARY KEY (upstream, start)
+    PRIMARY KEY (unit, start)
   ) STRICT, WITHOUT ROWID;
 DELETE FROM sqlite_sequence;
 INSERT INTO sqlite_sequence VALUES('webhooks',2);

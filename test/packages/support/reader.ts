@@ -202,7 +202,6 @@ type Run = { code: number; output: string };
 function storeFiles(folder: string, page: { blocks: Block[]; receiverUrl: string }): void {
   const settings = {
     channels: { ops: { type: 'apprise', url: page.receiverUrl } },
-    reports: { metadata_key: 'team' },
   };
   mkdirSync(join(folder, 'config'));
   cpSync(join(ROOT, 'config/prometheus'), join(folder, 'config/prometheus'), { recursive: true });

@@ -52,7 +52,6 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   'GET /v1/events': { access: READ_SUBMISSIONS, query: '?after=x' },
   'GET /v1/pacing': { access: READ_SUBMISSIONS },
   'GET /v1/overview': { access: READ_SUBMISSIONS },
-  'GET /v1/reports': { access: READ_SUBMISSIONS },
   'GET /v1/alerts': { access: READ_SUBMISSIONS },
   'GET /v1/alerts/{id}': { access: READ_SUBMISSIONS },
   'GET /v1/session': { access: 'open' },

@@ -47,7 +47,6 @@ type AppSetting = {
   onNewKey?: (key: string) => void;
   onLog?: (line: string) => void;
   policy?: AppDeps['policy'];
-  reports?: Config['reports'];
   oidc?: Config['oidc'];
   /** How a reload gets the settings. */
   settings?: AppDeps['settings'];
@@ -143,7 +142,6 @@ export function configOf(setting: AppSetting): Config {
     heartbeat: setting.heartbeat ?? config.heartbeat,
     retention: { ...config.retention, ...setting.retention },
     redis: { ...config.redis, url: setting.redisUrl },
-    reports: setting.reports ?? config.reports,
     oidc: setting.oidc ?? config.oidc,
     upstreams: Object.assign(
       { default: upstream },

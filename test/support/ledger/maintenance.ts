@@ -1,12 +1,6 @@
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../../../src/lib/clock.ts';
 import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
-import {
-  type FeatureMaintenance,
-  Maintenance,
-  type PrunedCounts,
-  type Retention,
-} from '../../../src/wiring/maintenance.ts';
+import { Maintenance, type PrunedCounts, type Retention } from '../../../src/wiring/maintenance.ts';
 import { createVirtualClock } from '../virtual-time/virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -18,12 +12,7 @@ const KEEP_ALL: Retention = {
 };
 
 /** The real maintenance of a ledger, in virtual time. */
-export function openMaintenance(
-  ledger: Ledger,
-  keeping: Partial<Retention>,
-  startMs = 0,
-  featuresOf: (clock: Clock) => readonly FeatureMaintenance[] = () => [],
-) {
+export function openMaintenance(ledger: Ledger, keeping: Partial<Retention>, startMs = 0) {
   const clock = createVirtualClock(startMs);
   const pruned: PrunedCounts[] = [];
   const errors: unknown[] = [];
@@ -31,7 +20,6 @@ export function openMaintenance(
     ledger,
     clock,
     retention: { ...KEEP_ALL, ...keeping },
-    features: featuresOf(clock),
     onPruned: (counts) => pruned.push(counts),
     onFailed: (error) => errors.push(error),
   });

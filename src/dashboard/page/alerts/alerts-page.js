@@ -227,7 +227,6 @@ export const RULES = [
   'dead_letters',
   'webhook_disabled',
   'wal_size',
-  'error_budget',
   'disk_low',
   'ledger_not_writable',
   'redis_down',

@@ -8,7 +8,7 @@ import { OPEN_STATUSES } from '../submissions/submission-table.js';
  * @param {Overview} overview @param {readonly Alert[]} alerts the firing ones
  * @returns {{ state: 'good' | 'bad', text: string }}
  */
-export function headlineOf({ at, upstreams, submissions, last_hour }, alerts) {
+export function headlineOf({ at, upstreams, submissions, total }, alerts) {
   const counts = new Map(Object.entries(submissions));
   const open = OPEN_STATUSES.reduce((sum, status) => sum + (counts.get(status) ?? 0), 0);
   const failing = upstreams.filter(({ state }) => state !== 'up');
@@ -35,7 +35,7 @@ export function headlineOf({ at, upstreams, submissions, last_hour }, alerts) {
   const unhandled = alerts.filter(
     ({ acknowledged, muted_until }) => !acknowledged && muted_until === null,
   );
-  const now = `${submissionsOf(open)} ${open === 1 ? 'is' : 'are'} open, ${count(last_hour.finalized)} became final in the last hour.`;
+  const now = `${submissionsOf(open)} ${open === 1 ? 'is' : 'are'} open, ${count(total.finalized)} became final in the last hour.`;
   if (unhandled.length === 0) return { state: 'good', text: `All healthy: ${now}` };
   const firing =
     unhandled.length === 1 ? '1 alert is firing' : `${count(unhandled.length)} alerts are firing`;

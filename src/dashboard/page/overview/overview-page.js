@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { withQuery } from '../data/api.js';
 import {
   maySeeNotifications,
   useDashboard,
@@ -12,7 +13,6 @@ import {
   decimal,
   duration,
   lagSource,
-  percent,
   utcDayOf,
   utcMinuteOf,
   wholeDuration,
@@ -31,32 +31,26 @@ import {
   TrackHint,
 } from '../submissions/submission-table.js';
 import { headlineOf } from './headline.js';
-import {
-  finalizedIn,
-  loadSteps,
-  medianOf,
-  passedShare,
-  RANGES,
-  STEP_MS,
-  stepsOfMinutes,
-} from './ranges.js';
+import { RANGES, STEP_MS } from './ranges.js';
 
 /** @import { Alert, Overview } from '../../../client/api.ts' */
-/** @import { Step, Steps, Sum } from './ranges.js' */
 
 const REFRESH_MS = 60_000;
+/** That of the overview which all pages share. */
 const DEFAULT_RANGE = '1h';
 
 /** @param {{ query: URLSearchParams }} props */
 export function OverviewPage({ query }) {
   const { overview: loaded, alerts } = useLiveData();
-  const name = query.get('range') ?? DEFAULT_RANGE;
-  const range = RANGES[name] ?? RANGES[DEFAULT_RANGE];
+  const asked = query.get('range') ?? DEFAULT_RANGE;
+  const range = /** @type {Overview['range']} */ (
+    Object.hasOwn(RANGES, asked) ? asked : DEFAULT_RANGE
+  );
 
   return html`<${PageHeader} title="Overview">
       <${Tabs}
         label="Range of the charts"
-        of=${Object.entries(RANGES).map(([one, { label }]) => ({ label, href: hrefTo('overview', undefined, { range: one }), isCurrent: RANGES[one] === range }))}
+        of=${Object.entries(RANGES).map(([one, { label }]) => ({ label, href: hrefTo('overview', undefined, { range: one }), isCurrent: one === range }))}
       />
     <//>
     <${Loadable} loaded=${loaded}>
@@ -65,9 +59,9 @@ export function OverviewPage({ query }) {
         ${isUnused(overview) && html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`}
         <${StatusCounts} submissions=${overview.submissions} />
         ${
-          range?.unit === 'minute'
-            ? html`<${Charts} key=${name} overview=${overview} range=${range} steps=${stepsOfMinutes(overview, range.steps)} />`
-            : html`<${Reported} key=${name} overview=${overview} range=${range} />`
+          range === DEFAULT_RANGE
+            ? html`<${Charts} key=${range} overview=${overview} />`
+            : html`<${OtherRange} key=${range} range=${range} />`
         }
         <${Upstreams} upstreams=${overview.upstreams} readers=${overview.readers} workers=${overview.workers} />
         <${OldestOpen} oldest=${overview.oldest_open} />
@@ -87,19 +81,14 @@ function isUnused({ submissions }) {
   return Object.values(submissions).every((number) => number === 0);
 }
 
-/**
- * Hours or days of the reports.
- * @param {{ overview: Overview, range: (typeof RANGES)[string] }} props
- */
-function Reported({ overview, range }) {
+/** @param {{ range: Overview['range'] }} props */
+function OtherRange({ range }) {
   const { api } = useDashboard();
-  const loaded = useLoad(
-    (signal) => loadSteps(api, range, { now: Date.now(), signal }),
-    range.label,
-  );
+  const path = withQuery('v1/overview', { range });
+  const loaded = useLoad((signal) => api.get(path, { signal }), path);
   useWhileVisible(loaded.reload, REFRESH_MS);
   return html`<${Loadable} loaded=${loaded}>
-    ${(/** @type {Steps} */ steps) => html`<${Charts} overview=${overview} range=${range} steps=${steps} />`}
+    ${(/** @type {Overview} */ overview) => html`<${Charts} overview=${overview} />`}
   <//>`;
 }
 
@@ -124,45 +113,41 @@ function useOutages() {
     ]);
 }
 
-/**
- * The numbers of a range compared with those before, and its charts.
- * @param {{ overview: Overview, range: (typeof RANGES)[string], steps: Steps }} props
- */
-function Charts({ overview, range: { label, unit }, steps: { now, before } }) {
+/** The numbers of a range and its charts. @param {{ overview: Overview }} props */
+function Charts({ overview }) {
+  const { steps, total } = overview;
+  const { unit } = RANGES[overview.range];
   const outages = useOutages();
-  const at = now.map((step) => step.at / 1_000);
+  const at = steps.map((step) => Date.parse(step.at) / 1_000);
   const shown = outages.filter(([, to]) => to > (at[0] ?? 0));
   const hrefOf = (/** @type {number} */ index) => {
-    const step = now[index];
-    return step?.finalized
-      ? endedBetween(step.at, step.at + STEP_MS[unit], { status: 'finalized' })
-      : undefined;
+    const step = steps[index];
+    if (!step?.finalized) return undefined;
+    const from = Date.parse(step.at);
+    return endedBetween(from, from + STEP_MS[unit], { status: 'finalized' });
   };
   const common = { at, times: timesOf(unit), bands: shown, hrefOf };
-  const spread = (/** @type {'finality' | 'lag'} */ name) => [
-    { label: 'p50', values: now.map((step) => step[`${name}50`]), color: '--plot-1' },
-    { label: 'p99', values: now.map((step) => step[`${name}99`]), color: '--plot-2' },
+  const spread = (/** @type {'time_to_finality_s' | 'detection_lag_s'} */ name) => [
+    { label: 'p50', values: steps.map((step) => step[name]?.p50 ?? null), color: '--plot-1' },
+    { label: 'p99', values: steps.map((step) => step[name]?.p99 ?? null), color: '--plot-2' },
   ];
-  const finalized = finalizedIn(now);
-  const most = Math.max(0, ...now.map((step) => step.finalized));
-  const summary = (/** @type {'finality50' | 'lag50'} */ name) => {
-    const median = medianOf(now, name);
-    return median === null
-      ? 'No estimate yet: too few submissions were found final.'
-      : `p50 ${duration(median)}.`;
-  };
-  return html`<${Numbers} overview=${overview} range=${{ label, unit }} now=${now} before=${before} />
+  const most = Math.max(0, ...steps.map(({ finalized }) => finalized));
+  const summary = (/** @type {'time_to_finality_s' | 'detection_lag_s'} */ name) =>
+    total[name]
+      ? `p50 ${duration(total[name].p50)}.`
+      : 'No estimate yet: too few submissions were found final.';
+  return html`<${Numbers} overview=${overview} />
     <div class="plots">
       <${Plot}
         ...${common}
         title=${`Finalizations per ${unit}`}
-        summary=${`${count(finalized)} became final; at most ${count(most)} in one ${unit}.`}
-        series=${[{ label: 'finalized', values: now.map((step) => step.finalized), color: '--plot-1', isBars: true }]}
+        summary=${`${count(total.finalized)} became final; at most ${count(most)} in one ${unit}.`}
+        series=${[{ label: 'finalized', values: steps.map(({ finalized }) => finalized), color: '--plot-1', isBars: true }]}
         format=${count}
         unit=""
       />
-      <${Plot} ...${common} title="Time to finality" summary=${summary('finality50')} series=${spread('finality')} format=${duration} unit=" s" />
-      <${Plot} ...${common} title="Detection lag" summary=${unit === 'minute' ? `${summary('lag50')} ${lagSource(overview.last_hour.detection_lag_s)}` : summary('lag50')} series=${spread('lag')} format=${duration} unit=" s" />
+      <${Plot} ...${common} title="Time to finality" summary=${summary('time_to_finality_s')} series=${spread('time_to_finality_s')} format=${duration} unit=" s" />
+      <${Plot} ...${common} title="Detection lag" summary=${`${summary('detection_lag_s')} ${lagSource(total.detection_lag_s)}`} series=${spread('detection_lag_s')} format=${duration} unit=" s" />
     </div>`;
 }
 
@@ -177,38 +162,22 @@ function timesOf(unit) {
   return { title: 'Hour', name, mark, empty };
 }
 
-/**
- * @param {{ overview: Overview, range: Pick<(typeof RANGES)[string], 'label' | 'unit'>, now: readonly Step[], before: readonly Sum[] }} props
- */
-function Numbers({ overview, range: { label, unit }, now, before }) {
+/** @param {{ overview: Overview }} props */
+function Numbers({ overview: { range, total, deliveries } }) {
   const { session } = useDashboard();
-  const { deliveries, last_hour: hour } = overview;
   const seesDeliveries = maySeeNotifications(session);
-  const polls = hour.polls_per_submission;
-  const fixed = hour.fixed_5s_polls_per_submission;
-  const change = (/** @type {number | null} */ value, /** @type {number | null} */ earlier) => {
-    if (value === null) return undefined;
-    if (!earlier) return `none in the previous ${label}`;
-    const share = value / earlier - 1;
-    return `${share < 0 ? '−' : '+'}${percent(Math.abs(share))} vs. previous ${label}`;
-  };
-  const [finalized, finalizedBefore] = [finalizedIn(now), finalizedIn(before)];
-  const median = (/** @type {'finality50' | 'lag50'} */ name) => {
-    const value = medianOf(now, name);
-    return {
-      value: value === null ? 'unknown' : duration(value),
-      note: change(value, medianOf(before, name)),
-    };
-  };
-  const [finality, lag] = [median('finality50'), median('lag50')];
+  const { label } = RANGES[range];
+  const spread = (/** @type {import('../../../client/api.ts').Spread | null} */ found) => ({
+    value: found ? duration(found.p50) : 'unknown',
+    note: found && `99 % within ${duration(found.p99)}`,
+  });
   return html`<section class="numbers" aria-label="Numbers">
-    <${Figure} name=${`Finalized in ${label}`} value=${count(finalized)} note=${change(finalized, finalizedBefore * passedShare(now, unit, overview.at))} />
-    <${Figure} name="Time to finality, p50" value=${finality.value} note=${finality.note ?? p99Of(hour.time_to_finality_s)} />
-    <${Figure} name="Detection lag, p50" value=${lag.value} note=${lag.note ?? p99Of(hour.detection_lag_s)} />
+    <${Figure} name=${`Finalized in ${label}`} value=${count(total.finalized)} />
+    <${Figure} name="Time to finality, p50" ...${spread(total.time_to_finality_s)} />
+    <${Figure} name="Detection lag, p50" ...${spread(total.detection_lag_s)} />
     <${Figure}
       name="Requests per submission"
-      value=${polls === null ? 'unknown' : decimal(polls)}
-      note=${fixed === null ? 'in the last hour' : `${decimal(fixed)} if polled every 5 s`}
+      value=${total.polls_per_submission === null ? 'unknown' : decimal(total.polls_per_submission)}
     />
     <${Figure}
       name="Deliveries waiting"
@@ -224,11 +193,6 @@ function Numbers({ overview, range: { label, unit }, now, before }) {
       note=${deliveries.dead > 0 ? 'can be replayed' : 'everything was delivered'}
     />
   </section>`;
-}
-
-/** @param {import('../../../client/api.ts').Spread | null} spread of the last hour */
-function p99Of(spread) {
-  return spread === null ? '' : `99 % within ${duration(spread.p99)} in the last hour`;
 }
 
 /** @param {{ name: string, value: string, note?: any, href?: string | false, isBad?: boolean }} props */

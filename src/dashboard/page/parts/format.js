@@ -102,11 +102,6 @@ export function utcMinuteOf(ms) {
   return utcText(ms).slice(11, 16);
 }
 
-/** An integer of any length. @param {string} digits */
-export function amount(digits) {
-  return counts.format(BigInt(digits));
-}
-
 /** @param {unknown} value */
 export function text(value) {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');

@@ -23,7 +23,6 @@ import { PacingPage } from '../pacing/pacing-page.js';
 import { html } from '../parts/html.js';
 import { Empty, PageHeader } from '../parts/parts.js';
 import { moveByRow } from '../parts/table.js';
-import { ReportsPage } from '../reports/reports-page.js';
 import { hrefTo, useRoute } from '../router.js';
 import { SubmissionPage } from '../submissions/submission-page.js';
 import { SubmissionsPage } from '../submissions/submissions-page.js';
@@ -155,7 +154,6 @@ const PAGES = {
     One: SubmissionPage,
   },
   pacing: { title: 'Pacing', group: 'Monitor', may: maySeeSubmissions, All: PacingPage },
-  reports: { title: 'Reports', group: 'Monitor', may: maySeeSubmissions, All: ReportsPage },
   alerts: { title: 'Alerts', group: 'Monitor', may: maySeeSubmissions, All: AlertsPage },
   webhooks: {
     title: 'Webhooks',
