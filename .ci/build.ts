@@ -13,11 +13,7 @@ rmSync('dist', { recursive: true, force: true });
 // Finding and opening 350 modules takes a sixth of a start, so they are joined to fewer files.
 // Dependencies stay as they are installed.
 await build({
-  input: [
-    './src/cli/program.ts',
-    // Started by the path of a file beside the one that starts it.
-    './src/ledger/checkpoint-thread.ts',
-  ],
+  input: ['./src/cli/program.ts'],
   platform: 'node',
   external: [
     /^node:/,

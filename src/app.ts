@@ -1,16 +1,9 @@
 import type { FastifyBaseLogger } from 'fastify';
 import { credentialsOf, ensureCredential } from './access/credentials-store.ts';
-import { refuseOwnBearer, usersOf } from './access/users.ts';
-import type { Actor } from './lib/actor.ts';
+import { usersOf } from './access/users.ts';
 import type { Clock } from './lib/clock.ts';
 import { withTimeout } from './lib/with-timeout.ts';
 import { EventFeed } from './notifications/event-feed.ts';
-import {
-  auditReload,
-  type ReloadResult,
-  SettingsReload,
-  type SettingsSource,
-} from './operations/config/reload.ts';
 import type { Config } from './operations/config/schema.ts';
 import { StartError } from './operations/config/start-error.ts';
 import type { Log } from './operations/logging/logger.ts';
@@ -24,12 +17,10 @@ import { openChains } from './polling/chain/chains.ts';
 import type { WatcherListener } from './polling/listeners.ts';
 import { CachedLookup, ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
 import {
-  budgetOf,
   createLocalEngine,
   leaseMsOf,
   openUpstreams,
   type UsableUpstream,
-  usableUpstreams,
   watcherSettings,
 } from './polling/upstreams.ts';
 import { Watcher } from './polling/watcher.ts';
@@ -45,11 +36,6 @@ export type App = {
   /** Base URL of the server. */
   url: string;
   /**
-   * Applies changed settings, all or none. Rejects if the result cannot be audited; then nothing
-   * was applied.
-   */
-  reload(actor: Actor): Promise<ReloadResult>;
-  /**
    * Stops accepting requests, completes those in flight within server.shutdown_s, and closes
    * everything. Idempotent.
    */
@@ -58,8 +44,6 @@ export type App = {
 
 export type AppDeps = {
   config: Config;
-  /** Default: the settings never change. */
-  settings?: SettingsSource;
   log: Log;
   clock: Clock;
   random: () => number;
@@ -107,25 +91,13 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => ledger.close());
     const first = ensureCredential({ config, ledger, now: now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
-    if (first.kind === 'made') {
-      await ledger.whenDurable();
-      deps.onNewKey(first.key);
-    }
-    let credentials = credentialsOf(config.auth, ledger.credentials, clock, config.oidc.issuer);
+    if (first.kind === 'made') deps.onNewKey(first.key);
+    const credentials = credentialsOf(config.auth, ledger.credentials, clock, config.oidc.issuer);
     const users = usersOf(config, upstreams.userClient);
-    const reload = new SettingsReload({
-      process: 'server',
-      config,
-      source: deps.settings,
-      prepare,
-      record: auditReload(ledger, clock),
-      log,
-    });
-    const settings = () => reload.config;
 
     // The features.
     const local = createLocalEngine({ clock, sendPoll: upstreams.sendPoll });
-    const shared = { config, settings, ledger, upstreams, clock, random, log, counters, tuning };
+    const shared = { config, ledger, upstreams, clock, random, log, counters, tuning };
     const { features, redisHealth } = await openFeatures({ ...shared, local });
     opened.push(() => Promise.all(features.map((feature) => feature.close?.())));
     const notifications = await startNotifications({
@@ -188,7 +160,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       credentials: (hash) => credentials.find(hash),
       chainOf: chains.statusOf,
       hasConfiguredAdmin: () => credentials.hasConfiguredAdmin,
-      reload: (actor) => reload.reload(actor),
       health() {
         const { ledgerWritable, upstreams } = watcher.health();
         const isWritable = features.every((feature) => feature.isLedgerWritable?.() !== false);
@@ -235,34 +206,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
       'server.started',
     );
 
-    /** Performs all steps of a reload that may fail. Throws StartError. */
-    async function prepare(next: Config) {
-      const changed = usableUpstreams(next);
-      refuseOwnBearer(next);
-      const { auth, oidc } = next;
-      const isConfigured = auth.api_key || auth.admin_token || oidc.issuer;
-      if (!isConfigured && !ledger.credentials.isAnyKept())
-        throw new StartError(
-          'no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`',
-        );
-      const applyRouting = await notifications.prepare(next);
-      const apply = () => {
-        credentials = credentialsOf(auth, ledger.credentials, clock, oidc.issuer);
-        users.useBearer(next.upstreams.default.bearer);
-        applyRouting();
-        upstreams.useCredentials(changed);
-        chains.useSettings(changed);
-        for (const [name, upstream] of changed) watcher.reconfigure(name, budgetOf(upstream));
-        for (const feature of features) feature.useSettings?.(next);
-      };
-      return { apply };
-    }
     let closing: Promise<void> | undefined;
     return {
       url,
-      reload: (actor) => reload.reload(actor),
       close() {
-        reload.close();
         closing ??= closeAll().then(() => log.info('server.stopped'));
         return closing;
       },
@@ -288,7 +235,6 @@ function warnOfOrphans(ledger: Ledger, watcher: Watcher, log: Log): void {
  * loops run.
  */
 function defectOf(ledger: Ledger, watcher: Watcher, clock: Clock): string | undefined {
-  if (ledger.isDiskHanging) return 'the disk of the ledger does not end a sync';
   try {
     ledger.probe(clock.now());
   } catch {

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { isReloadable } from '../../src/operations/config/reload.ts';
 import { configSchema, ENVIRONMENT } from '../../src/operations/config/schema.ts';
 import { isSecret } from '../../src/operations/config/settings-file.ts';
 
@@ -44,7 +43,8 @@ The settings file is \`config/dawatch.yaml\` in the folder of the server, or the
   \`DAWATCH_API_KEY\`; setting both is an error. The file contains one line. A worker reads the files of the
   upstreams' keys and headers and of \`redis\`; commands that connect to the server read at most
   \`auth.api_key_file\`.
-- **Reloads.** A running server applies these settings without a restart ([reload.md](reload.md)).
+- **Changes.** Settings apply after a restart, which takes about a second. No acknowledged data is lost, and feeds
+  resume. Restart the workers first.
 - **Literal values.** Quotes around a value and white space at its ends are errors. So are paths such as \`~/x\`,
   \`$HOME/x\` and \`file:x\`: only a shell replaces them. \`docker --env-file\` keeps quotes.
 - **Variables.** An empty variable counts as not set. The command line also uses \`DAWATCH_URL\` and
@@ -131,7 +131,6 @@ function aboutOf(path: string, { description = '' }: Node): string {
   return [
     // Markdown would interpret < as the start of an HTML element.
     description.replaceAll('<', '\\<'),
-    isReloadable(concrete) && 'Reloads',
     variable && `Environment${forDefault}: \`${variable}\``,
     isSecret(concrete) &&
       `Secret: never shown; \`${path.split('.').at(-1)}_file\` names a file with it${variable ? `, as does \`${variable}_FILE\`` : ''}`,

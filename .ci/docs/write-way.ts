@@ -31,14 +31,12 @@ const STEPS = [
   ['Delivery', 'until the receiver has the webhook'],
 ] as const;
 
-/** What continues in a later turn of the event loop, or after another thread or a remote party. */
+/** What continues in a later turn of the event loop, or after a remote party has responded. */
 const HAND_OVERS = [
   ['a queue', 'submissions/tracking-queue.ts', 'requests that arrive together share a commit'],
-  ['a thread', 'ledger/log-sync.ts', 'the response and the polls wait for the disk'],
   ['a timer', 'polling/poll-loop.ts', 'the submission is polled when it is due'],
   ['the network', 'polling/upstream-client.ts', 'the upstream responds'],
   ['the next turn', 'polling/poll-loop.ts', 'results that arrive together share a commit'],
-  ['a thread', 'notifications/outbox.ts', 'an event is sent only when it is on the disk'],
   ['the next turn', 'notifications/dispatcher.ts', 'one pass serves all destinations'],
 ] as const;
 
@@ -206,18 +204,18 @@ function listOf(files: readonly string[]): string {
 
 const text = `
 ${onWay.size} files of \`src\` execute between the request and the webhook, ${policies} of them in the package \`@dawatch/pacing\`, with ${HAND_OVERS.length}
-hand-overs to a later turn of the event loop or another thread. \`npm run docs:way\` measures the files with V8 and writes
+hand-overs to a later turn of the event loop. \`npm run docs:way\` measures the files with V8 and writes
 this part.
 
 \`\`\`mermaid
 flowchart LR
   caller([caller]) -- POST --> hooks[${REQUEST_HOOKS.length} hooks] --> queue[tracking queue]
-  queue -- 1 --> watcher[watcher: commit] -- 2 --> response([202])
-  watcher -- 3 --> loop[poll loop and scheduler] --> upstream([upstream])
-  upstream -- 4 --> loop
-  loop -- 5 --> commit[commit: status, history, event]
-  commit -- 6 --> dispatcher[dispatcher]
-  dispatcher -- 7 --> attempt[attempt] --> receiver([receiver])
+  queue -- 1 --> watcher[watcher: commit] --> response([202])
+  watcher -- 2 --> loop[poll loop and scheduler] --> upstream([upstream])
+  upstream -- 3 --> loop
+  loop -- 4 --> commit[commit: status, history, event]
+  commit --> dispatcher[dispatcher]
+  dispatcher -- 5 --> attempt[attempt] --> receiver([receiver])
 \`\`\`
 
 | Hand-over | By | Why |

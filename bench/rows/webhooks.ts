@@ -130,14 +130,13 @@ function writeDeadLetters(file: string, url: string): { webhookIds: string[]; bo
   const far = now + 86_400_000;
   const ledger = new Ledger({ file, now });
   ledger.upstream('default');
-  const secret = { secret: `whsec_${Buffer.alloc(32, 7).toString('base64')}`, publicKey: null };
+  const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
   const webhookIds = Array.from({ length: ROUNDS + 1 }, (_, round) => {
     const webhook = {
       url,
       types: ['*'],
       metadata: { round },
       description: '',
-      signature: 'v1' as const,
     };
     const { id } = ledger.webhooks.create({ ...webhook, enabled: false }, secret, now);
     for (let written = 0; written < PER_ROUND; written += BATCH) {

@@ -2,7 +2,6 @@
 export const AUDIT_ACTIONS = {
   'users.get': 'a lookup of one user',
   'users.list': 'a list of users',
-  'settings.reload': 'changed settings were applied or refused',
   'tokens.create': 'a token was created; subject: its id',
   'tokens.update': 'the name or expiry of a token was changed; subject: its id',
   'tokens.rotate': 'the secret of a token was replaced, and the new one shown; subject: its id',
@@ -37,13 +36,5 @@ export type AuditAction = keyof typeof AUDIT_ACTIONS;
  * refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent.
  * done: the change is stored.
  */
-export const AUDIT_RESULTS = [
-  'found',
-  'not_found',
-  'refused',
-  'failed',
-  'busy',
-  'reloaded',
-  'done',
-] as const;
+export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy', 'done'] as const;
 export type AuditResult = (typeof AUDIT_RESULTS)[number];

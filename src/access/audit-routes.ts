@@ -28,7 +28,7 @@ const entrySchema = z
     caller: z
       .string()
       .describe(
-        'Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; for a command, "cli:" and the user of the system; SIGHUP for a signal; dawatch for the server itself',
+        'Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; for a command, "cli:" and the user of the system; dawatch for the server itself',
       ),
     caller_person: z
       .string()
@@ -56,7 +56,7 @@ const entrySchema = z
     result: z
       .string()
       .describe(
-        `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; reloaded: changed settings were applied; done: the change is stored`,
+        `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; done: the change is stored`,
       ),
     subject: z.string().nullable().describe('What was changed, see `action`'),
     detail: z

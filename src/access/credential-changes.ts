@@ -17,14 +17,14 @@ import {
 const NAME_PATTERN = /^(?! )[\x20-\x7e]{1,64}(?<! )$/;
 
 /** Names that the audit uses for callers without a credential in the ledger. */
-const RESERVED_NAME = /^(?:forwarded|DAWATCH_|cli:|person:|SIGHUP$|dawatch$|unauthenticated$)/i;
+const RESERVED_NAME = /^(?:forwarded|DAWATCH_|cli:|person:|dawatch$|unauthenticated$)/i;
 
 /** Returns why a credential cannot have this name; undefined if it can. */
 export function nameProblem(name: string): string | undefined {
   if (!NAME_PATTERN.test(name))
     return 'must be 1 to 64 printable characters of ASCII, with spaces only between them';
   return RESERVED_NAME.test(name)
-    ? 'must not begin with "forwarded", "DAWATCH_", "cli:" or "person:", or be "SIGHUP", "dawatch" or "unauthenticated"'
+    ? 'must not begin with "forwarded", "DAWATCH_", "cli:" or "person:", or be "dawatch" or "unauthenticated"'
     : undefined;
 }
 

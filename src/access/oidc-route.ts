@@ -107,8 +107,7 @@ const PATH = 'v1/session/oidc';
 type Failure = ProviderError['reason'] | SignInError['reason'] | 'ledger';
 
 export type OidcDeps = {
-  settings: () => Config;
-  publicUrl: () => string | undefined;
+  config: Config;
   ledger: { people: PeopleStore };
   clock: { now(): number };
   provider: Provider;
@@ -120,15 +119,8 @@ export type OidcDeps = {
  * The name of the provider, and where a sign-in begins; null if people can only sign in with
  * tokens.
  */
-export function oidcSignIn({
-  settings,
-  publicUrl,
-}: {
-  settings: () => Config;
-  publicUrl: () => string | undefined;
-}) {
-  const { issuer, name } = settings().oidc;
-  const base = baseOf(publicUrl());
+export function oidcSignIn({ oidc: { issuer, name }, server }: Config) {
+  const base = baseOf(server.public_url);
   return issuer === undefined || base === undefined
     ? null
     : { name, url: new URL(PATH, base).href };
@@ -139,7 +131,9 @@ export function oidcSignIn({
  * the dashboard.
  */
 export function registerOidc(app: TypedServer, deps: OidcDeps): void {
-  const { settings, publicUrl, ledger, clock, provider } = deps;
+  const { config, ledger, clock, provider } = deps;
+  const { oidc, sessions, server } = config;
+  const publicUrl = server.public_url;
   const pending = new PendingSignIns();
   const begun = app.createRateLimit({
     max: MAX_PER_MINUTE,
@@ -151,8 +145,8 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     `/${PATH}`,
     { exposeHeadRoute: false, schema: { hide: true, querystring: begin } },
     async (request, reply) => {
-      const base = baseOf(publicUrl());
-      if (!base || !oidcSignIn(deps)) return sendNotConfigured(reply);
+      const base = baseOf(publicUrl);
+      if (!base || !oidcSignIn(config)) return sendNotConfigured(reply);
       const bucket = await begun(request);
       if (!bucket.isAllowed && bucket.isExceeded) {
         setRetryAfter(reply, bucket.ttl);
@@ -168,7 +162,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
           state,
         );
         // Several tabs can sign in at the same time.
-        const browser = browserCookieOf(request, publicUrl()) ?? makeCookieValue();
+        const browser = browserCookieOf(request, publicUrl) ?? makeCookieValue();
         const { to = '' } = request.query;
         pending.begin(state, { ...checks, browser, to });
         return reply
@@ -184,22 +178,21 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     `/${PATH}/callback`,
     { exposeHeadRoute: false, schema: { hide: true } },
     async (request, reply) => {
-      const base = baseOf(publicUrl());
-      if (!base || !oidcSignIn(deps)) return sendNotConfigured(reply);
+      const base = baseOf(publicUrl);
+      if (!base || !oidcSignIn(config)) return sendNotConfigured(reply);
       const response = new URL(`${PATH}/callback`, base);
       response.search = request.url.replace(/^[^?]*/, '');
       const state = response.searchParams.get('state') ?? '';
-      const signIn = pending.take(state, browserCookieOf(request, publicUrl()) ?? '');
+      const signIn = pending.take(state, browserCookieOf(request, publicUrl) ?? '');
       if (!signIn) return fail(request, reply, base, new SignInError('state'));
       try {
         const claims = await provider.complete(response, { ...signIn, state });
-        const { oidc, sessions } = settings();
         const [person, role] = [personOf(claims), roleOf(claims, oidc)];
         if (role === undefined) {
           ledger.people.endSessions(person);
           throw new SignInError('no_role');
         }
-        const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl())];
+        const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl)];
         const session = {
           hash: sha256(value),
           maxAgeMs: sessions.max_s * 1_000,

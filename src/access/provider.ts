@@ -36,12 +36,10 @@ export type Checks = { state: string; nonce: string; verifier: string };
  * an unavailable provider affects only sign-ins.
  */
 export class Provider {
-  readonly #settings: () => OidcSettings;
-  #discovered:
-    | { settings: OidcSettings; at: number; configuration: Promise<Configuration> }
-    | undefined;
+  readonly #settings: OidcSettings;
+  #discovered: { at: number; configuration: Promise<Configuration> } | undefined;
 
-  constructor(settings: () => OidcSettings) {
+  constructor(settings: OidcSettings) {
     this.#settings = settings;
   }
 
@@ -58,7 +56,7 @@ export class Provider {
     const [nonce, verifier] = [client.randomNonce(), client.randomPKCECodeVerifier()];
     const url = client.buildAuthorizationUrl(configuration, {
       redirect_uri: redirectUri,
-      scope: this.#settings().scopes.join(' '),
+      scope: this.#settings.scopes.join(' '),
       code_challenge: await client.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
       state,
@@ -110,11 +108,9 @@ export class Provider {
   }
 
   async #configuration(): Promise<Configuration> {
-    const settings = this.#settings();
-    const known = this.#discovered;
-    if (known?.settings === settings && Date.now() - known.at < DISCOVERY_MS)
-      return known.configuration;
-    const discovered = { settings, at: Date.now(), configuration: discover(settings) };
+    const cached = this.#discovered;
+    if (cached && Date.now() - cached.at < DISCOVERY_MS) return cached.configuration;
+    const discovered = { at: Date.now(), configuration: discover(this.#settings) };
     this.#discovered = discovered;
     try {
       return await discovered.configuration;

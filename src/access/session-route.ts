@@ -92,26 +92,25 @@ export type SessionDeps = {
   ledger: { sessions: SessionStore; people: PeopleStore };
   provider: Provider;
   clock: { now(): number };
-  settings: () => Config;
-  publicUrl: () => string | undefined;
+  config: Config;
 };
 
 /** Registers the sign-in with a credential. */
 export function registerSession(app: TypedServer, deps: SessionDeps): void {
-  const { authenticator, sessions, ledger, clock, publicUrl, provider } = deps;
+  const { authenticator, sessions, ledger, clock, config, provider } = deps;
+  const publicUrl = config.server.public_url;
   const signedIn = { config: { scopes: SCOPES } };
   const bodyOf = (session: Buffer | undefined) => {
     const end = session && sessions.endOf(session);
     const expiresAt = end === undefined ? null : new Date(end).toISOString();
-    return { signed_in: end !== undefined, expires_at: expiresAt, oidc: oidcSignIn(deps) };
+    return { signed_in: end !== undefined, expires_at: expiresAt, oidc: oidcSignIn(config) };
   };
 
   const signOutUrlOf = async ({ caller }: FastifyRequest): Promise<string | undefined> => {
-    const url = publicUrl();
     const isPerson =
       typeof caller?.id === 'number' && ledger.people.nameOf(caller.id) !== undefined;
-    if (!isPerson || !deps.settings().oidc.sign_out || url === undefined) return undefined;
-    return await provider.signOutUrl(publicBase(url));
+    if (!isPerson || !config.oidc.sign_out || publicUrl === undefined) return undefined;
+    return await provider.signOutUrl(publicBase(publicUrl));
   };
 
   app.get('/v1/session', { schema: OPERATIONS.getSession }, async (request, reply) =>
@@ -128,22 +127,22 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
           reply,
           'send a credential as Authorization: Bearer; a session cannot begin another one',
         );
-      if (!isSameOrigin(request, publicUrl()))
+      if (!isSameOrigin(request, publicUrl))
         return sendProblem(reply, {
           status: 403,
           detail: 'only pages of this server can begin a session',
         });
-      if (isWithoutHttps(request, publicUrl()))
+      if (isWithoutHttps(request, publicUrl))
         return sendProblem(reply, {
           status: 403,
-          detail: `a session needs https: sign in at ${publicUrl()}`,
+          detail: `a session needs https: sign in at ${publicUrl}`,
         });
-      const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl())];
+      const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl)];
       const hash = sha256(value);
       const session = {
         hash,
         credentialHash: identity.hash,
-        maxAgeMs: deps.settings().sessions.max_s * 1_000,
+        maxAgeMs: config.sessions.max_s * 1_000,
         replaces: earlier ? sha256(earlier) : undefined,
       };
       ledger.sessions.begin(session, {
@@ -152,7 +151,7 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
         now: clock.now(),
       });
       return reply
-        .header('set-cookie', sessionCookie(baseOf(request, publicUrl()), value))
+        .header('set-cookie', sessionCookie(baseOf(request, publicUrl), value))
         .send(bodyOf(hash));
     },
   );
@@ -164,7 +163,7 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
       const session = sessionOf(authenticator.identify(request));
       if (session) {
         ledger.sessions.end(session, actorOf(request), clock.now());
-        reply.header('set-cookie', sessionCookie(baseOf(request, publicUrl())));
+        reply.header('set-cookie', sessionCookie(baseOf(request, publicUrl)));
         const url = await signOutUrlOf(request);
         if (url !== undefined) return reply.code(200).send({ sign_out_url: url });
       }

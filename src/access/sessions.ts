@@ -105,9 +105,7 @@ export class SessionStore {
 export type SessionsDeps = {
   store: SessionStore;
   credentials: Credentials;
-  /** The settings in force. */
-  settings: () => Config;
-  publicUrl: () => string | undefined;
+  config: Config;
   clock: { now(): number };
 };
 
@@ -124,7 +122,7 @@ export class Sessions {
 
   /** Returns undefined if no session is open. Throws LedgerError. */
   identify(request: FastifyRequest): Identity | undefined {
-    const publicUrl = this.#deps.publicUrl();
+    const publicUrl = this.#deps.config.server.public_url;
     const value = sessionCookieOf(request, publicUrl);
     if (value === undefined) return undefined;
     if (value === null) return { kind: 'malformed' };
@@ -149,14 +147,14 @@ export class Sessions {
    */
   endOf(session: Buffer): number | undefined {
     const record = this.#deps.store.find(session);
-    return record && record.createdAt + this.#deps.settings().sessions.max_s * 1_000;
+    return record && record.createdAt + this.#deps.config.sessions.max_s * 1_000;
   }
 
   #find(session: Buffer): { record: SessionRecord; caller: Caller } | undefined {
-    const { store, credentials, settings, clock } = this.#deps;
+    const { store, credentials, config, clock } = this.#deps;
     const record = store.find(session);
     if (!record) return undefined;
-    const { idle_s: idleS, max_s: maxS } = settings().sessions;
+    const { idle_s: idleS, max_s: maxS } = config.sessions;
     const { createdAt, usedAt, credentialHash } = record;
     if (clock.now() >= Math.min(createdAt + maxS * 1_000, usedAt + idleS * 1_000)) return undefined;
     const caller = credentials(credentialHash);

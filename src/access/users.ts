@@ -161,17 +161,12 @@ const MAX_LISTING_BYTES = 8 * 1024 * 1024;
 /** Looks up the users of one upstream. Never rejects. */
 export class UpstreamUsers {
   readonly #options: UpstreamUsersOptions;
-  #bearer: string | undefined;
+  readonly #bearer: string | undefined;
   #lookups = 0;
 
   constructor(options: UpstreamUsersOptions) {
     this.#options = options;
     this.#bearer = options.bearer;
-  }
-
-  /** Sends this bearer from the next lookup on. */
-  useBearer(bearer: string | undefined): void {
-    this.#bearer = bearer;
   }
 
   async getUser(
@@ -306,13 +301,16 @@ export type Users = {
   forwards: boolean;
 };
 
-/** Looks up users at the upstream `default`; tokens of callers are forwarded to no other. */
-export function usersOf(
-  config: Config,
-  client: UpstreamGet | undefined,
-): Users & { useBearer(next: string | undefined): void } {
+/**
+ * Looks up users at the upstream `default`; tokens of callers are forwarded to no other. Throws a
+ * StartError if the bearer is a token of dawatch.
+ */
+export function usersOf(config: Config, client: UpstreamGet | undefined): Users {
   const { bearer, users } = config.upstreams.default;
-  refuseOwnBearer(config);
+  if (bearer !== undefined && isOwnToken(bearer))
+    throw new StartError(
+      'DAWATCH_UPSTREAM_BEARER is a token of dawatch: set a token issued by the upstream',
+    );
   const failure = {
     kind: 'failure',
     reason: 'network',
@@ -327,16 +325,6 @@ export function usersOf(
   });
   return {
     lookups,
-    useBearer: (next) => lookups.useBearer(next),
     forwards: bearer === undefined,
   };
-}
-
-/** Throws a StartError if the bearer for user lookups is a token of dawatch. */
-export function refuseOwnBearer({ upstreams }: Config): void {
-  const { bearer } = upstreams.default;
-  if (bearer !== undefined && isOwnToken(bearer))
-    throw new StartError(
-      'DAWATCH_UPSTREAM_BEARER is a token of dawatch: set a token issued by the upstream',
-    );
 }

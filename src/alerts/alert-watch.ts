@@ -279,7 +279,7 @@ type AlertWatchDeps = {
   redis: () => LiveFacts['redis'];
   isLedgerWritable: () => boolean;
   /** The setting `server.public_url`. */
-  publicUrl: () => string | undefined;
+  publicUrl: string | undefined;
   onReported: (reported: { type: AlertEventType; alert: Alert }) => void;
   onFailed: (error: unknown) => void;
 };
@@ -319,7 +319,7 @@ export class AlertWatch {
   #check(): void {
     const { store, clock, upstreams, thresholds, onReported, onFailed } = this.#deps;
     const now = clock.now();
-    const publicUrl = this.#deps.publicUrl();
+    const { publicUrl } = this.#deps;
     if (!this.#deps.isLedgerWritable()) {
       this.#unwritableSince ??= now;
       return;

@@ -259,17 +259,17 @@ type AlertDeps = {
   /** The alert that cannot be recorded because the ledger cannot be written. */
   unrecorded: () => (AlertCondition & { since: number }) | undefined;
   clock: Clock;
-  publicUrl: () => string | undefined;
+  publicUrl: string | undefined;
 };
 
 export function registerAlerts(
   app: TypedServer,
   { ledger, unrecorded, clock, publicUrl }: AlertDeps,
 ): void {
-  const shown = (alert: MutedAlert) => toAlertBody(alert, publicUrl());
+  const shown = (alert: MutedAlert) => toAlertBody(alert, publicUrl);
 
   // The list does not wait for a disk whose fault it may report.
-  const config = { ...READ, isDurable: true };
+  const config = READ;
   app.get('/v1/alerts', { config, schema: OPERATIONS.listAlerts }, async ({ query }) => {
     const { before, limit } = pageOf(query);
     const isFirst = before === undefined && query.state !== 'resolved';
@@ -307,7 +307,7 @@ export function registerAlertChanges(
     const { alert } = changed;
     if (alert.resolvedAt !== null)
       return sendProblem(reply, { status: 409, detail: `the alert ${id} is resolved` });
-    return reply.send(toAlertBody(alert, publicUrl()));
+    return reply.send(toAlertBody(alert, publicUrl));
   };
   const entryOf = (action: 'alerts.acknowledge' | 'alerts.withdraw') => (changed: Changed) =>
     changed?.isChanged

@@ -16,10 +16,7 @@ import { Alerts, Mutes } from './alerts-store.ts';
 import { HEARTBEAT_RESULTS, Heartbeat, type HeartbeatResult } from './heartbeat.ts';
 
 type Server = {
-  /** The settings at the start. */
   config: Config;
-  /** The settings in force. */
-  settings: () => Config;
   clock: Clock;
   log: Log;
   counters: { heartbeat(result: HeartbeatResult, count?: number): void };
@@ -31,11 +28,11 @@ type Server = {
 };
 
 /** Opens the alerts: rules that are evaluated periodically, mutes, and the heartbeat. */
-export function openAlerts({ config, settings, clock, log, counters, ...server }: Server) {
+export function openAlerts({ config, clock, log, counters, ...server }: Server) {
   const { database, outbox, stats, audit } = server.ledger;
   const mutes = new Mutes(database);
   const alerts = new Alerts(database, { outbox, stats, mutes });
-  const publicUrl = () => settings().server.public_url;
+  const publicUrl = config.server.public_url;
   let isWatcherWriting = () => true;
   const watch = new AlertWatch({
     store: alerts,
@@ -52,11 +49,6 @@ export function openAlerts({ config, settings, clock, log, counters, ...server }
   const unrecorded = () => watch.unrecorded;
   const routes = { ledger: { alerts, mutes, audit }, unrecorded, clock, publicUrl };
   let heartbeat: Heartbeat | undefined;
-  const beat = ({ url, every_s }: Config['heartbeat']) => {
-    if (!heartbeat) return;
-    if (url !== undefined) for (const result of HEARTBEAT_RESULTS) counters.heartbeat(result, 0);
-    heartbeat.start(url === undefined ? undefined : { url, everyMs: every_s * 1_000 });
-  };
   return {
     addReadRoutes: (app: TypedServer) => registerAlerts(app, routes),
     addChangeRoutes(app: TypedServer): void {
@@ -76,18 +68,20 @@ export function openAlerts({ config, settings, clock, log, counters, ...server }
       const { get, defect, polling } = running;
       isWatcherWriting = running.isLedgerWritable;
       watch.start();
+      const { url, every_s } = config.heartbeat;
+      if (url === undefined) return;
+      for (const result of HEARTBEAT_RESULTS) counters.heartbeat(result, 0);
       const logged = heartbeatLog(log);
-      void polling.then(() => {
-        const onBeat: ConstructorParameters<typeof Heartbeat>[0]['onBeat'] = (event) => {
+      heartbeat = new Heartbeat({
+        ...{ url, everyMs: every_s * 1_000, clock, get, defect },
+        onBeat(event) {
           counters.heartbeat(event.result);
           logged(event);
-        };
-        heartbeat = new Heartbeat({ clock, get, defect, onBeat });
-        beat(settings().heartbeat);
+        },
       });
+      void polling.then(() => heartbeat?.start());
     },
     isLedgerWritable: () => watch.unrecorded === undefined,
-    useSettings: (next: Config) => beat(next.heartbeat),
     stop(): void {
       heartbeat?.stop();
       watch.stop();

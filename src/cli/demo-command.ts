@@ -32,10 +32,9 @@ export function createDemoReport(demo: {
   const lagsMs: number[] = [];
   const polls: number[] = [];
   const finalityMs: number[] = [];
-  /** Requests of each submission tracked before and after the settings named a node. */
+  /** Requests of each submission, by the upstream that polled it. */
   const pollsWithout: number[] = [];
   const pollsWith: number[] = [];
-  let nodeFrom = Number.POSITIVE_INFINITY;
 
   return {
     started(url: string, apiKey: string): void {
@@ -47,14 +46,9 @@ export function createDemoReport(demo: {
         '          final about 0.3 s after the next block); 5 % of its sending attempts fail at first',
       );
       print(
-        `          after ${WITHOUT_NODE_MS / 1_000} s, the settings name a node of its chain, which announces final blocks`,
+        '          every second submission is tracked with the upstream "with-node": the same sandbox, and a node of its chain',
       );
       print(`dawatch:  ${url}, with the dashboard; sign in with the key ${apiKey}\n`);
-    },
-    /** Submissions tracked from now on (epoch ms) are polled with the node. */
-    nodeAdded(nowMs: number): void {
-      nodeFrom = nowMs;
-      progress.line('upstreams.default.chain.urls names a node of the chain from now on');
     },
     recorded({ result, submission, observation }: RecordedObservation): void {
       const { change } = result;
@@ -69,7 +63,7 @@ export function createDemoReport(demo: {
         sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
       lagsMs.push(Math.max(0, observation.at - finalAt));
       polls.push(submission.polls);
-      const group = submission.trackedAt < nodeFrom ? pollsWithout : pollsWith;
+      const group = submission.upstream === WITH_NODE ? pollsWith : pollsWithout;
       group.push(submission.polls);
       finalityMs.push(tookMs);
       const block = dataOf(change.envelope)?.block_number;
@@ -94,9 +88,9 @@ export function createDemoReport(demo: {
       );
       if (pollsWithout.length > 0 && pollsWith.length > 0) {
         print(
-          `  without the node      ${mean(pollsWithout)}, while dawatch learns when submissions become final`,
+          `  without a node        ${mean(pollsWithout)}, while dawatch learns when submissions become final`,
         );
-        print(`  with the node         ${mean(pollsWith)}, which says when`);
+        print(`  with a node           ${mean(pollsWith)}, which announces final blocks`);
       }
       print(`\n${paint('bold', 'Use your own upstream:')}`);
       print('  DAWATCH_UPSTREAM_URL=https://… DAWATCH_UPSTREAM_API_KEY=… npx dawatch serve');
@@ -135,8 +129,8 @@ function seconds(ms: number): string {
 /** Speed of the upstream's clock: a slot lasts 2 s instead of 20 s. */
 const SPEED = 10;
 const STREAM_MS = 45_000;
-/** Time before the settings name a node of the chain, which shows what it is worth. */
-const WITHOUT_NODE_MS = 20_000;
+/** The upstream with a node of the chain: half of the submissions show what a node is worth. */
+const WITH_NODE = 'with-node';
 
 export function addDemo(program: Command): void {
   program
@@ -214,35 +208,25 @@ async function watchStream(demo: {
   // Scales the price of lag with the clock, so that polls are as frequent relative to slots as in
   // production.
   config.upstreams.default.lag_price = SPEED;
+  const upstream = structuredClone(config.upstreams.default);
+  upstream.chain.urls = [sandbox.url.replace('http:', 'ws:')];
+  config.upstreams[WITH_NODE] = upstream;
   const [{ startApp }, { createLog }] = await Promise.all([
     import('../app.ts'),
     import('../operations/logging/logger.ts'),
   ]);
   const log = createLog({ level: 'silent' }, process.stderr);
   const app = await startApp({
-    // A reload compares the changed settings with these.
-    config: structuredClone(config),
+    config,
     log,
     clock: systemClock,
     random: Math.random,
     onNewKey: () => undefined,
-    settings: {
-      load: () => ({ config: structuredClone(config), settings: [], file: undefined }),
-      onApplied() {},
-    },
     listener: { recorded },
   });
   const stopped = new Promise<void>((resolve) =>
     stop.addEventListener('abort', () => resolve(), { once: true }),
   );
-  const addingNode = setTimeout(() => {
-    config.upstreams.default.chain.urls = [sandbox.url.replace('http:', 'ws:')];
-    const reloaded = app.reload({ name: 'SIGHUP', credentialId: null, address: null });
-    void reloaded.then((result) => {
-      if (result.kind === 'reloaded' && result.changes.length > 0)
-        report.nodeAdded(systemClock.now());
-    });
-  }, WITHOUT_NODE_MS);
   try {
     report.started(app.url, apiKey);
     const client = new DawatchClient({ url: app.url, apiKey });
@@ -255,7 +239,6 @@ async function watchStream(demo: {
     if (keep) await stopped;
     return true;
   } finally {
-    clearTimeout(addingNode);
     await app.close();
   }
 }
@@ -267,15 +250,16 @@ async function submitStream(
   total: number,
   stop: AbortSignal,
 ): Promise<void> {
-  for (let made = 0; made < total && !stop.aborted; made++) {
+  for (let index = 0; index < total && !stop.aborted; index++) {
     const response = await fetch(`${upstreamUrl}/v1/submit_data`, {
       method: 'POST',
       headers: { 'x-api-key': 'sandbox-key', 'content-type': 'application/json' },
-      body: JSON.stringify({ data: `demo ${made}` }),
+      body: JSON.stringify({ data: `demo ${index}` }),
     });
     const { submission_id } = (await response.json()) as { submission_id: string };
-    await client.track([submission_id], { metadata: { demo: made } });
-    if (made + 1 < total) await pause(STREAM_MS / total, stop);
+    const upstream = index % 2 === 0 ? 'default' : WITH_NODE;
+    await client.track([submission_id], { upstream, metadata: { demo: index } });
+    if (index + 1 < total) await pause(STREAM_MS / total, stop);
   }
 }
 

@@ -2,8 +2,7 @@ import type { Command } from 'commander';
 import { systemClock } from '../lib/system-clock.ts';
 import { loadConfig, secretsOf } from '../operations/config/load.ts';
 import { ExitCode } from './exit.ts';
-import { settingsSource } from './settings-file.ts';
-import { catchHangups, untilStopped } from './signals.ts';
+import { untilStopped } from './signals.ts';
 
 export function addServe(program: Command): void {
   program
@@ -22,23 +21,19 @@ Examples:
   DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch serve
   dawatch sandbox --port 8790 &   DAWATCH_UPSTREAM_URL=http://127.0.0.1:8790 DAWATCH_UPSTREAM_API_KEY=sandbox-key dawatch serve
 
-SIGHUP or POST /v1/reload applies changed settings. SIGTERM or SIGINT stops the server gracefully. Killing it at any moment loses no acknowledged data.
+Changed settings apply after a restart, which takes about a second and loses nothing. SIGTERM or SIGINT stops the server gracefully. Killing it at any moment loses no acknowledged data.
 In the background, run the command dawatch itself: ending npx or npm does not end the server.`,
     )
     .action(async (options: { config?: string }) => {
-      const onHangup = catchHangups();
-      const [{ startApp }, { createLog }, { BY_SIGNAL }] = await Promise.all([
+      const [{ startApp }, { createLog }] = await Promise.all([
         import('../app.ts'),
         import('../operations/logging/logger.ts'),
-        import('../operations/config/reload.ts'),
       ]);
       const loaded = loadConfig({ env: process.env, file: options.config });
       const { config } = loaded;
       const log = createLog(config.log, process.stdout, { secrets: secretsOf(loaded.settings) });
-      const settings = settingsSource(loaded, 'server', log);
       const app = await startApp({
         config,
-        settings,
         log,
         clock: systemClock,
         random: Math.random,
@@ -48,7 +43,6 @@ In the background, run the command dawatch itself: ending npx or npm does not en
           process.exit(ExitCode.server);
         },
       });
-      onHangup(() => app.reload(BY_SIGNAL));
       await untilStopped();
       await app.close();
       log.end();

@@ -99,7 +99,7 @@ export type AuditEntry = {
   seq: number;
   /** ISO 8601, UTC */
   at: string;
-  /** Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; for a command, "cli:" and the user of the system; SIGHUP for a signal; dawatch for the server itself */
+  /** Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; for a command, "cli:" and the user of the system; dawatch for the server itself */
   caller: string;
   /** E-mail address or subject of a caller who signed in by OpenID Connect; `caller` is then `person:` and the credential_id. */
   caller_person: string | null;
@@ -107,9 +107,9 @@ export type AuditEntry = {
   credential_id: number | null;
   /** Address of the client, see `server.trusted_proxies`; null if there was no request, or it was not recorded */
   address: string | null;
-  /** users.get: a lookup of one user. users.list: a list of users. settings.reload: changed settings were applied or refused. tokens.create: a token was created; subject: its id. tokens.update: the name or expiry of a token was changed; subject: its id. tokens.rotate: the secret of a token was replaced, and the new one shown; subject: its id. tokens.revoke: a token was revoked; subject: its id. tokens.readmit: a person whose credential was revoked was admitted again; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. alerts.acknowledge: an alert was acknowledged; subject: its id. alerts.withdraw: the acknowledgement of an alert was withdrawn; subject: the id of the alert. mutes.create: alerts were muted, or a maintenance window was planned; subject: the id of the mute. mutes.delete: a mute was ended or cancelled; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than `audit.keep_days` were deleted; subject: the newest of them */
+  /** users.get: a lookup of one user. users.list: a list of users. tokens.create: a token was created; subject: its id. tokens.update: the name or expiry of a token was changed; subject: its id. tokens.rotate: the secret of a token was replaced, and the new one shown; subject: its id. tokens.revoke: a token was revoked; subject: its id. tokens.readmit: a person whose credential was revoked was admitted again; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. alerts.acknowledge: an alert was acknowledged; subject: its id. alerts.withdraw: the acknowledgement of an alert was withdrawn; subject: the id of the alert. mutes.create: alerts were muted, or a maintenance window was planned; subject: the id of the mute. mutes.delete: a mute was ended or cancelled; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than `audit.keep_days` were deleted; subject: the newest of them */
   action: string;
-  /** found, not_found, refused, failed, busy, reloaded, done. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; reloaded: changed settings were applied; done: the change is stored */
+  /** found, not_found, refused, failed, busy, done. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; done: the change is stored */
   result: string;
   /** What was changed, see `action` */
   subject: string | null;
@@ -328,7 +328,7 @@ export type Delivery = {
   destination: string;
   state: DeliveryState;
   dead_reason: DeadReason | null;
-  /** Attempts since it was created or last replayed, without early ones that failed */
+  /** Attempts since it was created or last replayed */
   attempts_made: number;
   /** Of the newest attempt, also if that was before a replay; null without a response */
   last_http_status: number | null;
@@ -534,9 +534,7 @@ export type NewWebhook = {
    * @default true
    */
   enabled?: boolean;
-  /** @default v1 */
-  signature?: WebhookSignature;
-  /** A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 key pair */
+  /** A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes */
   secret?: string;
 };
 
@@ -789,12 +787,6 @@ export type RedisDisconnectReason = 'unreachable' | 'no_response' | 'refused' | 
  */
 export type RedisState = 'up' | 'disconnected';
 
-/** The settings in the files are in force */
-export type ReloadedSettings = {
-  /** Names of the settings that changed, sorted; empty: none */
-  changes: string[];
-};
-
 /** A secret that was replaced and is still accepted */
 export type ReplacedSecret = {
   /** ISO 8601, UTC */
@@ -849,7 +841,7 @@ export type SecretRotation = {
    * @default 86400
    */
   keep_old_s?: number;
-  /** A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 key pair */
+  /** A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes */
   secret?: string;
 };
 
@@ -1261,9 +1253,6 @@ export type Webhook = {
   description: string;
   /** Names of the further headers of its requests */
   header_names: string[];
-  signature: WebhookSignature;
-  /** For v1a: the public keys of receivers, whpk_ and base64, newest first */
-  public_keys: string[];
   enabled: boolean;
   disabled_reason: WebhookDisabledReason | null;
   /** Time since which every attempt has failed */
@@ -1298,7 +1287,7 @@ export type WebhookPage = {
   next_cursor: string | null;
 };
 
-/** Absent fields are unchanged. `metadata: null` removes the filter. `headers` replaces all further headers; an address at another host requires it if there are any. The kind of signature cannot be changed */
+/** Absent fields are unchanged. `metadata: null` removes the filter. `headers` replaces all further headers */
 export type WebhookPatch = {
   /** URL that receives events by POST; must be https:// and no private address */
   url?: string;
@@ -1317,15 +1306,10 @@ export type WebhookPatch = {
   enabled?: boolean;
 };
 
-/**
- * v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified with a public key
- */
-export type WebhookSignature = 'v1' | 'v1a';
-
 /** A webhook with its new secret */
 export type WebhookWithSecret = Webhook & {
-  /** Returned only here; null for v1a, where the receiver needs only the public key */
-  secret: string | null;
+  /** Returned only here */
+  secret: string;
 };
 
 /** The credential of this request */

@@ -2,7 +2,6 @@ import type {
   AuditPage,
   Overview,
   Pacing,
-  ReloadedSettings,
   Submission,
   SubmissionPage,
   SubmissionPatch,
@@ -261,14 +260,6 @@ export class DawatchClient {
    */
   listUsers(limit: number): Promise<User[]> {
     return this.#requestWithToken<User[]>('GET', `/admin/get_all_users?limit=${limit}`);
-  }
-
-  /**
-   * Applies changed settings and returns their names. ApiError 409: invalid, or a restart is
-   * needed; nothing was applied. Needs the role admin.
-   */
-  reload(): Promise<ReloadedSettings> {
-    return this.#requestWithToken('POST', '/v1/reload');
   }
 
   /**

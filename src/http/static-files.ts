@@ -66,8 +66,7 @@ export function serveFiles(
     const file = (await files()).get(sentPath(request));
     return file ? sendStoredResponse(request, reply, file) : reply.callNotFound();
   };
-  for (const url of urls)
-    app.get(url, { config: { isDurable: true, isOpen: true }, schema: { hide: true } }, send);
+  for (const url of urls) app.get(url, { config: { isOpen: true }, schema: { hide: true } }, send);
 }
 
 /** Returns the strong entity tag of a body. */

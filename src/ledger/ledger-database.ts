@@ -1,6 +1,5 @@
 import type Database from 'better-sqlite3';
 import { guarded, isFailedSync, sqliteCodeOf, toLedgerError } from './errors.ts';
-import type { LogSync } from './log-sync.ts';
 import { markFailedSync } from './recovery.ts';
 
 /**
@@ -8,6 +7,9 @@ import { markFailedSync } from './recovery.ts';
  * bound as parameters.
  */
 type Sql = string | TemplateStringsArray;
+
+/** 4 MiB, the default of SQLite. */
+const CHECKPOINT_PAGES = 1_000;
 
 /**
  * The connection to a ledger file: runs SQL statements, and is the only place where transactions
@@ -30,10 +32,9 @@ export class LedgerDatabase {
   /** Those that return the first column only. */
   readonly #valueStatements = new Map<Sql, Database.Statement>();
   readonly #endListeners: ((committed: boolean, durationMs: number) => void)[] = [];
-  readonly #sync: LogSync | undefined;
+  readonly #onSyncFailed: (error: unknown) => void;
+  readonly #logState: Database.Statement<[], [busy: number, pages: number, copied: number]>;
   #isInSnapshot = false;
-  /** Whether the current commit must be synced to the disk. */
-  #isSynced = true;
   /**
    * How long statements usually wait for a lock, in milliseconds, while another program has locked
    * the ledger; otherwise undefined.
@@ -41,14 +42,23 @@ export class LedgerDatabase {
   #busyMs: number | undefined;
 
   /**
-   * `sync`: syncs the commits of the connection to the disk; undefined: the connection itself syncs
-   * each commit.
+   * `onSyncFailed`: called if a commit could not be synced; must end the process. Default: the
+   * error is only thrown.
    */
-  constructor(connection: Database.Database, file: string, sync?: LogSync) {
+  constructor(
+    connection: Database.Database,
+    file: string,
+    onSyncFailed: (error: unknown) => void = () => undefined,
+  ) {
     this.connection = connection;
     this.file = file;
-    this.#sync = sync;
+    this.#onSyncFailed = onSyncFailed;
     this.#transaction = connection.transaction((work: () => unknown) => work());
+    connection.pragma('wal_autocheckpoint = 0');
+    // `pragma` would return objects with new properties each time.
+    this.#logState = connection
+      .prepare<[], [busy: number, pages: number, copied: number]>('PRAGMA wal_checkpoint(NOOP)')
+      .raw();
   }
 
   /**
@@ -60,10 +70,9 @@ export class LedgerDatabase {
   }
 
   /**
-   * Runs `work` in a transaction: when this returns, its changes are committed, and survive a crash
-   * of the process; when `whenDurable` resolves, they survive a power failure. None of them is kept
-   * if this throws. If a transaction is in progress, `work` joins it and is committed or rolled
-   * back with it. Throws inside a snapshot.
+   * Runs `work` in a transaction: when this returns, its changes are on the disk. None of them is
+   * kept if this throws. If a transaction is in progress, `work` joins it and is committed or
+   * rolled back with it. Throws inside a snapshot.
    */
   transaction<T>(work: () => T): T {
     if (this.#isInSnapshot) throw new Error('nothing can be written inside a snapshot');
@@ -73,42 +82,12 @@ export class LedgerDatabase {
     try {
       const result = this.#guarded(() => this.#transaction.immediate(work) as T);
       committed = true;
-      if (this.#isSynced) this.#sync?.committed();
-      else this.#sync?.copyLog();
+      this.#checkpoint();
       return result;
     } finally {
       const durationMs = performance.now() - startedAt;
       for (const listener of this.#endListeners) throwLater(() => listener(committed, durationMs));
     }
-  }
-
-  /**
-   * Runs `work` in a transaction that is not synced to the disk. A crash of the process does not
-   * undo it; a power failure can. For work that is repeated if it is lost.
-   */
-  unsyncedTransaction<T>(work: () => T): T {
-    if (this.connection.inTransaction) return this.transaction(work);
-    this.#isSynced = false;
-    try {
-      return this.transaction(work);
-    } finally {
-      this.#isSynced = true;
-    }
-  }
-
-  /**
-   * Resolves when all commits so far are on the disk; undefined if they are already. An
-   * acknowledgement of a commit must not leave the process before. Rejects with LedgerError if the
-   * disk failed; the process then ends.
-   */
-  whenDurable(): Promise<void> | undefined {
-    return this.#sync?.whenDurable();
-  }
-
-  /** Duration of the sync in progress so far, in milliseconds; 0 if there is none. */
-  get syncingMs(): number {
-    const since = this.#sync?.pendingSince;
-    return since === undefined ? 0 : performance.now() - since;
   }
 
   /**
@@ -127,7 +106,7 @@ export class LedgerDatabase {
   /** Runs a statement that returns no rows. */
   run(sql: Sql, ...parameters: unknown[]): Database.RunResult {
     const result = this.#guarded(() => this.#statement(sql).run(...parameters));
-    if (!this.connection.inTransaction) this.#sync?.committed();
+    if (!this.connection.inTransaction) this.#checkpoint();
     return result;
   }
 
@@ -166,9 +145,21 @@ export class LedgerDatabase {
   }
 
   /**
-   * Runs what may sync a file: a commit, which syncs the beginning of a log that begins again. A
-   * failed sync ends the process.
+   * Copies a long log to the ledger, as the automatic checkpoints of SQLite, which ignore errors:
+   * pages that an earlier checkpoint copied would be lost after a failed sync.
    */
+  #checkpoint(): void {
+    try {
+      const [, pages, copied] = this.#logState.get() ?? [0, 0, 0];
+      if (pages - copied >= CHECKPOINT_PAGES)
+        this.#guarded(() => this.connection.pragma('wal_checkpoint(PASSIVE)'));
+    } catch {
+      // The commit is on the disk. A failed sync ends the process; after any other error, such as a
+      // full disk, the next commit repeats the checkpoint.
+    }
+  }
+
+  /** Runs what may commit. A failed sync is final; see isFailedSync. */
   #guarded<T>(work: () => T): T {
     return guarded(this.file, () => {
       try {
@@ -178,7 +169,9 @@ export class LedgerDatabase {
       } catch (error) {
         if (sqliteCodeOf(error).startsWith('SQLITE_BUSY')) this.#locked();
         if (!isFailedSync(error)) throw error;
-        throw this.#sync?.fail(error) ?? markFailedSync(this.connection.name, error);
+        const failure = markFailedSync(this.connection.name, error);
+        this.#onSyncFailed(failure);
+        throw failure;
       }
     });
   }
@@ -212,26 +205,16 @@ export class LedgerDatabase {
  * rollback discards them.
  */
 export class CommittedChanges<Change> {
-  readonly #database: LedgerDatabase;
   readonly #listeners = new Set<(changes: readonly Change[]) => void>();
-  readonly #durableListeners = new Set<(changes: readonly Change[]) => void>();
   #changes: Change[] = [];
-  /** Committed changes that are not on the disk yet, oldest first. */
-  readonly #unsynced: (readonly Change[])[] = [];
 
   constructor(database: LedgerDatabase) {
-    this.#database = database;
     database.onEnd((committed) => {
       if (this.#changes.length === 0) return;
       const changes = this.#changes;
       this.#changes = [];
-      if (committed) this.#committed(changes);
+      if (committed) for (const listener of this.#listeners) listener(changes);
     });
-  }
-
-  /** Committed changes that are not on the disk yet, oldest commit first. */
-  get unsynced(): readonly (readonly Change[])[] {
-    return this.#unsynced;
   }
 
   /** Must be called inside a transaction. */
@@ -243,34 +226,6 @@ export class CommittedChanges<Change> {
   onCommitted(listener: (changes: readonly Change[]) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
-  }
-
-  /**
-   * Calls `listener` once the changes of a commit are on the disk. Returns a function that removes
-   * it.
-   */
-  onDurable(listener: (changes: readonly Change[]) => void): () => void {
-    this.#durableListeners.add(listener);
-    return () => this.#durableListeners.delete(listener);
-  }
-
-  #committed(changes: readonly Change[]): void {
-    for (const listener of this.#listeners) listener(changes);
-    const durable = this.#database.whenDurable();
-    if (!durable) {
-      this.#notifyDurable(changes);
-      return;
-    }
-    this.#unsynced.push(changes);
-    // After a failed sync the process ends.
-    void durable.then(
-      () => throwLater(() => this.#notifyDurable(this.#unsynced.shift() ?? [])),
-      () => undefined,
-    );
-  }
-
-  #notifyDurable(changes: readonly Change[]): void {
-    for (const listener of this.#durableListeners) listener(changes);
   }
 }
 

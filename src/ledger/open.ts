@@ -1,12 +1,4 @@
-import {
-  closeSync,
-  existsSync,
-  fdatasyncSync,
-  mkdirSync,
-  openSync,
-  realpathSync,
-  statSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { damaged, guarded, guardedLock, LedgerError, sqliteCodeOf } from './errors.ts';
@@ -156,11 +148,7 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): {
   });
 }
 
-/**
- * Opens a connection whose commits are on the disk once `close` has returned. If each commit
- * synced, it would hold the lock for writes meanwhile, and the event loop of a server, which waits
- * for the lock, would stop. `recoverBeside` must be called before.
- */
+/** `recoverBeside` must be called before. */
 function connectBeside(path: string): { db: Database.Database; close: () => void } {
   const before = statSync(path).ino;
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
@@ -170,22 +158,13 @@ function connectBeside(path: string): { db: Database.Database; close: () => void
     db.close();
     throw new LedgerError('locked', `${path} was replaced meanwhile; try again`);
   }
-  db.pragma('synchronous = NORMAL');
-  // SQLite ignores failed syncs of these checkpoints.
-  db.pragma('wal_autocheckpoint = 0');
-  const close = () => {
-    try {
-      syncLog(db);
-    } finally {
-      closeLedger(db);
-    }
-  };
-  return { db, close };
+  db.pragma('synchronous = FULL');
+  return { db, close: () => closeLedger(db) };
 }
 
 /**
  * Opens a ledger for a command that reads it as of one moment, with or without a running server.
- * What it reads is on the disk, unless a failed sync has ended the server. Throws LedgerError.
+ * Throws LedgerError.
  */
 export function openSnapshot(file: string): Database.Database {
   return guarded(file, () => {
@@ -199,28 +178,12 @@ export function openSnapshot(file: string): Database.Database {
     try {
       // The first read begins the transaction.
       db.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
-      syncLog(db);
       return db;
     } catch (error) {
       db.close();
       throw error;
     }
   });
-}
-
-/**
- * Syncs what a connection has read or written, if a server has committed it and not synced it yet.
- * Must be called before a command shows it, and while the connection is open, which keeps the log
- * in its place.
- */
-export function syncLog(db: Database.Database): void {
-  if (!existsSync(`${db.name}-wal`)) return;
-  const descriptor = openSync(`${db.name}-wal`, 'r');
-  try {
-    markingFailedSync(db.name, () => fdatasyncSync(descriptor));
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 function isMigrated(path: string, file: string): boolean {

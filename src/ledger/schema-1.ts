@@ -151,7 +151,7 @@ const SUBMISSIONS = `
 `;
 
 const NOTIFICATIONS = `
-  -- Webhook endpoints. The one without a url is for callbacks, whose addresses are stored with the submissions.
+  -- Webhook endpoints. Secrets are stored in clear, as signing requires; old_secret also signs until old_secret_until. The one without a url is for callbacks, whose addresses are stored with the submissions.
   CREATE TABLE webhooks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     webhook_id TEXT NOT NULL UNIQUE,
@@ -159,7 +159,9 @@ const NOTIFICATIONS = `
     types TEXT NOT NULL CHECK (json_valid(types)),
     metadata TEXT CHECK (json_valid(metadata)),
     description TEXT NOT NULL,
-    signature TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    old_secret TEXT,
+    old_secret_until INTEGER,
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
     disabled_reason TEXT,
     failing_since INTEGER,
@@ -169,16 +171,6 @@ const NOTIFICATIONS = `
     headers TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(headers)),
     CHECK ((enabled = 1) = (disabled_reason IS NULL))
   ) STRICT;
-
-  -- Stored in clear, as signing requires. expires_at is set by a rotation.
-  CREATE TABLE webhook_secrets (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
-    secret TEXT NOT NULL,
-    public_key TEXT,
-    expires_at INTEGER
-  ) STRICT;
-  CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
 
   -- One event for one destination, written with the event. A replayed delivery waits since the replay, not since its event.
   CREATE TABLE deliveries (

@@ -24,7 +24,7 @@ export class Space {
   isLogLarge(now: number): boolean {
     if (this.#stats.walBytes() <= MAX_LOG_BYTES) return false;
     const { connection } = this.#db;
-    this.#db.unsyncedTransaction(() => probe(connection, now));
+    this.#db.transaction(() => probe(connection, now));
     return this.#stats.walBytes() > MAX_LOG_BYTES;
   }
 

@@ -1,12 +1,8 @@
 /**
- * The origin of a change or lookup: a caller over HTTP, a user of the command line, a signal or the
- * server.
+ * The origin of a change or lookup: a caller over HTTP, a user of the command line, or the server.
  */
 export type Actor = {
-  /**
-   * Name of the credential; `cli:` and the name of the system's user; SIGHUP; dawatch for the
-   * server itself.
-   */
+  /** Name of the credential; `cli:` and the system's user; dawatch for the server itself. */
   name: string;
   /** Id of the credential; null if the ledger does not have the credential. */
   credentialId: number | null;

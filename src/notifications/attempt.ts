@@ -27,11 +27,6 @@ export async function send(
   deliveries: readonly DueDelivery[],
   deps: {
     destination: string;
-    /**
-     * Resolves when all events that have been read are on the disk; undefined if they are. Rejects
-     * if the disk failed.
-     */
-    whenDurable: () => Promise<void> | undefined;
     clock: Clock;
     stop: AbortSignal;
     onFailed: (error: unknown) => void;
@@ -50,8 +45,6 @@ export async function send(
   if (stop.aborted) abort();
   let cancelLimit: (() => void) | undefined;
   try {
-    const durable = deps.whenDurable();
-    if (durable) await Promise.race([durable, aborted.promise]);
     const at = clock.now();
     if (stop.aborted) return { sent: [], at };
     cancelLimit = clock.after(SEND_LIMIT_MS, abort);
@@ -129,19 +122,17 @@ export function resultsOf(attempt: {
   const error = result.kind === 'failed' ? result.error : null;
   const { httpStatus, response } = result;
   const { kind } = parseDestination(destination);
-  const results = deliveries.map(({ id, attempts, callbackUrl, scheduledAt }): DeliveryResult => {
+  const results = deliveries.map(({ id, attempts, callbackUrl }): DeliveryResult => {
     const delayMs = channel.retryDelayMs(attempts + 1);
-    const isEarly = at < scheduledAt;
     // All share one random value, so that deliveries sent as one message are retried as one.
     const retryAt = delayMs === null ? null : now + jittered(delayMs, random);
     return {
       deliveryId: id,
       destination,
       attempts,
-      isEarly,
       address: { webhook: channel.address, callback: callbackUrl, channel: null }[kind],
       attempt: { at, durationMs, httpStatus, error, response },
-      next: nextOf(result, { retryAt: isEarly ? scheduledAt : retryAt, now }),
+      next: nextOf(result, { retryAt, now }),
     };
   });
   const [first, firstResult] = [deliveries[0], results[0]];

@@ -115,7 +115,7 @@ export function registerChannels(
       testCallback(url: string, now: number): number | undefined;
     };
     clock: Clock;
-    channels: () => readonly ChannelDescription[];
+    channels: readonly ChannelDescription[];
     refusalOf: (url: string) => string | undefined;
   },
 ): void {
@@ -132,7 +132,7 @@ export function registerChannels(
     async () => {
       const counts = ledger.deliveries.countsByChannel();
       return {
-        channels: channels().map((channel) => ({
+        channels: channels.map((channel) => ({
           ...channel,
           routes: channel.routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
           ...timesOf(ledger.deliveries.channelResult(channel.name)),

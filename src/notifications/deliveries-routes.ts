@@ -150,9 +150,7 @@ export const deliverySchema = z
     destination: z.string().describe('webhook:<id>, channel:<name>, or callback:<origin>'),
     state: deliveryStateSchema,
     dead_reason: deadReasonSchema.nullable(),
-    attempts_made: z
-      .int()
-      .describe('Attempts since it was created or last replayed, without early ones that failed'),
+    attempts_made: z.int().describe('Attempts since it was created or last replayed'),
     last_http_status: z
       .int()
       .nullable()

@@ -17,15 +17,7 @@ import {
   parseDestination,
   type ReplayConditions,
 } from './delivery.ts';
-import {
-  type DueQuery,
-  type EarlyQuery,
-  nextDueAt,
-  readDue,
-  readEarly,
-  readNotDue,
-} from './due-deliveries.ts';
-import type { Waiting } from './early-attempts.ts';
+import { type DueQuery, nextDueAt, readDue } from './due-deliveries.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-log.ts';
 import type { EventRoutes, Outbox } from './outbox.ts';
@@ -92,11 +84,6 @@ export class Deliveries {
     });
   }
 
-  /** See LedgerDatabase. */
-  whenDurable(): Promise<void> | undefined {
-    return this.#db.whenDurable();
-  }
-
   /** Returns the destinations of waiting deliveries. */
   destinations(): string[] {
     return this.#db.values("SELECT DISTINCT destination FROM deliveries WHERE state = 'waiting'");
@@ -107,12 +94,12 @@ export class Deliveries {
     return readDue(this.#db, destination, query);
   }
 
-  notDue(destination: string, now: number): Waiting[] {
-    return readNotDue(this.#db, destination, now);
-  }
-
-  early(destination: string, query: EarlyQuery): DueDelivery[] {
-    return readEarly(this.#db, destination, query);
+  /** Makes failed deliveries of a destination due, oldest first. Returns whether others remain. */
+  makeFailedDue(destination: string, now: number): boolean {
+    return this.#db.transaction(() => {
+      const { changes } = this.#db.run(MAKE_FAILED_DUE, { destination, now });
+      return changes === MAX_MADE_DUE;
+    });
   }
 
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null {
@@ -131,7 +118,7 @@ export class Deliveries {
   }
 
   #recordResult(result: DeliveryResult): void {
-    const { deliveryId, destination, attempts, isEarly, attempt, next } = result;
+    const { deliveryId, destination, attempts, attempt, next } = result;
     const row = this.#db.row<{
       state: DeliveryState;
       destination: string;
@@ -148,7 +135,7 @@ export class Deliveries {
        VALUES (@deliveryId, @at, @durationMs, @httpStatus, @error, @response)`,
       { deliveryId, ...attempt },
     );
-    if (row.replayedAt !== null || isEarly || attempts >= MAX_ATTEMPTS)
+    if (row.replayedAt !== null || attempts >= MAX_ATTEMPTS)
       this.#db.run(DELETE_OLD_ATTEMPTS, deliveryId, MAX_ATTEMPTS);
     const endedAt = attempt.at + attempt.durationMs;
     const parsed = parseDestination(destination);
@@ -166,7 +153,9 @@ export class Deliveries {
       this.#db.run`UPDATE deliveries SET next_at = ${endedAt} WHERE id = ${deliveryId}`;
       this.#outbox.notifyWaiting(row.destination);
       return;
-    } else if (next.kind === 'retry') this.#retry(deliveryId, next.at, isEarly ? 0 : 1);
+    } else if (next.kind === 'retry')
+      this.#db.run`
+        UPDATE deliveries SET attempts = attempts + 1, next_at = ${next.at} WHERE id = ${deliveryId}`;
     else {
       const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
       this.#end(deliveryId, 'dead', reason, endedAt);
@@ -197,11 +186,6 @@ export class Deliveries {
         ? this.#webhooks.url(parsed.webhookId)
         : this.#db.value<string>(CALLBACK_URL, deliveryId);
     return url !== undefined && url !== address;
-  }
-
-  #retry(id: number, nextAt: number, counted: 0 | 1): void {
-    this.#db.run`
-      UPDATE deliveries SET attempts = attempts + ${counted}, next_at = ${nextAt} WHERE id = ${id}`;
   }
 
   #end(id: number, state: DeliveryState, deadReason: DeadReason | null, endedAt: number): void {
@@ -349,7 +333,7 @@ export class Deliveries {
       SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < ${endedBefore} LIMIT ${limit} + 0`;
     // Reading is cheaper than a transaction, and usually nothing is old enough.
     if (ids.length > 0)
-      this.#db.unsyncedTransaction(() => {
+      this.#db.transaction(() => {
         for (const id of ids) this.#db.run`DELETE FROM deliveries WHERE id = ${id}`;
       });
     return ids.length;
@@ -364,6 +348,14 @@ const CHANNEL_COUNTS = `
     SELECT destination, 0, count(*) FROM deliveries
     WHERE state = 'dead' AND destination BETWEEN 'channel:' AND 'channel:\x7f' GROUP BY destination)
   GROUP BY destination`;
+
+/** A transaction of some 50 ms. */
+const MAX_MADE_DUE = 5_000;
+const MAKE_FAILED_DUE = `
+  UPDATE deliveries SET next_at = @now WHERE id IN
+    (SELECT id FROM deliveries INDEXED BY deliveries_failing
+     WHERE destination = @destination AND state = 'waiting' AND attempts > 0 AND next_at > @now
+     ORDER BY id LIMIT ${MAX_MADE_DUE})`;
 
 /** Later messages of an alert are due with the one that they wait for, or at once after its end. */
 const AFTER_IN_ALERT = `

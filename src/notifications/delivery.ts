@@ -69,10 +69,8 @@ export type DeliveryAttempt = {
 /** A delivery that is due, with its content. */
 export type DueDelivery = {
   id: number;
-  /** Number of past attempts, without early ones. */
+  /** Number of past attempts. */
   attempts: number;
-  /** Time of the next attempt as scheduled; an attempt before it is early. */
-  scheduledAt: number;
   event: EventRecord | DamagedEvent;
   callbackUrl: string | null;
 };
@@ -83,8 +81,6 @@ export type DeliveryResult = {
   destination: string;
   /** Number of attempts before; a replay resets it, which makes this result obsolete. */
   attempts: number;
-  /** Whether the attempt was made before its time: its failure does not count as an attempt. */
-  isEarly: boolean;
   /** The URL of the attempt; null for a channel. A failure there does not count for another URL. */
   address: string | null;
   attempt: DeliveryAttempt;

@@ -10,11 +10,13 @@ import {
 } from './attempt.ts';
 import type { Channel } from './channels/channel.ts';
 import type { DeliveryResult, DueDelivery } from './delivery.ts';
-import type { DueQuery, EarlyQuery } from './due-deliveries.ts';
-import { EarlyAttempts, type Waiting } from './early-attempts.ts';
+import type { DueQuery } from './due-deliveries.ts';
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
+/** At least this time is between two times at which failed deliveries are made due. */
+const RECOVERY_MS = 60_000;
+const MAX_RECOVERY_MS = 86_400_000;
 
 /**
  * Concurrency and pauses of one destination. The deliveries themselves are in the ledger.
@@ -23,6 +25,9 @@ const MAX_PAUSE_MS = 60_000;
  * limit, and returns to 1 on a failure. A refusal of one delivery (such as 400) does not change it.
  * After 429, 502, 503 or 504 the destination is paused for its Retry-After, or else for 1, 2, 4 …
  * 60 s.
+ *
+ * A success makes failed deliveries due, at most once a minute. This time is quadrupled while some
+ * of them fail again, so that they do not use up their attempts.
  */
 class DestinationQueue implements Due {
   readonly destination: string;
@@ -36,19 +41,22 @@ class DestinationQueue implements Due {
   heapIndex = 0;
   /** Ids of deliveries in an attempt, or with a result that is not committed yet. */
   readonly inFlight = new Set<number>();
-  readonly early: EarlyAttempts;
   readonly #maxAttempts: number;
   #attempts = 0;
   #limit = 1;
   #consecutivePauses = 0;
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #address: string | undefined;
+  /** Whether failed deliveries may wait, at first those of an earlier run. */
+  #hasFailures = true;
+  #hasRecovered = false;
+  #recoveredAt = Number.NEGATIVE_INFINITY;
+  #recoveryMs = RECOVERY_MS;
 
   constructor(destination: string, concurrency: number) {
     this.destination = destination;
     this.isCallback = destination.startsWith('callback:');
     this.#maxAttempts = concurrency;
-    this.early = new EarlyAttempts(concurrency);
   }
 
   get pausedUntil(): number {
@@ -62,11 +70,9 @@ class DestinationQueue implements Due {
     return this.#limit - this.#attempts;
   }
 
-  /** What an earlier receiver has responded does not count for one at another address. */
-  useAddress(address: string, now: number): void {
+  /** A new address starts without the failures of the previous receiver. */
+  useAddress(address: string): void {
     if (this.#address !== undefined && this.#address !== address) {
-      this.early.reset();
-      this.early.permit(now);
       this.#limit = 1;
       this.#consecutivePauses = 0;
       this.#pausedUntil = Number.NEGATIVE_INFINITY;
@@ -88,14 +94,21 @@ class DestinationQueue implements Due {
     this.#attempts -= 1;
   }
 
-  succeeded(now: number): void {
-    this.early.permit(now);
+  succeeded(): void {
+    this.#hasRecovered = true;
     this.#limit = Math.min(this.#limit * 2, this.#maxAttempts);
     this.#consecutivePauses = 0;
   }
 
+  /** The receiver refused one delivery, which says nothing about the others. */
+  refused(): void {
+    this.#hasFailures = true;
+  }
+
   /** `slowDown`: the receiver requested a lower rate, with an optional Retry-After. */
   failed(now: number, slowDown: { retryAfterMs: number | null } | undefined): void {
+    this.#hasFailures = true;
+    this.#hasRecovered = false;
     this.#limit = 1;
     if (!slowDown) return;
     const pauseMs =
@@ -104,20 +117,34 @@ class DestinationQueue implements Due {
     this.#consecutivePauses += 1;
     this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs);
   }
+
+  /** When the failed deliveries are to be made due; infinite if there is no reason to. */
+  get recoversAt(): number {
+    const isDue = this.#hasRecovered && this.#hasFailures;
+    return isDue ? this.#recoveredAt + this.#recoveryMs : Number.POSITIVE_INFINITY;
+  }
+
+  /** Failed deliveries were made due. `hasMore`: others are to follow. */
+  recovered(now: number, hasMore: boolean): void {
+    const isRepeated = now - this.#recoveredAt <= 2 * this.#recoveryMs;
+    this.#recoveryMs =
+      isRepeated && !hasMore ? Math.min(4 * this.#recoveryMs, MAX_RECOVERY_MS) : RECOVERY_MS;
+    this.#recoveredAt = now;
+    this.#hasFailures = hasMore;
+    this.#hasRecovered = hasMore;
+  }
 }
 
 /** The deliveries of the ledger, as `Deliveries` implements them. */
 export type DeliveryStore = {
   destinations(): string[];
   due(destination: string, query: DueQuery): DueDelivery[];
-  notDue(destination: string, now: number): Waiting[];
-  early(destination: string, query: EarlyQuery): DueDelivery[];
+  makeFailedDue(destination: string, now: number): boolean;
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null;
   recordResults(results: readonly DeliveryResult[]): void;
   endUnconfigured(destination: string, now: number): void;
   correctTimes(now: number, maxWaitMs: number): void;
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void;
-  whenDurable(): Promise<void> | undefined;
 };
 
 type DispatcherDeps = {
@@ -176,23 +203,15 @@ export class Dispatcher {
     });
   }
 
-  /**
-   * Resumes everything that waits in the ledger. The oldest delivery of each destination is
-   * attempted at once, because its receiver may have recovered before the start.
-   */
+  /** Resumes everything that waits in the ledger. */
   start(): void {
     const { store, clock } = this.#deps;
-    const now = clock.now();
-    store.correctTimes(now, MAX_WAIT_MS);
+    store.correctTimes(clock.now(), MAX_WAIT_MS);
     this.#isRunning = true;
     this.#unsubscribe = store.onWaiting((destinations) => {
       for (const destination of destinations) this.#makeReady(this.#queueOf(destination));
     });
-    for (const destination of store.destinations()) {
-      const queue = this.#queueOf(destination);
-      queue.early.permit(now);
-      this.#makeReady(queue);
-    }
+    for (const destination of store.destinations()) this.#makeReady(this.#queueOf(destination));
   }
 
   /** Resolves when the attempts that are in flight now have ended. */
@@ -227,11 +246,6 @@ export class Dispatcher {
     const queue = new DestinationQueue(destination, this.#deps.concurrency);
     this.#queues.set(destination, queue);
     return queue;
-  }
-
-  /** Serves all queues, because the addresses of channels may have changed. */
-  addressesChanged(): void {
-    for (const queue of this.#queues.values()) this.#makeReady(queue);
   }
 
   /** Serves the queue in the next pass. */
@@ -302,73 +316,43 @@ export class Dispatcher {
       store.endUnconfigured(destination, now);
       return;
     }
-    queue.useAddress(channel.address, now);
+    queue.useAddress(channel.address);
     if (queue.pausedUntil > now) {
       this.#schedule(queue, queue.pausedUntil);
       return;
     }
+    if (queue.recoversAt <= now) queue.recovered(now, store.makeFailedDue(destination, now));
     const { maxBatch } = channel;
     const due = store.due(destination, { now, limit: available * maxBatch, except: inFlight });
     for (const deliveries of toMessages(due, maxBatch).slice(0, available))
       this.#attempts.add(this.#attempt(queue, channel, deliveries));
-    if (due.length > 0 || this.#startEarly(queue, channel, now)) {
+    if (due.length > 0) {
       this.#ready.add(queue);
       return;
     }
     const nextAt = store.nextDueAt(destination, inFlight);
     // One that is due and was not returned waits for an earlier message of its alert in flight.
     const dueAt = nextAt !== null && nextAt <= now ? now + RETRY_MS : nextAt;
-    const resumesAt = queue.early.resumesAt(now);
-    if (dueAt !== null) this.#schedule(queue, Math.min(dueAt, resumesAt ?? dueAt));
+    if (dueAt !== null) this.#schedule(queue, Math.min(dueAt, queue.recoversAt));
     // There may be callbacks to any number of origins.
     else if (queue.isCallback && inFlight.size === 0) this.#queues.delete(destination);
-  }
-
-  /** Starts early attempts, if the queue permits any. Returns whether it did. */
-  #startEarly(queue: DestinationQueue, channel: Channel, now: number): boolean {
-    const { store } = this.#deps;
-    const { destination, early } = queue;
-    const { maxBatch } = channel;
-    const available = Math.min(queue.available, early.available(now));
-    for (;;) {
-      const limit = available * maxBatch;
-      const taken = limit > 0 ? early.take(limit, now, () => store.notDue(destination, now)) : [];
-      if (taken.length === 0) return false;
-      const ids = taken.map(({ id }) => id);
-      const failedBefore = early.permittedAt;
-      const query = { ids, now, limit, failedBefore, except: queue.inFlight };
-      const deliveries = store.early(destination, query);
-      const messages = toMessages(deliveries, maxBatch).slice(0, available);
-      const read = new Set(deliveries.map(({ id }) => id));
-      const end = ids.indexOf(deliveries.at(-1)?.id ?? Number.NaN);
-      for (const message of messages) {
-        this.#attempts.add(this.#attempt(queue, channel, message, true));
-        for (const { id } of message) read.delete(id);
-      }
-      if (messages.length === 0) continue;
-      early.putBack(taken.filter(({ id }, index) => read.has(id) || index > end));
-      return true;
-    }
   }
 
   #attempt(
     queue: DestinationQueue,
     channel: Channel,
     deliveries: readonly DueDelivery[],
-    isEarly = false,
   ): Promise<void> {
-    const { clock, onFailed, store } = this.#deps;
+    const { clock, onFailed } = this.#deps;
     queue.started(deliveries.map(({ id }) => id));
-    if (isEarly) queue.early.started();
     if (queue.isCallback) this.#callbacks += 1;
     const attempt = send(channel, deliveries, {
       destination: queue.destination,
-      whenDurable: () => store.whenDurable(),
       clock,
       stop: this.#abort.signal,
       onFailed,
     })
-      .then(({ sent, at }) => this.#onSent(queue, { channel, sent, at, isEarly }))
+      .then(({ sent, at }) => this.#onSent(queue, { channel, sent, at }))
       .catch((error) => {
         onFailed(error);
         for (const { id } of deliveries) queue.inFlight.delete(id);
@@ -377,7 +361,6 @@ export class Dispatcher {
       })
       .finally(() => {
         queue.ended();
-        if (isEarly) queue.early.ended();
         if (queue.isCallback) this.#callbacks -= 1;
         this.#attempts.delete(attempt);
         this.#wake();
@@ -387,28 +370,18 @@ export class Dispatcher {
 
   #onSent(
     queue: DestinationQueue,
-    {
-      channel,
-      sent,
-      at,
-      isEarly,
-    }: { channel: Channel; sent: SentPart[]; at: number; isEarly: boolean },
+    { channel, sent, at }: { channel: Channel; sent: SentPart[]; at: number },
   ): void {
     const now = this.#deps.clock.now();
     // An attempt that dawatch aborted is not recorded: it is made again after the next start.
     const isAborted = this.#abort.signal.aborted;
     const parts = isAborted ? sent.filter(({ result }) => result.kind === 'delivered') : sent;
     let hasFailed = false;
-    for (const { deliveries, result } of parts) {
+    for (const { result } of parts) {
       if (!queue.isAt(channel.address)) break;
-      const last = deliveries.at(-1) as DueDelivery;
-      const { type } = last.event;
-      if (result.kind === 'delivered') {
-        queue.succeeded(now);
-        if (isEarly) queue.early.succeeded(type);
-      } else if (!result.undeliverable) {
-        if (isEarly) queue.early.failed({ id: last.id, type }, now);
-        if (result.refused) continue;
+      if (result.kind === 'delivered') queue.succeeded();
+      else if (result.refused) queue.refused();
+      else if (!result.undeliverable) {
         hasFailed = true;
         queue.failed(now, result.slowDown);
       }

@@ -1,6 +1,5 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { DueDelivery } from './delivery.ts';
-import type { Waiting } from './early-attempts.ts';
 import {
   EVENT_COLUMNS,
   EVENT_JOINS,
@@ -12,7 +11,6 @@ import {
 type DueRow = EventRow & {
   id: number;
   attempts: number;
-  scheduledAt: number;
   callbackUrl: string | null;
 };
 
@@ -21,9 +19,6 @@ type DueRow = EventRow & {
  * each.
  */
 const MAX_BATCH_CHARS = 256 * 1024;
-
-/** Together some 20 ms of the event loop, for a destination with more waiting deliveries. */
-const [MAX_EXAMINED, MAX_EARLY] = [50_000, 5_000];
 
 /** `limit`: the most deliveries to return. `except`: the ids of those in flight. */
 export type DueQuery = { now: number; limit: number; except: ReadonlySet<number> };
@@ -42,36 +37,25 @@ export function readDue(
     const ids = db.values<number>`
       SELECT id FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at <= ${now}
       ORDER BY next_at, id LIMIT ${limit + except.size} + 0`;
-    const read = (id: number) => db.row<DueRow>(DUE, id);
-    return readBatch(db, { destination, ids, limit, except, read });
+    const deliveries: DueDelivery[] = [];
+    const ofAlerts = new Set<number>();
+    let chars = 0;
+    for (const id of ids) {
+      if (deliveries.length === limit || chars > MAX_BATCH_CHARS) break;
+      if (except.has(id)) continue;
+      let row = db.row<DueRow>(DUE, id);
+      if (row && row.alert !== null) {
+        const first = db.value<number>(FIRST_OF_ALERT, row.alert, destination) ?? id;
+        if (except.has(first) || ofAlerts.has(first)) continue;
+        ofAlerts.add(first);
+        if (first !== id) row = db.row<DueRow>(DUE, first);
+      }
+      if (!row) continue;
+      deliveries.push(toDueDelivery(row));
+      chars += row.envelope?.length ?? 0;
+    }
+    return deliveries;
   });
-}
-
-/** `failedBefore`: the newest attempt ended before this time. */
-export type EarlyQuery = DueQuery & { ids: readonly number[]; failedBefore: number };
-
-/** As `readDue`, for those of the deliveries that are not due and have failed. */
-export function readEarly(
-  db: LedgerDatabase,
-  destination: string,
-  { ids, now, failedBefore, limit, except }: EarlyQuery,
-): DueDelivery[] {
-  return db.snapshot(() => {
-    const read = (id: number) => db.row<DueRow>(EARLY, id, destination, now, failedBefore);
-    return readBatch(db, { destination, ids, limit, except, read });
-  });
-}
-
-/** Returns waiting deliveries that are not due, the oldest first. */
-export function readNotDue(db: LedgerDatabase, destination: string, now: number): Waiting[] {
-  return db.rows<Waiting>`
-    SELECT w.id, coalesce(o.type, '') AS type FROM (
-      SELECT id, event FROM (
-        SELECT id, event FROM deliveries
-        WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at > ${now}
-        ORDER BY next_at LIMIT ${MAX_EXAMINED} + 0)
-      ORDER BY id LIMIT ${MAX_EARLY} + 0) w
-    LEFT JOIN outbox o ON o.seq = w.event ORDER BY w.id`;
 }
 
 /**
@@ -88,59 +72,17 @@ export function nextDueAt(
   return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
 }
 
-type Batch = {
-  destination: string;
-  ids: readonly number[];
-  limit: number;
-  except: ReadonlySet<number>;
-  /** Returns undefined for a delivery that is not to be sent. */
-  read: (id: number) => DueRow | undefined;
-};
-
-/**
- * Reads deliveries until they are a batch. Messages of one alert are sent in their order: each
- * waits until the earlier ones have ended.
- */
-function readBatch(
-  db: LedgerDatabase,
-  { destination, ids, limit, except, read }: Batch,
-): DueDelivery[] {
-  const deliveries: DueDelivery[] = [];
-  const ofAlerts = new Set<number>();
-  let chars = 0;
-  for (const id of ids) {
-    if (deliveries.length === limit || chars > MAX_BATCH_CHARS) break;
-    if (except.has(id)) continue;
-    let row = read(id);
-    if (row && row.alert !== null) {
-      const first = db.value<number>(FIRST_OF_ALERT, row.alert, destination) ?? id;
-      if (except.has(first) || ofAlerts.has(first)) continue;
-      ofAlerts.add(first);
-      if (first !== id) row = read(first);
-    }
-    if (!row) continue;
-    deliveries.push(toDueDelivery(row));
-    chars += row.envelope?.length ?? 0;
-  }
-  return deliveries;
-}
-
 function toDueDelivery(row: DueRow): DueDelivery {
-  const { id, attempts, scheduledAt } = row;
+  const { id, attempts } = row;
   const callbackUrl = row.callbackUrl ?? testedCallback(row);
-  return { id, attempts, scheduledAt, callbackUrl, event: toEventRecord(row) };
+  return { id, attempts, callbackUrl, event: toEventRecord(row) };
 }
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
 const DUE = `
-  SELECT d.id, d.attempts, d.next_at AS scheduledAt, ${EVENT_COLUMNS}
+  SELECT d.id, d.attempts, ${EVENT_COLUMNS}
   FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
   WHERE d.id = +?`;
-
-/** Deliveries without an attempt wait only to be sent with others. */
-const EARLY = `
-  ${DUE} AND d.state = 'waiting' AND d.destination = +? AND d.next_at > +? AND d.attempts > 0
-    AND (SELECT at + duration_ms FROM attempts WHERE delivery = d.id ORDER BY id DESC LIMIT 1) < +?`;
 
 /** The earliest waiting delivery of an alert to a destination. */
 const FIRST_OF_ALERT = `

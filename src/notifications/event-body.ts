@@ -18,7 +18,6 @@ import {
   upstreamDataSchema,
 } from '../submissions/submission-body.ts';
 import { ALERT_RULES, type Alert } from './alert.ts';
-import { SIGNATURES } from './webhook.ts';
 
 /**
  * A stored event, with its subject as it was at the time of the event. Times are epoch
@@ -303,7 +302,7 @@ const EVENT_WEBHOOKS = {
         header('webhook-timestamp', 'Time of the signature, in seconds since 1970', '1767323045'),
         header(
           'webhook-signature',
-          `One or more signatures separated by spaces, each ${SIGNATURES.join(' or ')}, a comma and base64`,
+          'One or two signatures separated by a space, each `v1,` and base64',
           'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
         ),
       ],

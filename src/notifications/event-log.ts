@@ -195,14 +195,11 @@ export class EventLog {
   }
 
   /**
-   * Returns the sequence number of the newest event on the disk, even if that was pruned; 0 if
-   * there has been none.
+   * Returns the sequence number of the newest event, even if that was pruned; 0 if there has been
+   * none.
    */
   newestSeq(): number {
-    const newest = Number(
-      this.#db.value("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'") ?? 0,
-    );
-    return Math.min(newest, this.#lastDurableSeq());
+    return Number(this.#db.value("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'") ?? 0);
   }
 
   /**
@@ -216,13 +213,12 @@ export class EventLog {
 
   /**
    * Returns the events after `seq`, oldest first, at most `limit`; empty only if there is no newer
-   * event. Events that are not on the disk yet are omitted, because after a power failure other
-   * events could get their numbers.
+   * event.
    */
   after(seq: number, limit: number): (EventRecord | DamagedEvent)[] {
     const events: (EventRecord | DamagedEvent)[] = [];
     let chars = 0;
-    for (const row of this.#db.iterate<EventRow>(AFTER, seq, this.#lastDurableSeq(), limit)) {
+    for (const row of this.#db.iterate<EventRow>(AFTER, seq, limit)) {
       events.push(toEventRecord(row));
       chars += row.envelope?.length ?? 0;
       if (chars > MAX_PAGE_CHARS) break;
@@ -231,17 +227,11 @@ export class EventLog {
   }
 
   /**
-   * Calls `listener` once the events that a commit added are on the disk. Returns a function that
-   * removes the listener.
+   * Calls `listener` after each commit that added events. Returns a function that removes it.
    */
   onAppended(listener: () => void): () => void {
-    return this.#added.onDurable(() => listener());
-  }
-
-  #lastDurableSeq(): number {
-    const firstUnsynced = this.#added.unsynced[0]?.[0];
-    return firstUnsynced === undefined ? Number.MAX_SAFE_INTEGER : firstUnsynced - 1;
+    return this.#added.onCommitted(() => listener());
   }
 }
 
-const AFTER = `SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS} WHERE o.seq > ? AND o.seq <= ? ORDER BY o.seq LIMIT ? + 0`;
+const AFTER = `SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS} WHERE o.seq > ? ORDER BY o.seq LIMIT ? + 0`;

@@ -323,6 +323,6 @@ export class Outbox {
    * function that removes it.
    */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
-    return this.#waiting.onDurable((destinations) => listener(new Set(destinations)));
+    return this.#waiting.onCommitted((destinations) => listener(new Set(destinations)));
   }
 }

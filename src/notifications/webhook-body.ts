@@ -1,12 +1,8 @@
 import { z } from 'zod';
 import { nextCursorSchema, timeSchema } from '../http/query.ts';
 import { iso } from '../lib/timestamps.ts';
-import { DISABLED_REASONS, SIGNATURES, type Webhook } from './webhook.ts';
+import { DISABLED_REASONS, type Webhook } from './webhook.ts';
 
-export const webhookSignatureSchema = z
-  .enum(SIGNATURES)
-  .describe('v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified with a public key')
-  .meta({ id: 'WebhookSignature' });
 const disabledReasonSchema = z
   .enum(DISABLED_REASONS)
   .describe(
@@ -21,8 +17,6 @@ const EXAMPLE = {
   metadata: { team: 'billing' },
   description: '',
   header_names: [],
-  signature: 'v1',
-  public_keys: [],
   enabled: true,
   disabled_reason: null,
   failing_since: null,
@@ -63,10 +57,6 @@ export const webhookSchema = z
     metadata: z.record(z.string(), z.unknown()).nullable(),
     description: z.string(),
     header_names: z.array(z.string()).describe('Names of the further headers of its requests'),
-    signature: webhookSignatureSchema,
-    public_keys: z
-      .array(z.string())
-      .describe('For v1a: the public keys of receivers, whpk_ and base64, newest first'),
     enabled: z.boolean(),
     disabled_reason: disabledReasonSchema.nullable(),
     failing_since: timeSchema.nullable().describe('Time since which every attempt has failed'),
@@ -79,10 +69,7 @@ export const webhookSchema = z
 
 export const webhookWithSecretSchema = webhookSchema
   .extend({
-    secret: z
-      .string()
-      .nullable()
-      .describe('Returned only here; null for v1a, where the receiver needs only the public key'),
+    secret: z.string().describe('Returned only here'),
   })
   .describe('A webhook with its new secret')
   .meta({ id: 'WebhookWithSecret', examples: [SECRET_EXAMPLE] });
@@ -104,8 +91,6 @@ export function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> 
     metadata: webhook.metadata,
     description: webhook.description,
     header_names: webhook.headerNames,
-    signature: webhook.signature,
-    public_keys: webhook.publicKeys,
     enabled: webhook.enabled,
     disabled_reason: webhook.disabledReason,
     failing_since: webhook.failingSince === null ? null : iso(webhook.failingSince),
@@ -117,11 +102,4 @@ export function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> 
     created_at: iso(webhook.createdAt),
     updated_at: iso(webhook.updatedAt),
   };
-}
-
-export function toWebhookWithSecret(
-  webhook: Webhook,
-  { secret }: { secret: string },
-): z.output<typeof webhookWithSecretSchema> {
-  return { ...toWebhookBody(webhook), secret: webhook.signature === 'v1' ? secret : null };
 }

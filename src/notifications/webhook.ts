@@ -74,13 +74,6 @@ function covers(type: string, name: string): boolean {
   );
 }
 
-/**
- * The schemes of Standard Webhooks. v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified
- * with a public key.
- */
-export const SIGNATURES = ['v1', 'v1a'] as const;
-export type Signature = (typeof SIGNATURES)[number];
-
 /** operator: by hand. gone: its receiver responded 410. failing: every attempt failed for days. */
 export const DISABLED_REASONS = ['operator', 'gone', 'failing'] as const;
 export type DisabledReason = (typeof DISABLED_REASONS)[number];
@@ -119,9 +112,6 @@ export type Webhook = Subscription & {
   description: string;
   /** Names of the further headers of its requests, whose values are secret. */
   headerNames: string[];
-  signature: Signature;
-  /** The public keys of v1a: whpk_ and base64. */
-  publicKeys: string[];
   enabled: boolean;
   disabledReason: DisabledReason | null;
   /** Since when every attempt has failed. */
@@ -133,8 +123,8 @@ export type Webhook = Subscription & {
 };
 
 export type NewWebhook = Subscription &
-  Pick<Webhook, 'url' | 'description' | 'signature' | 'enabled'> & {
+  Pick<Webhook, 'url' | 'description' | 'enabled'> & {
     /** Sent with every request; default: none. */
     headers?: Record<string, string>;
   };
-export type WebhookPatch = Partial<Omit<NewWebhook, 'signature'>>;
+export type WebhookPatch = Partial<NewWebhook>;

@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import {
   type ConnectOptions,
   requestAsAdmin,
@@ -24,7 +24,7 @@ import type {
 } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { firstAttempt, printTested } from './deliveries-command.ts';
-import { CALLBACKS_ID, SIGNATURES } from './webhook.ts';
+import { CALLBACKS_ID } from './webhook.ts';
 
 type Options = ConnectOptions & { json?: boolean };
 type FilterOptions = Options & {
@@ -131,11 +131,6 @@ function addCreate(webhooks: Command): void {
     .description('Create a webhook and print its signing secret. The secret cannot be shown again.')
     .argument('<url>', 'receiver address: https://, and public unless the server allows otherwise')
     .option('--disabled', 'create it disabled')
-    .addOption(
-      new Option('--signature <kind>', 'v1: shared secret; v1a: ed25519, prints the public key')
-        .choices(SIGNATURES)
-        .default('v1'),
-    )
     .option('--secret-file <file>', SECRET_FILE)
     .option('--json', 'print JSON, as returned by the HTTP interface, including the secret')
     .addHelpText(
@@ -147,15 +142,13 @@ function addCreate(webhooks: Command): void {
         url: string,
         options: FilterOptions & {
           disabled?: boolean;
-          signature: 'v1' | 'v1a';
           secretFile?: string;
         },
       ): Promise<void> => {
-        const { signature, disabled = false } = options;
+        const { disabled = false } = options;
         const secret = await readSecret(options.secretFile);
         const webhook: NewWebhook = {
           url,
-          signature,
           enabled: !disabled,
           ...filtersOf(options),
           ...(await headersOf(options)),
@@ -273,17 +266,11 @@ function filtersOf({ type, metadata, description }: FilterOptions) {
 
 /** Prints only the secret to stdout, so that a script can capture it. */
 function printSecret(options: { json?: boolean }, webhook: WebhookWithSecret): void {
-  const { id, url, secret, public_keys } = webhook;
-  const keep =
-    secret === null
-      ? 'receivers verify with this public key'
-      : 'save the secret now, it cannot be shown again';
+  const { id, url, secret } = webhook;
   process.stderr.write(
-    `webhook ${escapeText(id)}, ${escapeText(url ?? 'callbacks', MAX_CHARS)}: ${keep}\n`,
+    `webhook ${escapeText(id)}, ${escapeText(url ?? 'callbacks', MAX_CHARS)}: save the secret now, it cannot be shown again\n`,
   );
-  process.stdout.write(
-    options.json ? `${toJson(webhook)}\n` : `${escapeText(secret ?? public_keys[0] ?? '')}\n`,
-  );
+  process.stdout.write(options.json ? `${toJson(webhook)}\n` : `${escapeText(secret)}\n`);
 }
 
 /** Returns the facts about a webhook, one per line. */
@@ -295,8 +282,6 @@ export function webhookText(webhook: Webhook): string {
     ['metadata', webhook.metadata && JSON.stringify(webhook.metadata)],
     ['description', webhook.description || null],
     ['headers', webhook.header_names.join(', ') || null],
-    ['signature', webhook.signature],
-    ...webhook.public_keys.map((key): [string, string] => ['public key', key]),
     ['state', webhookState(webhook)],
     ['last 24 h', lastDayText(webhook)],
     ['created', webhook.created_at],

@@ -9,7 +9,7 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { headerProblem } from '../lib/extra-headers.ts';
 import { originOf } from '../submissions/option-changes.ts';
-import { checkSecret, createSecret } from './channels/webhook.ts';
+import { checkSecret, makeSecret } from './channels/webhook.ts';
 import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
 import type { Deliveries } from './deliveries-store.ts';
 import {
@@ -23,10 +23,8 @@ import {
 } from './webhook.ts';
 import {
   toWebhookBody,
-  toWebhookWithSecret,
   webhookListSchema,
   webhookSchema,
-  webhookSignatureSchema,
   webhookWithSecretSchema,
 } from './webhook-body.ts';
 import { MAX_WEBHOOKS, type Webhooks } from './webhooks-store.ts';
@@ -71,9 +69,7 @@ const enabled = z
 const secret = z
   .string()
   .max(MAX_SECRET_CHARS)
-  .describe(
-    "A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 key pair",
-  );
+  .describe("A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes");
 
 const newWebhookSchema = z
   .strictObject({
@@ -83,7 +79,6 @@ const newWebhookSchema = z
     description: description.default(''),
     headers: headers.default({}),
     enabled: enabled.default(true),
-    signature: webhookSignatureSchema.default('v1'),
     secret: secret.optional(),
   })
   .meta({
@@ -98,7 +93,6 @@ const newWebhookSchema = z
         url: 'https://ops.example.com/',
         types: ['upstream.*', 'alert.*'],
         description: 'on call',
-        signature: 'v1a',
       },
     ],
   });
@@ -115,7 +109,7 @@ const webhookPatchSchema = z
   .partial()
   .refine((patch) => Object.keys(patch).length > 0, 'must have at least one field')
   .describe(
-    'Absent fields are unchanged. `metadata: null` removes the filter. `headers` replaces all further headers; an address at another host requires it if there are any. The kind of signature cannot be changed',
+    'Absent fields are unchanged. `metadata: null` removes the filter. `headers` replaces all further headers',
   )
   .meta({
     id: 'WebhookPatch',
@@ -218,17 +212,12 @@ export function registerWebhooks(
     '/v1/webhooks',
     { config: WRITE, schema: OPERATIONS.createWebhook },
     async (request, reply) => {
-      const { secret, ...webhook } = request.body;
-      const refused = invalidField(refusalOf, {
-        url: webhook.url,
-        secret,
-        signature: webhook.signature,
-      });
+      const { secret = makeSecret(), ...webhook } = request.body;
+      const refused = invalidField(refusalOf, { url: webhook.url, secret });
       if (refused) return sendInvalidField(reply, ...refused);
       if (webhooks.isFull())
         return conflict(reply, `there are ${MAX_WEBHOOKS} webhooks: delete some of them first`);
-      const created = createSecret(webhook.signature, secret);
-      const create = () => webhooks.create(webhook, created, now());
+      const create = () => webhooks.create(webhook, secret, now());
       const made = audit.change(actorOf(request), now(), create, ({ id }) => ({
         action: 'webhooks.create',
         subject: id,
@@ -236,7 +225,7 @@ export function registerWebhooks(
       return reply
         .code(201)
         .header('location', locationOf(request, made.id))
-        .send(toWebhookWithSecret(made, created));
+        .send({ ...toWebhookBody(made), secret });
     },
   );
 
@@ -276,10 +265,6 @@ export function registerWebhooks(
           'headers',
           'callbacks have none: clients set their addresses',
         );
-      const before = body.headers === undefined ? webhooks.get(id, now()) : undefined;
-      // Whoever may change the address must not learn the values.
-      if (before?.headerNames.length && isElsewhere(body.url, before.url))
-        return sendInvalidField(reply, 'headers', 'is required with an address at another host');
       const refused = invalidField(refusalOf, { url: body.url });
       if (refused) return sendInvalidField(reply, ...refused);
       const patch = withoutUndefined(body);
@@ -315,21 +300,18 @@ export function registerWebhooks(
     { config: WRITE, schema: OPERATIONS.rotateWebhookSecret },
     async (request, reply) => {
       const { id } = request.params;
-      const { keep_old_s, secret } = request.body;
-      const webhook = webhooks.get(id, now());
-      if (!webhook) return unknown(reply, id);
-      const refused = invalidField(refusalOf, { secret, signature: webhook.signature });
+      const { keep_old_s, secret = makeSecret() } = request.body;
+      const refused = invalidField(refusalOf, { secret });
       if (refused) return sendInvalidField(reply, ...refused);
-      const created = createSecret(webhook.signature, secret);
       const rotate = () =>
-        webhooks.rotate(id, created, { oldUntil: now() + keep_old_s * 1_000, now: now() });
+        webhooks.rotate(id, secret, { oldUntil: now() + keep_old_s * 1_000, now: now() });
       const entry = {
         action: 'webhooks.rotate',
         subject: id,
         detail: `keep_old_s ${keep_old_s}`,
       } as const;
       const rotated = audit.change(actorOf(request), now(), rotate, (changed) => changed && entry);
-      return rotated ? reply.send(toWebhookWithSecret(rotated, created)) : unknown(reply, id);
+      return rotated ? reply.send({ ...toWebhookBody(rotated), secret }) : unknown(reply, id);
     },
   );
 
@@ -360,23 +342,12 @@ export function registerWebhooks(
 /** Returns the first invalid field with the reason; undefined if both are valid. */
 function invalidField(
   refusalOf: (url: string) => string | undefined,
-  given: {
-    url?: string | undefined;
-    secret?: string | undefined;
-    signature?: Webhook['signature'];
-  },
+  { url, secret }: { url?: string | undefined; secret?: string | undefined },
 ): [field: string, reason: string] | undefined {
-  const { url, secret, signature = 'v1' } = given;
   const urlRefusal = url === undefined ? undefined : refusalOf(url);
   if (urlRefusal !== undefined) return ['url', urlRefusal];
-  if (secret === undefined) return undefined;
-  const isOther = secret.startsWith(signature === 'v1' ? 'whsk_' : 'whsec_');
-  const reason = isOther ? `this is not a secret for ${signature} signatures` : checkSecret(secret);
+  const reason = secret === undefined ? undefined : checkSecret(secret);
   return reason === undefined ? undefined : ['secret', reason];
-}
-
-function isElsewhere(url: string | undefined, before: string | null): boolean {
-  return url !== undefined && before !== null && originOf(url) !== originOf(before);
 }
 
 /** Removes fields that are undefined, which would overwrite stored values. */

@@ -10,7 +10,6 @@ import {
   DISABLED_REASONS,
   type DisabledReason,
   type NewWebhook,
-  SIGNATURES,
   type Webhook,
   type WebhookPatch,
 } from './webhook.ts';
@@ -19,7 +18,7 @@ import { WebhookStats } from './webhook-stats.ts';
 /** A webhook as stored, named like its fields. `position`: its place in a list. */
 export type WebhookRow = Omit<
   Webhook,
-  'types' | 'metadata' | 'publicKeys' | 'enabled' | 'headerNames' | 'lastDay'
+  'types' | 'metadata' | 'enabled' | 'headerNames' | 'lastDay'
 > & {
   position: number;
   types: string;
@@ -30,7 +29,7 @@ export type WebhookRow = Omit<
 };
 
 const SELECT_WEBHOOK = `
-  SELECT id AS position, webhook_id AS id, url, types, metadata, description, headers, signature, enabled,
+  SELECT id AS position, webhook_id AS id, url, types, metadata, description, headers, enabled,
          disabled_reason AS disabledReason, failing_since AS failingSince, created_at AS createdAt,
          updated_at AS updatedAt
   FROM webhooks`;
@@ -38,16 +37,14 @@ const SELECT_WEBHOOK = `
 /** Throws DamagedRowError. */
 function toWebhook(
   { position: _, headers, ...row }: WebhookRow,
-  { publicKeys, lastDay }: Pick<Webhook, 'publicKeys' | 'lastDay'>,
+  lastDay: Webhook['lastDay'],
 ): Webhook {
   const name = `the webhook ${row.id}`;
-  const { signature, disabledReason, createdAt, updatedAt } = row;
+  const { disabledReason, createdAt, updatedAt } = row;
   return {
     ...row,
     ...readSubscription(row),
-    signature: storedOneOf(SIGNATURES, signature, name, 'signature'),
     headerNames: Object.keys(storedHeaders({ id: row.id, headers })),
-    publicKeys,
     lastDay,
     enabled: row.enabled === 1,
     disabledReason:
@@ -61,62 +58,11 @@ function storedHeaders({ id, headers }: Pick<WebhookRow, 'id' | 'headers'>) {
   return storedObject(headers, `the webhook ${id}`, 'headers') as Record<string, string>;
 }
 
-/** A signing secret. `publicKey`: of a v1a secret; null for v1. */
-export type WebhookSecret = { secret: string; publicKey: string | null };
-
 /** Each event writes at most one delivery per webhook, in the transaction that it reports. */
 export const MAX_WEBHOOKS = 100;
 
 /** Longer than the retries of one event: the receiver has missed events for good. */
 const DISABLE_AFTER_MS = 5 * 86_400_000;
-
-/** The most secrets that sign at once during rotations. Each adds a signature to every request. */
-const MAX_SECRETS = 5;
-
-/**
- * The signing secrets of webhooks. Every method that writes must be called inside a transaction.
- */
-export class WebhookSecrets {
-  readonly #db: LedgerDatabase;
-
-  constructor(database: LedgerDatabase) {
-    this.#db = database;
-  }
-
-  /** Returns the secrets that are valid at `now`, newest first. */
-  valid(webhookId: string, now: number): WebhookSecret[] {
-    return this.#db.rows<WebhookSecret>`
-      SELECT secret, public_key AS publicKey FROM webhook_secrets
-      WHERE webhook = (SELECT id FROM webhooks WHERE webhook_id = ${webhookId})
-        AND (expires_at IS NULL OR expires_at > ${now}) ORDER BY id DESC`;
-  }
-
-  add(webhookId: string, { secret, publicKey }: WebhookSecret): void {
-    this.#db.run`
-      INSERT INTO webhook_secrets (webhook, secret, public_key)
-      SELECT id, ${secret}, ${publicKey} FROM webhooks WHERE webhook_id = ${webhookId}`;
-  }
-
-  /**
-   * Adds a secret. Of the older ones, the newest four stay valid until `oldUntil`, or until they
-   * expire before that.
-   */
-  rotate(
-    webhookId: string,
-    secret: WebhookSecret,
-    { oldUntil, now }: { oldUntil: number; now: number },
-  ): void {
-    const webhook = this.#db.value<number>`SELECT id FROM webhooks WHERE webhook_id = ${webhookId}`;
-    this.#db.run`
-      UPDATE webhook_secrets SET expires_at = min(coalesce(expires_at, ${oldUntil}), ${oldUntil})
-      WHERE webhook = ${webhook}`;
-    this.#db.run`DELETE FROM webhook_secrets WHERE webhook = ${webhook} AND expires_at <= ${now}`;
-    this.add(webhookId, secret);
-    this.#db.run`
-      DELETE FROM webhook_secrets WHERE webhook = ${webhook} AND id NOT IN
-        (SELECT id FROM webhook_secrets WHERE webhook = ${webhook} ORDER BY id DESC LIMIT ${MAX_SECRETS})`;
-  }
-}
 
 /**
  * Failures further apart than this belong to different outages. Exceeds the longest interval
@@ -133,7 +79,6 @@ export class Webhooks {
   readonly #routes: EventRoutes;
   readonly #outbox: Outbox;
   readonly #dead: CommittedChanges<DeadLetters>;
-  readonly #secrets: WebhookSecrets;
   readonly #stats: WebhookStats;
 
   /** `dead`: gets the dead letters of webhooks that are disabled. */
@@ -145,7 +90,6 @@ export class Webhooks {
     this.#routes = deps.routes;
     this.#outbox = deps.outbox;
     this.#dead = deps.dead;
-    this.#secrets = new WebhookSecrets(database);
     this.#stats = new WebhookStats(database);
   }
 
@@ -156,21 +100,20 @@ export class Webhooks {
     return (count ?? 0) >= MAX_WEBHOOKS;
   }
 
-  create(webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {
+  create(webhook: NewWebhook, secret: string, now: number): Webhook {
     return this.#change(() =>
       this.#insert(`wh_${randomUUID().replaceAll('-', '')}`, webhook, secret, now),
     );
   }
 
   /** Creates the endpoint of the callbacks if there is none. */
-  ensureCallbacks(makeSecret: () => WebhookSecret, now: number): void {
+  ensureCallbacks(makeSecret: () => string, now: number): void {
     if (this.get(CALLBACKS_ID, now)) return;
     const webhook: NewWebhook = {
       url: null,
       types: ['submission.*'],
       metadata: null,
       description: 'the callback_url of submissions',
-      signature: 'v1',
       enabled: true,
     };
     this.#change(() => this.#insert(CALLBACKS_ID, webhook, makeSecret(), now));
@@ -195,20 +138,22 @@ export class Webhooks {
     return { webhooks, nextBefore: hasMore ? (page.at(-1)?.position ?? null) : null };
   }
 
-  /**
-   * Returns the address, the further headers and the valid secrets, newest first; undefined if
-   * there is no such webhook or it is disabled.
-   */
+  /** Returns where and how to send; undefined if there is no such webhook or it is disabled. */
   endpoint(id: string, now: number): WebhookEndpoint | undefined {
-    const row = this.#find(id);
+    const row = this.#db.row<WebhookRow & WebhookSecrets>(ENDPOINT, id);
     if (row?.enabled !== 1) return undefined;
-    const secrets = this.#secrets.valid(id, now).map(({ secret }) => secret);
-    return { url: row.url, headers: storedHeaders(row), secrets };
+    const { url, secret, oldSecret, oldSecretUntil } = row;
+    const isOldValid = oldSecret !== null && (oldSecretUntil ?? 0) > now;
+    return {
+      url,
+      headers: storedHeaders(row),
+      secrets: isOldValid ? [secret, oldSecret] : [secret],
+    };
   }
 
   /**
    * Returns undefined if there is no such webhook. Disabling turns waiting deliveries into dead
-   * letters; a new address gets the oldest of them at once.
+   * letters; a new address gets them at once.
    */
   update(id: string, patch: WebhookPatch, now: number): Webhook | undefined {
     return this.#change(() => {
@@ -239,24 +184,32 @@ export class Webhooks {
         },
       );
       if (!enabled && before.enabled) this.#pause(id, now);
-      if (url !== before.url) this.#outbox.notifyWaiting(webhookDestination(id));
+      if (url !== before.url) {
+        const destination = webhookDestination(id);
+        this.#db.run`
+          UPDATE deliveries SET next_at = ${now}
+          WHERE destination = ${destination} AND state = 'waiting' AND next_at > ${now}`;
+        this.#outbox.notifyWaiting(destination);
+      }
       return this.get(id, now);
     });
   }
 
   /**
-   * Adds a secret; the older ones stay valid until `oldUntil`. Returns undefined if there is no
+   * Replaces the secret; the old one also signs until `oldUntil`. Returns undefined if there is no
    * such webhook.
    */
   rotate(
     id: string,
-    secret: WebhookSecret,
-    times: { oldUntil: number; now: number },
+    secret: string,
+    { oldUntil, now }: { oldUntil: number; now: number },
   ): Webhook | undefined {
     return this.#change(() => {
-      if (!this.#find(id)) return undefined;
-      this.#secrets.rotate(id, secret, times);
-      return this.get(id, times.now);
+      this.#db.run`
+        UPDATE webhooks
+        SET old_secret = iif(${oldUntil > now ? 1 : 0}, secret, NULL), old_secret_until = ${oldUntil}, secret = ${secret}
+        WHERE webhook_id = ${id}`;
+      return this.get(id, now);
     });
   }
 
@@ -312,24 +265,23 @@ export class Webhooks {
     this.#pause(id, now);
   }
 
-  #insert(id: string, webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {
-    const { url, description, signature, enabled } = webhook;
+  #insert(id: string, webhook: NewWebhook, secret: string, now: number): Webhook {
+    const { url, description, enabled } = webhook;
     this.#db.run(
-      `INSERT INTO webhooks (webhook_id, url, types, metadata, headers, description, signature, enabled,
+      `INSERT INTO webhooks (webhook_id, url, types, metadata, headers, description, secret, enabled,
                              disabled_reason, created_at, updated_at)
-       VALUES (@id, @url, @types, @metadata, @headers, @description, @signature, @enabled, @reason, @now, @now)`,
+       VALUES (@id, @url, @types, @metadata, @headers, @description, @secret, @enabled, @reason, @now, @now)`,
       {
         id,
         url,
         headers: JSON.stringify(webhook.headers ?? {}),
         description,
-        signature,
+        secret,
         reason: enabled ? null : 'operator',
         now,
         ...toColumns(webhook),
       },
     );
-    this.#secrets.add(id, secret);
     return this.get(id, now) as Webhook;
   }
 
@@ -371,11 +323,14 @@ export class Webhooks {
   }
 
   #toWebhook(row: WebhookRow, now: number): Webhook {
-    const publicKeys = this.#secrets.valid(row.id, now).flatMap(({ publicKey }) => publicKey ?? []);
-    return toWebhook(row, { publicKeys, lastDay: this.#stats.lastDay(row.id, now) });
+    return toWebhook(row, this.#stats.lastDay(row.id, now));
   }
 }
 
+type WebhookSecrets = { secret: string; oldSecret: string | null; oldSecretUntil: number | null };
+const ENDPOINT = `
+  SELECT webhook_id AS id, url, headers, enabled, secret, old_secret AS oldSecret, old_secret_until AS oldSecretUntil
+  FROM webhooks WHERE webhook_id = ?`;
 const FIND = `${SELECT_WEBHOOK} WHERE webhook_id = ?`;
 /** In ORDER BY, `id` alone is the name of a webhook. */
 const LIST = `${SELECT_WEBHOOK} WHERE webhooks.id < ? ORDER BY webhooks.id DESC LIMIT ?`;

@@ -125,11 +125,11 @@ export function registerHealth(
   app: TypedServer,
   deps: { authenticator: Authenticator; health: () => Readiness },
 ): void {
-  app.get('/livez', { config: { isDurable: true }, schema: OPERATIONS.getLiveness }, async () => ({
+  app.get('/livez', { schema: OPERATIONS.getLiveness }, async () => ({
     status: 'ok' as const,
   }));
 
-  const config = { prefersBearer: true, isDurable: true };
+  const config = { prefersBearer: true };
   app.get('/readyz', { config, schema: OPERATIONS.getReadiness }, async (request, reply) => {
     const health = deps.health();
     const body = readinessOf(health, { isDetailed: isOperator(request, deps.authenticator) });

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { actorOf, type Caller, SCOPES } from '../access/access.ts';
+import { type Caller, SCOPES } from '../access/access.ts';
 import { roleSchema, scopeSchema } from '../access/credentials-routes.ts';
 import type { PeopleStore } from '../access/sessions.ts';
 import type { Users } from '../access/users.ts';
-import { operations, problemResponses, sendProblem } from '../http/problems.ts';
+import { operations } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
-import type { Reload } from './config/reload.ts';
 
 const usersBearerSchema = z
   .enum(['dawatch', 'upstream'])
@@ -35,30 +34,11 @@ const whoamiSchema = z
   .describe('The credential of this request')
   .meta({ id: 'Whoami', examples: [EXAMPLE] });
 
-const reloadSchema = z
-  .object({
-    changes: z
-      .array(z.string())
-      .describe('Names of the settings that changed, sorted; empty: none'),
-  })
-  .describe('The settings in the files are in force')
-  .meta({
-    id: 'ReloadedSettings',
-    examples: [{ changes: ['auth.api_key', 'upstreams.default.budget.requests'] }],
-  });
-
 const OPERATIONS = operations('operations', {
   getWhoami: {
     summary: 'Get the role, scopes and name of the credential',
     querystring: z.strictObject({}),
     response: { 200: whoamiSchema },
-  },
-  reloadSettings: {
-    summary: 'Reload the settings',
-    description:
-      'Reads the settings file and the secret files again, like SIGHUP, and applies keys, budgets, channels, routes and the log level. All or nothing: with 409, nothing was applied, because the settings are invalid or a change needs a restart; `detail` names the settings. Audited.',
-    querystring: z.strictObject({}),
-    response: { 200: reloadSchema, ...problemResponses(409, 507) },
   },
 });
 
@@ -73,14 +53,6 @@ export function registerWhoami(
     const name = (id === null ? undefined : ledger.people.nameOf(id)) ?? caller.name;
     const usersBearer = users.forwards ? 'upstream' : 'dawatch';
     return reply.send({ role, scopes: [...scopes], name, users_bearer: usersBearer });
-  });
-}
-
-export function registerReload(app: TypedServer, { reload }: { reload: Reload }): void {
-  app.post('/v1/reload', { schema: OPERATIONS.reloadSettings }, async (request, reply) => {
-    const result = await reload(actorOf(request));
-    if (result.kind === 'reloaded') return reply.send({ changes: result.changes });
-    return sendProblem(reply, { status: 409, detail: `nothing was applied: ${result.reason}` });
   });
 }
 

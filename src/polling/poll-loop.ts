@@ -52,7 +52,7 @@ const POISON_RETRY_MS = 60_000;
  *     idle        before `start`; waits while the ledger cannot be read
  *     resuming    registers the open submissions of the ledger, page by page
  *     polling     each round is started by a timer, a result, or a change. While the ledger rejects
- *                 writes, or the record of polling is not on the disk, no polls are sent
+ *                 writes, no polls are sent
  *     stopping    after `stop`: sends nothing, and commits results in flight
  *     stopped     drops results
  *
@@ -93,7 +93,7 @@ export class PollLoop {
     this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.journal });
     const onFailed = (error: unknown) => this.#writeFailed(error);
     this.#deadlines = new Deadlines({ ...deps, journal: this.journal, onFailed });
-    this.#polling = new PollingRecord({ ...deps, onDurable: this.#onDurable });
+    this.#polling = new PollingRecord(deps);
     this.#registration = new Registration({
       ...deps,
       retryMs: WRITE_RETRY_MS,
@@ -101,7 +101,7 @@ export class PollLoop {
       onFailed,
       onEnd: this.#onRegistered,
     });
-    const isLedgerAvailable = () => this.now() >= this.#blockedUntil;
+    const isLedgerAvailable = () => this.now() >= this.#retryAt;
     this.#onDemand = new OnDemandPolls({ ...deps, isLedgerAvailable });
   }
 
@@ -112,11 +112,6 @@ export class PollLoop {
 
   get isRunning(): boolean {
     return this.#running;
-  }
-
-  /** Until when nothing is polled; Infinity: until the disk has stored the record of polling. */
-  get #blockedUntil(): number {
-    return this.#polling.isWaitingForDisk ? Number.POSITIVE_INFINITY : this.#retryAt;
   }
 
   /** Total duration (ms) of outages and pauses. Every time limit is extended by it. */
@@ -264,14 +259,14 @@ export class PollLoop {
   /** Notes in the journal whether polls wait for the request budget. */
   noteWaiting(): void {
     if (!this.#running || this.#registration.isRunning) return;
-    this.journal.noteWaiting(this.#limits.pollableSince(this.#blockedUntil), this.now());
+    this.journal.noteWaiting(this.#limits.pollableSince(this.#retryAt), this.now());
   }
 
   /** Ends the submissions whose deadlines have passed. Results that have arrived decide first. */
   #passDeadlines(): void {
     const now = this.now();
     const isPolling = this.#running && !this.#registration.isRunning && !this.#isLedgerFailing;
-    if (!isPolling || now < this.#blockedUntil || !this.#deadlines.isDue(now)) return;
+    if (!isPolling || now < this.#retryAt || !this.#deadlines.isDue(now)) return;
     const { listener, scheduler } = this.#deps;
     this.#store();
     if (this.#isLedgerFailing) return;
@@ -291,7 +286,7 @@ export class PollLoop {
     if (this.#registration.isRunning) return false;
     const now = this.now();
     const isDue = () => this.#wakeAt() <= now || this.#onDemand.isWaiting;
-    return now >= this.#blockedUntil && this.#extendPolling(now, isDue);
+    return now >= this.#retryAt && this.#extendPolling(now, isDue);
   }
 
   /**
@@ -304,7 +299,7 @@ export class PollLoop {
     try {
       this.#polling.extend(now);
       this.#ledgerWorks();
-      return !this.#polling.isWaitingForDisk;
+      return true;
     } catch (error) {
       this.#writeFailed(error);
       return false;
@@ -318,17 +313,6 @@ export class PollLoop {
     this.journal.delays.end(DelayCause.ledgerUnavailable, this.now());
     this.#deps.listener.ledgerRecovered();
   }
-
-  readonly #onDurable = (hungSince: number | null): void => {
-    if (this.#stopped) return;
-    const now = this.now();
-    if (hungSince !== null) {
-      this.#begin(now);
-      const hang = { beganAt: hungSince, endedAt: now };
-      this.journal.delays.begin(DelayCause.ledgerUnavailable, 'the disk did not respond', hang);
-    }
-    this.wake();
-  };
 
   /** Polls can be sent from now on, after a time in which they could not. */
   #begin(now: number): void {
@@ -359,7 +343,7 @@ export class PollLoop {
     const { scheduler } = this.#deps;
     const onDemandAt = this.#onDemand.isWaiting ? scheduler.nextPollAt() : Number.POSITIVE_INFINITY;
     const deadlineAt = this.#deadlines.wakeAt(this.now());
-    return Math.max(this.#blockedUntil, Math.min(onDemandAt, scheduler.wakeAt(), deadlineAt));
+    return Math.max(this.#retryAt, Math.min(onDemandAt, scheduler.wakeAt(), deadlineAt));
   }
 
   #send(submissionIds: string[]): void {

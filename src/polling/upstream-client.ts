@@ -73,18 +73,23 @@ export class UpstreamClient {
    * By request headers, which are mostly the same object: making one takes half as long as a poll
    * (row polls-local).
    */
-  #redactors = new WeakMap<UpstreamRequest['headers'], (text: string) => string>();
+  readonly #redactors = new WeakMap<UpstreamRequest['headers'], (text: string) => string>();
 
   /** Of every request. Firewalls refuse requests without a `user-agent`. */
   #common: Record<string, string> = {};
-  #extraSecrets: string[] = [];
+  readonly #extraSecrets: string[];
   /** Of `getSubmissionInfo`. */
-  #headers: Record<string, string> = {};
+  readonly #headers: Record<string, string>;
 
   constructor(options: UpstreamClientOptions) {
     this.#options = options;
-    this.useExtraHeaders(options.extraHeaders ?? {});
-    this.useApiKey(options.apiKey);
+    const { apiKey, extraHeaders = {}, version } = options;
+    this.#common = { ...extraHeaders, 'user-agent': `dawatch/${version}` };
+    this.#extraSecrets = secretsOfHeaders(extraHeaders);
+    this.#headers = {
+      accept: 'application/json',
+      ...(apiKey !== undefined && { 'x-api-key': apiKey }),
+    };
     const url = new URL(options.url);
     this.#prefix = url.pathname.replace(/\/+$/, '');
     // The timeout of httpCall covers the whole call; undici's own timeouts would obscure the
@@ -98,21 +103,6 @@ export class UpstreamClient {
       ...(options.keepAlive === false && { pipelining: 0, clientTtl: null }),
       ...timeouts,
     });
-  }
-
-  /** Sends this key from the next `getSubmissionInfo` on. */
-  useApiKey(apiKey: string | undefined): void {
-    this.#headers = {
-      accept: 'application/json',
-      ...(apiKey !== undefined && { 'x-api-key': apiKey }),
-    };
-  }
-
-  /** Sends these headers from the next request on. */
-  useExtraHeaders(headers: Record<string, string>): void {
-    this.#common = { ...headers, 'user-agent': `dawatch/${this.#options.version}` };
-    this.#extraSecrets = secretsOfHeaders(headers);
-    this.#redactors = new WeakMap();
   }
 
   /** GET /v1/get_submission_info. Never rejects. */

@@ -15,12 +15,12 @@ export type BudgetSettings = {
  * between. So the upstream never counts more than `requests`, wherever its window begins.
  */
 export class RequestBudget {
-  #settings: BudgetSettings;
+  readonly #settings: BudgetSettings;
   /**
    * The times until which completed requests count, as a ring, the oldest at #oldest. It has room
    * for every request that may count.
    */
-  #countsUntil: Float64Array;
+  readonly #countsUntil: Float64Array;
   #oldest = 0;
   #completed = 0;
   #inFlight = 0;
@@ -32,26 +32,6 @@ export class RequestBudget {
 
   get settings(): BudgetSettings {
     return this.#settings;
-  }
-
-  /**
-   * Changes the limits. Completed requests count as long as before, so that the previous limits
-   * hold across the change, too. A longer window begins exhausted, because the number of requests
-   * before the previous window is unknown.
-   */
-  change(settings: BudgetSettings, now: number): void {
-    const isLonger = settings.perMs > this.#settings.perMs;
-    const counted = Array.from({ length: isLonger ? 0 : this.#completed }, (_, place) =>
-      this.#countedUntil(place),
-    );
-    this.#settings = settings;
-    this.#countsUntil = new Float64Array(
-      Math.max(settings.requests, this.#inFlight + counted.length),
-    );
-    this.#countsUntil.set(counted);
-    this.#oldest = 0;
-    this.#completed = counted.length;
-    if (isLonger) this.exhaust(now);
   }
 
   /** Number of requests that may be sent now. */
@@ -79,10 +59,7 @@ export class RequestBudget {
     const excess = this.#inFlight + this.#completed - requests;
     if (excess < 0) return Number.NEGATIVE_INFINITY;
     if (excess >= this.#completed) return Number.POSITIVE_INFINITY;
-    // After a change to a shorter window, later requests may count until earlier times.
-    let at = Number.NEGATIVE_INFINITY;
-    for (let place = 0; place <= excess; place++) at = Math.max(at, this.#countedUntil(place));
-    return at;
+    return this.#countedUntil(excess);
   }
 
   send(): void {

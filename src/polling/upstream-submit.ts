@@ -49,15 +49,10 @@ type PostClient = { post: UpstreamClient['post']; close(): Promise<void> };
 /** Submits data to one upstream, once. Never rejects and never repeats a request. */
 export class UpstreamSubmitter {
   readonly #client: PostClient;
-  #apiKey: string | undefined;
+  readonly #apiKey: string | undefined;
 
   constructor({ client, apiKey }: { client: PostClient; apiKey: string | undefined }) {
     this.#client = client;
-    this.#apiKey = apiKey;
-  }
-
-  /** Sends this key from the next request on. */
-  useApiKey(apiKey: string | undefined): void {
     this.#apiKey = apiKey;
   }
 

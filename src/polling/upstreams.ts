@@ -12,7 +12,7 @@ import type { WatcherSettings } from './watcher.ts';
 
 export type UsableUpstream = UpstreamConfig & { url: string };
 
-export function usableUpstreams(config: Config): [string, UsableUpstream][] {
+function usableUpstreams(config: Config): [string, UsableUpstream][] {
   const usable = Object.entries(config.upstreams).filter(
     (entry): entry is [string, UsableUpstream] => entry[1].url !== undefined,
   );
@@ -40,7 +40,7 @@ export function leaseMsOf(upstream: UsableUpstream): number {
   return timeoutMsOf(upstream) * 2 + 10_000;
 }
 
-export function budgetOf({ budget }: UsableUpstream): BudgetSettings {
+function budgetOf({ budget }: UsableUpstream): BudgetSettings {
   return {
     requests: budget.requests,
     perMs: budget.per_s * 1_000,
@@ -100,16 +100,6 @@ export function openUpstreams(
       const client = clients.get(upstream);
       if (!client) throw new Error(`no client for the upstream ${upstream}`);
       return client.poll(submissionId);
-    },
-    /** Sends the keys and headers of these settings from the next request on. */
-    useCredentials(changed: readonly [string, UsableUpstream][]): void {
-      for (const [name, { api_key, headers }] of changed) {
-        clients.get(name)?.useApiKey(api_key);
-        clients.get(name)?.useExtraHeaders(headers);
-        submitters.get(name)?.submitter.useApiKey(api_key);
-        submitters.get(name)?.client.useExtraHeaders(headers);
-        if (name === 'default') userClient?.useExtraHeaders(headers);
-      }
     },
     /** Closes immediately; calls in flight return failures. */
     async close(): Promise<void> {

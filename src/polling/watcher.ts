@@ -21,7 +21,7 @@ import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
 import { RecentActivity } from './recent-activity.ts';
 import { type Outlook, Scheduler, type SchedulerSettings } from './scheduler.ts';
-import type { BudgetSettings, ReservedResult } from './upstream-limits.ts';
+import type { ReservedResult } from './upstream-limits.ts';
 
 export type WatcherSettings = {
   /** By upstream. */
@@ -105,19 +105,6 @@ export class Watcher {
   async #stop(limitMs: number): Promise<void> {
     for (const submissionId of [...this.#waiters.keys()]) this.#endWaits(submissionId);
     await Promise.all([...this.#loops.values()].map((loop) => loop.stop(limitMs)));
-  }
-
-  /**
-   * Applies new settings of an upstream: its budget, and a probe at once if it refused the previous
-   * key.
-   */
-  reconfigure(upstream: string, budget: BudgetSettings): void {
-    const loop = this.#loops.get(upstream);
-    if (!loop) return;
-    const now = loop.now();
-    loop.scheduler.limits.budget.change(budget, now);
-    loop.scheduler.limits.breaker.probeNow(now);
-    loop.wake();
   }
 
   /** Passes a finalized block of the upstream's chain to its pacing, and sends due polls. */
@@ -317,10 +304,7 @@ export class Watcher {
   health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {
     const loops = [...this.#loops];
     return {
-      ledgerWritable:
-        !this.#ledger.isDiskHanging &&
-        this.#isWritable() &&
-        loops.every(([, loop]) => !loop.isLedgerFailing),
+      ledgerWritable: this.#isWritable() && loops.every(([, loop]) => !loop.isLedgerFailing),
       upstreams: loops.map(([upstream, loop]) => healthOf(upstream, loop)),
     };
   }

@@ -25,8 +25,6 @@ type IntakeDeps = {
   redis: RedisSettings;
   /** Commits before it resolves. Rejects if the ledger cannot be written now. */
   track: (body: TrackBody) => Promise<TrackRequestResult>;
-  /** Resolves when everything committed is on the disk. */
-  whenDurable: () => Promise<void> | undefined;
   onRefused: (refused: Refused) => void;
   onPostponed: (postponed: Postponed) => void;
 };
@@ -96,7 +94,6 @@ export class Intake {
     let result: TrackRequestResult;
     try {
       result = await this.#deps.track(body.data);
-      await this.#deps.whenDurable();
     } catch (error) {
       throw await this.#postponed(job, token, error);
     }

@@ -19,7 +19,6 @@ export type RedisServer = {
   upstreams: { named: readonly [string, UsableUpstream][] };
   ledger: {
     upstream(name: string): { pollingUntil: number | null };
-    whenDurable(): Promise<void> | undefined;
   };
   /** Polls from this process. */
   local: PollEngine;
@@ -95,8 +94,7 @@ export function openQueues({
     },
     redisHealth: (): RedisHealth => link.health,
     start({ track }: { track: Tracker['trackInParts'] }): void {
-      const whenDurable = () => ledger.whenDurable();
-      intake = new Intake({ redis, track, whenDurable, ...logIntake(log) });
+      intake = new Intake({ redis, track, ...logIntake(log) });
     },
     stop: (leftMs: number) => intake?.close(leftMs),
     async close(): Promise<void> {

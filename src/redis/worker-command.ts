@@ -1,8 +1,7 @@
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { settingsSource } from '../cli/settings-file.ts';
-import { catchHangups, untilStopped } from '../cli/signals.ts';
+import { untilStopped } from '../cli/signals.ts';
 import { systemClock } from '../lib/system-clock.ts';
 import { loadConfig, secretsOf } from '../operations/config/load.ts';
 import type { Config } from '../operations/config/schema.ts';
@@ -30,7 +29,7 @@ export function addWorker(program: Command): void {
 Example:
   DAWATCH_REDIS_URL=redis://redis:6379 DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch worker
 
-A worker stores nothing. SIGHUP applies new API keys of the upstreams and the log level. SIGTERM or SIGINT stops it when its requests are complete, at the latest after server.shutdown_s.
+A worker stores nothing. SIGTERM or SIGINT stops it when its requests are complete, at the latest after server.shutdown_s.
 If it is killed, its polls in flight are repeated. While Redis is unavailable, the worker reconnects indefinitely.`,
     )
     .action(async (options: { config?: string; check?: boolean }) => {
@@ -38,24 +37,19 @@ If it is killed, its polls in flight are repeated. While Redis is unavailable, t
       const loaded = loadConfig({ env: process.env, file: options.config, user });
       const { config } = loaded;
       if (options.check) return check(config);
-      const onHangup = catchHangups();
-      const [{ startWorker }, { createLog }, { BY_SIGNAL }] = await Promise.all([
+      const [{ startWorker }, { createLog }] = await Promise.all([
         import('./worker.ts'),
         import('../operations/logging/logger.ts'),
-        import('../operations/config/reload.ts'),
       ]);
       const log = createLog(config.log, process.stdout, { secrets: secretsOf(loaded.settings) });
-      const settings = settingsSource(loaded, user, log);
       const name = `${HOST}-${process.pid}`;
       const worker = startWorker({
         config,
-        settings,
         log,
         clock: systemClock,
         version: VERSION,
         name,
       });
-      onHangup(() => worker.reload(BY_SIGNAL));
       await untilStopped();
       await worker.close();
       log.end();

@@ -1,14 +1,8 @@
-import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
-import {
-  type ReloadResult,
-  SettingsReload,
-  type SettingsSource,
-} from '../operations/config/reload.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/logger.ts';
-import { openUpstreams, timeoutMsOf, usableUpstreams } from '../polling/upstreams.ts';
+import { openUpstreams, timeoutMsOf } from '../polling/upstreams.ts';
 import { MessageSigner } from './messages.ts';
 import { logWorker, PollWorker } from './poll-worker.ts';
 import { redisOf } from './redis.ts';
@@ -16,14 +10,12 @@ import { redisOf } from './redis.ts';
 /** Starts `dawatch worker`: a poll worker for the server at the same Redis. Throws StartError. */
 export function startWorker(deps: {
   config: Config;
-  /** Default: the settings never change. */
-  settings?: SettingsSource;
   log: Log;
   clock: Clock;
   version: string;
   /** A unique name. */
   name: string;
-}): { reload(actor: Actor): Promise<ReloadResult>; close(): Promise<void> } {
+}): { close(): Promise<void> } {
   const { config, log, clock, version, name } = deps;
   const redis = redisOf(config);
   if (!redis)
@@ -47,16 +39,6 @@ export function startWorker(deps: {
     onEvent: logWorker(log),
   });
   log.info({ worker: name, upstreams: upstreams.names, version }, 'worker.started');
-  const settings = new SettingsReload({
-    process: 'worker',
-    config,
-    source: deps.settings,
-    prepare(next) {
-      const changed = usableUpstreams(next);
-      return { apply: () => upstreams.useCredentials(changed) };
-    },
-    log,
-  });
   let closing: Promise<void> | undefined;
   async function close(): Promise<void> {
     await worker.close(config.server.shutdown_s * 1_000);
@@ -64,9 +46,7 @@ export function startWorker(deps: {
     log.info('worker.stopped');
   }
   return {
-    reload: (caller) => settings.reload(caller),
     close() {
-      settings.close();
       closing ??= close();
       return closing;
     },

@@ -105,10 +105,6 @@ export type Detection = { finalityAt: number; source: FinalitySource; lagMs: num
  * The ledger as the watcher needs it. Every method is one transaction, committed when it returns.
  */
 export type WatcherLedger = {
-  /** Resolves when all commits so far survive a power failure; undefined if they do already. */
-  whenDurable(): Promise<void> | undefined;
-  /** Whether the disk has not completed a sync for so long that it seems to hang. */
-  readonly isDiskHanging: boolean;
   /**
    * Tracks groups of submissions, each accepted or refused independently as a whole. Submissions
    * that are tracked already are unchanged, unless they have ended and the request tracks them

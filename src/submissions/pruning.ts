@@ -48,7 +48,7 @@ export class Pruning {
     const deletable = rows.filter(({ isDeletable }) => isDeletable === 1);
     // Reading is cheaper than a transaction, and usually nothing is old enough.
     if (deletable.length > 0)
-      this.#db.unsyncedTransaction(() => {
+      this.#db.transaction(() => {
         this.#deleteEvents(
           deletable.flatMap(
             ({ id }) => this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`,
@@ -85,7 +85,7 @@ export class Pruning {
     const old = this.#oldEvents(query);
     const deletable = old.filter(({ isDeletable }) => isDeletable === 1);
     if (deletable.length > 0)
-      this.#db.unsyncedTransaction(() => this.#deleteEvents(deletable.map(({ seq }) => seq)));
+      this.#db.transaction(() => this.#deleteEvents(deletable.map(({ seq }) => seq)));
     return {
       deleted: deletable.length,
       next: old.length === query.limit ? (old.at(-1)?.seq ?? null) : null,

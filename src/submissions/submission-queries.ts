@@ -280,33 +280,3 @@ export class StatusCounts {
     return counts;
   }
 }
-
-/** Knows the submissions whose changes are committed, and not on the disk yet. */
-export class UnsyncedSubmissions {
-  readonly #changes: CommittedChanges<string>;
-  /** Number of such changes by submission id. */
-  readonly #counts = new Map<string, number>();
-
-  constructor(database: LedgerDatabase) {
-    this.#changes = new CommittedChanges(database);
-    this.#changes.onCommitted((ids) => {
-      for (const id of ids) this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
-    });
-    this.#changes.onDurable((ids) => {
-      for (const id of ids) {
-        const left = (this.#counts.get(id) ?? 0) - 1;
-        if (left > 0) this.#counts.set(id, left);
-        else this.#counts.delete(id);
-      }
-    });
-  }
-
-  /** Must be called inside the transaction of the change. */
-  add(submissionId: string): void {
-    this.#changes.add(submissionId);
-  }
-
-  has(submissionId: string): boolean {
-    return this.#counts.has(submissionId);
-  }
-}

@@ -38,7 +38,6 @@ import {
   type SubmissionRow,
   type SubmissionState,
   toSubmission,
-  UnsyncedSubmissions,
 } from './submission-queries.ts';
 import {
   contextWithoutLimits,
@@ -96,7 +95,6 @@ export class SubmissionStore {
   readonly #outbox: SubmissionEvents;
   readonly #counts: StatusCounts;
   readonly #sums: FinalitySums;
-  readonly #unsynced: UnsyncedSubmissions;
   readonly #queries: SubmissionQueries;
   readonly #upstreams: UpstreamStore;
 
@@ -105,14 +103,8 @@ export class SubmissionStore {
     this.#outbox = outbox;
     this.#counts = counts;
     this.#sums = sums;
-    this.#unsynced = new UnsyncedSubmissions(database);
     this.#queries = new SubmissionQueries(database);
     this.#upstreams = new UpstreamStore(database);
-  }
-
-  /** Whether the newest change of a submission is committed, and not on the disk yet. */
-  isUnsynced(submissionId: string): boolean {
-    return this.#unsynced.has(submissionId);
   }
 
   /** Tracks all or none of the requests of each group. */
@@ -470,13 +462,12 @@ export class SubmissionStore {
 
   /** Adds one row to the append-only history: the submission after a change. */
   #addHistory(id: number, after: Submission, previousStatus: Status | null, change: Change): void {
-    const { submissionId, version, status, upstreamState, error, envelope, polls, ...rest } = after;
+    const { version, status, upstreamState, error, envelope, polls, chain, chainReason } = after;
     const { at, changes = null } = change;
-    this.#unsynced.add(submissionId);
     this.#db.run`
       INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, response, changes, polls,
                            chain, chain_reason)
       VALUES (${id}, ${version}, ${at}, ${status}, ${previousStatus}, ${upstreamState}, ${error}, ${envelope},
-              ${changes && JSON.stringify(changes)}, ${polls}, ${rest.chain}, ${rest.chainReason})`;
+              ${changes && JSON.stringify(changes)}, ${polls}, ${chain}, ${chainReason})`;
   }
 }

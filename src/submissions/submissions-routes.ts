@@ -108,12 +108,7 @@ const OPERATIONS = operations('submissions', {
 export function registerSubmissions(
   app: TypedServer,
   deps: {
-    ledger: {
-      search: SubmissionSearch;
-      submissions: SubmissionQueries;
-      isUnsynced(submission: Submission): boolean;
-      whenDurable(): Promise<void> | undefined;
-    };
+    ledger: { search: SubmissionSearch; submissions: SubmissionQueries };
     watcher: SubmissionWatcher;
     admission: Admission;
     queue: TrackingQueue;
@@ -217,7 +212,7 @@ export function registerSubmissions(
 
   app.get(
     '/v1/submissions/:id',
-    { config: { ...READ, isDurable: true }, schema: OPERATIONS.getSubmission },
+    { config: READ, schema: OPERATIONS.getSubmission },
     async (request, reply) => {
       const { id } = request.params;
       // The requests that arrived together are all received before the first one is answered: with
@@ -225,7 +220,6 @@ export function registerSubmissions(
       await setImmediate();
       const found = ledger.submissions.getWithHistory(id);
       if (!found) return notTracked(reply, id);
-      if (ledger.isUnsynced(found.submission)) await ledger.whenDurable();
       return {
         ...body(found.submission, request),
         history: found.history.map(toHistoryBody),

@@ -34,7 +34,7 @@ type QueuedRequest = {
   reject: (error: unknown) => void;
 };
 
-/** Limit of the ids that wait for a commit or for the disk: some seconds of a slow disk. */
+/** Limit of the ids that wait for a commit: some seconds of a slow disk. */
 const MAX_WAITING_IDS = 50_000;
 /** Share of a commit's duration that other work gets after it. */
 const REST = 0.25;
@@ -51,7 +51,6 @@ const MIN_REST_MS = 5;
  */
 export class TrackingQueue {
   readonly #watcher: Commits;
-  readonly #ledger: { whenDurable(): Promise<void> | undefined };
   /** In the order of their next turns. */
   #queue: QueuedRequest[] = [];
   #waitingIds = 0;
@@ -59,12 +58,11 @@ export class TrackingQueue {
   /** Whether the last turn found the ledger locked. */
   #isLocked = false;
 
-  constructor(deps: { watcher: Commits; ledger: { whenDurable(): Promise<void> | undefined } }) {
+  constructor(deps: { watcher: Commits }) {
     this.#watcher = deps.watcher;
-    this.#ledger = deps.ledger;
   }
 
-  /** Ids that wait for a commit or for the disk. */
+  /** Ids that wait for a commit. */
   get waitingIds(): number {
     return this.#waitingIds;
   }
@@ -89,17 +87,8 @@ export class TrackingQueue {
     try {
       return await promise;
     } finally {
-      this.#releaseWhenDurable(ids);
-    }
-  }
-
-  #releaseWhenDurable(ids: number): void {
-    const release = () => {
       this.#waitingIds -= ids;
-    };
-    const durable = this.#ledger.whenDurable();
-    if (durable) durable.then(release, release);
-    else release();
+    }
   }
 
   /** Takes the next turn, lets other work run, and continues. */

@@ -1,5 +1,4 @@
 import { lookup } from 'node:dns';
-import { isDeepStrictEqual } from 'node:util';
 import { createAppriseChannel } from '../notifications/channels/apprise.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
 import { createDiscordChannel } from '../notifications/channels/discord.ts';
@@ -21,27 +20,32 @@ type Configured = { config: ChannelConfig; channel: Channel };
 /** `address`: without secrets. */
 type QueueChannel = { channel: Channel; address: string };
 
-type ChannelDeps = { version: string; now: () => number; publicUrl: () => string | undefined };
+type ChannelsDeps = {
+  config: Config;
+  queue: QueueChannel | undefined;
+  version: string;
+  now: () => number;
+};
 
 /** The configured channels by name. Their addresses are set by the operator, so all are allowed. */
 export class Channels {
   readonly #http: HttpPost;
   readonly #queue: QueueChannel | undefined;
-  readonly #publicUrl: () => string | undefined;
-  #configured: ReadonlyMap<string, Configured> = new Map();
+  readonly #publicUrl: string | undefined;
+  readonly #configured = new Map<string, Configured>();
 
-  private constructor(deps: ChannelDeps & { queue: QueueChannel | undefined }) {
+  private constructor(deps: ChannelsDeps) {
     // The operator's host names are resolved by the system, including its search domains.
     this.#http = createHttpPost({ guard: undefined, version: deps.version, now: deps.now, lookup });
     this.#queue = deps.queue;
-    this.#publicUrl = deps.publicUrl;
+    this.#publicUrl = deps.config.server.public_url;
   }
 
-  static async open(
-    deps: ChannelDeps & { configs: Config['channels']; queue: QueueChannel | undefined },
-  ): Promise<Channels> {
+  /** Creates all channels of the settings. Throws StartError. */
+  static async open(deps: ChannelsDeps): Promise<Channels> {
     const channels = new Channels(deps);
-    (await channels.prepare(deps.configs))();
+    for (const [name, config] of Object.entries(deps.config.channels))
+      channels.#configured.set(name, { config, channel: await channels.#create(name, config) });
     return channels;
   }
 
@@ -97,26 +101,6 @@ export class Channels {
   get kinds(): ReadonlySet<string> {
     const types = [...this.#configured.values()].map(({ config }) => config.type);
     return new Set(['webhook', 'callback', QUEUE_CHANNEL, ...types]);
-  }
-
-  /**
-   * Creates the channels that differ from the current ones. The returned function replaces the
-   * channels, and returns the replaced ones, which are still open.
-   */
-  async prepare(configs: Config['channels']): Promise<() => Channel[]> {
-    const next = new Map<string, Configured>();
-    for (const [name, config] of Object.entries(configs)) {
-      const known = this.#configured.get(name);
-      const isSame = known !== undefined && isDeepStrictEqual(known.config, config);
-      next.set(name, isSame ? known : { config, channel: await this.#create(name, config) });
-    }
-    return () => {
-      const before = this.#configured;
-      this.#configured = next;
-      return [...before]
-        .filter(([name, one]) => next.get(name) !== one)
-        .map(([, { channel }]) => channel);
-    };
   }
 
   async close(): Promise<void> {

@@ -16,10 +16,7 @@ import type { Tuning } from './tuning.ts';
 
 /** What every feature may use. */
 export type FeatureDeps = {
-  /** The settings at the start. */
   config: Config;
-  /** The settings in force. */
-  settings: () => Config;
   ledger: Ledger;
   upstreams: Upstreams;
   /** Polls from this process. */
@@ -62,8 +59,6 @@ export type Feature = {
   addChangeRoutes?: (app: TypedServer) => void;
   /** Called when the server listens. */
   start?: (running: Running) => void;
-  /** Called with the settings in force after each change. */
-  useSettings?: (next: Config) => void;
   /** Called first when the server stops. */
   stop?: (leftMs: number) => unknown;
   /** Called when nothing uses the feature any more. */

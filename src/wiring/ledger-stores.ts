@@ -2,7 +2,6 @@ import { AuditTrail } from '../access/audit-store.ts';
 import { CredentialStore } from '../access/credentials-store.ts';
 import { PeopleStore, SessionStore } from '../access/sessions.ts';
 import { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
-import { type DeferredSync, LogSync } from '../ledger/log-sync.ts';
 import { closingOnError, type OpenOptions, openDatabase, probe } from '../ledger/open.ts';
 import { claimPrimary } from '../ledger/primary.ts';
 import { Space } from '../ledger/space.ts';
@@ -44,13 +43,10 @@ import type { TransitionContext } from '../submissions/transition.ts';
 import type { PauseRecord, UpstreamChange, UpstreamRecord } from '../submissions/upstream.ts';
 import { UpstreamStore } from '../submissions/upstream.ts';
 
-/** Far longer than a sync takes that a working disk ends. */
-const HANGING_MS = 10_000;
-
 /**
  * The source of truth, in one SQLite file. Every method that writes is one transaction: when it
- * returns, its changes are committed, and `whenDurable` resolves when they are on the disk; when it
- * throws LedgerError, none of them is kept. Listeners are called after the commit.
+ * returns, its changes are on the disk; when it throws LedgerError, none of them is kept. Listeners
+ * are called after the commit.
  */
 export class Ledger implements WatcherLedger {
   readonly file: string;
@@ -76,27 +72,15 @@ export class Ledger implements WatcherLedger {
   readonly #store: SubmissionStore;
   readonly #upstreams: UpstreamStore;
 
-  /**
-   * `deferredSync`: commits do not wait for the disk, see log-sync.ts. Default: each
-   * commit waits, and `whenDurable` returns undefined.
-   */
-  constructor(options: OpenOptions & { deferredSync?: DeferredSync }) {
+  /** `onSyncFailed`: see LedgerDatabase. */
+  constructor(options: OpenOptions & { onSyncFailed?: (error: unknown) => void }) {
     const { db, installation, close } = openDatabase(options);
-    const { deferredSync } = options;
-    const sync = deferredSync && closingOnError(close, () => new LogSync(db, deferredSync));
-    const database = new LedgerDatabase(db, options.file, sync);
+    const database = new LedgerDatabase(db, options.file, options.onSyncFailed);
     const counts = new StatusCounts(database);
     this.file = options.file;
     this.database = database;
     this.#installation = installation;
-    this.#close = () => {
-      try {
-        sync?.close();
-      } finally {
-        close();
-        sync?.release();
-      }
-    };
+    this.#close = close;
     this.credentials = new CredentialStore(database);
     this.audit = new AuditTrail(database);
     this.sessions = new SessionStore(database, this.audit);
@@ -125,21 +109,6 @@ export class Ledger implements WatcherLedger {
 
   close(): void {
     this.#close();
-  }
-
-  /** See LedgerDatabase. */
-  whenDurable(): Promise<void> | undefined {
-    return this.database.whenDurable();
-  }
-
-  /** Whether the disk has not ended a sync for 10 s. Nothing is acknowledged meanwhile. */
-  get isDiskHanging(): boolean {
-    return this.database.syncingMs > HANGING_MS;
-  }
-
-  /** Whether the newest change of a submission is committed, and not on the disk yet. */
-  isUnsynced({ submissionId }: Submission): boolean {
-    return this.#store.isUnsynced(submissionId);
   }
 
   /**
@@ -315,11 +284,9 @@ export function openLedger({
     file: config.database,
     now: clock.now(),
     onRecovery: () => log.warn({}, 'ledger.recovering'),
-    deferredSync: {
-      onFailed(error) {
-        log.error({ err: error }, 'ledger.sync_failed');
-        onSyncFailed(error);
-      },
+    onSyncFailed(error) {
+      log.error({ err: error }, 'ledger.sync_failed');
+      onSyncFailed(error);
     },
   });
   const { isCopy, generation } = closingOnError(

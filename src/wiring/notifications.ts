@@ -2,8 +2,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
 import {
   checkWebhookUrl,
-  createSecret,
   createWebhookChannel,
+  makeSecret,
 } from '../notifications/channels/webhook.ts';
 import { DEAD_REASONS, parseDestination } from '../notifications/delivery.ts';
 import { Dispatcher } from '../notifications/dispatcher.ts';
@@ -21,10 +21,7 @@ import type { Tuning } from './tuning.ts';
 
 /** Starts the dispatcher with all channels. */
 export async function startNotifications(deps: {
-  /** The settings at the start. */
   config: Config;
-  /** The settings in force. */
-  settings: () => Config;
   ledger: Ledger;
   /** Undefined without Redis. */
   queue: { channel: Channel; address: string } | undefined;
@@ -35,24 +32,19 @@ export async function startNotifications(deps: {
   counters: Counters;
   tuning: Tuning;
 }) {
-  const { config, settings, ledger, queue, clock, random, log, version, counters, tuning } = deps;
+  const { config, ledger, queue, clock, random, log, version, counters, tuning } = deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
 
-  webhooks.ensureCallbacks(() => createSecret('v1'), now());
+  webhooks.ensureCallbacks(makeSecret, now());
   const guard = createAddressGuard({ allow: config.webhooks.allow });
   const refusalOf = (url: string) =>
     checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
-  const publicUrl = () => settings().server.public_url;
-  const configs = config.channels;
-  const channels = await Channels.open({ configs, queue, version, now, publicUrl });
-  const applyRoutes = (next: Config) => {
-    ledger.routes.setChannels(routesOf(next, channels.names, tuning.gatherMs));
-    for (const kind of channels.kinds)
-      for (const reason of DEAD_REASONS) counters.deadLettered({ kind, reason, count: 0 });
-  };
-  applyRoutes(config);
+  const channels = await Channels.open({ config, queue, version, now });
+  ledger.routes.setChannels(routesOf(config, channels.names, tuning.gatherMs));
+  for (const kind of channels.kinds)
+    for (const reason of DEAD_REASONS) counters.deadLettered({ kind, reason, count: 0 });
 
   const channelOf = (destination: string): Channel | undefined => {
     const parsed = parseDestination(destination);
@@ -92,27 +84,10 @@ export async function startNotifications(deps: {
   return {
     /** Returns why a URL is not allowed for webhooks and callbacks, or undefined. */
     refusalOf,
-    /** The setting `server.public_url` in force. */
-    publicUrl,
     /** Sends a GET request to an address of the operator, with the limits of the channels. */
     get: channels.httpGet,
     /** The configured channels and the queue, in the order of the settings. */
-    channels: () => channels.describe(settings().routes),
-    /**
-     * Creates the changed channels. The returned function switches to them and to the routes;
-     * attempts in flight are completed.
-     */
-    async prepare(next: Config): Promise<() => void> {
-      const replaceChannels = await channels.prepare(next.channels);
-      return () => {
-        const replaced = replaceChannels();
-        applyRoutes(next);
-        dispatcher.addressesChanged();
-        void dispatcher
-          .attemptsEnded()
-          .then(() => Promise.all(replaced.map((channel) => channel.close())));
-      };
-    },
+    channels: channels.describe(config.routes),
     /** Stops sending and waits up to `limitMs` for attempts in flight. */
     async stop(limitMs: number): Promise<void> {
       await dispatcher.stop(limitMs);

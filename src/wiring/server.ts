@@ -45,11 +45,7 @@ import { allowOrigins, handleUnroutedMethods, withoutLastSlash } from '../http/m
 import { registerProblems, SECURITY_HEADERS, sendUnroutable } from '../http/problems.ts';
 import { parseQuery } from '../http/query.ts';
 import { addRequestLog, REQUEST_ID_HEADER, requestIdOf } from '../http/request-log.ts';
-import {
-  awaitDurability,
-  limitUnreadResponses,
-  serializeExpensiveRoutes,
-} from '../http/responses.ts';
+import { limitUnreadResponses, serializeExpensiveRoutes } from '../http/responses.ts';
 import { compileValidator } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type ChannelDescription, registerChannels } from '../notifications/channels-routes.ts';
@@ -58,13 +54,12 @@ import { EVENT_DOCUMENTATION } from '../notifications/event-body.ts';
 import type { EventFeed } from '../notifications/event-feed.ts';
 import { registerEvents } from '../notifications/events-route.ts';
 import { registerWebhooks } from '../notifications/webhooks-routes.ts';
-import type { Reload } from '../operations/config/reload.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { type Readiness, registerHealth } from '../operations/health-routes.ts';
 import { countRequests } from '../operations/metrics/counters.ts';
 import type { Metrics } from '../operations/metrics/metrics.ts';
 import { registerMetrics } from '../operations/metrics/route.ts';
-import { registerReload, registerWhoami } from '../operations/operations-routes.ts';
+import { registerWhoami } from '../operations/operations-routes.ts';
 import { registerOverview } from '../operations/overview-routes.ts';
 import type { ChainStatus } from '../polling/chain/port.ts';
 import type { CachedLookup } from '../polling/on-demand-polls.ts';
@@ -81,8 +76,6 @@ import type { Tuning } from './tuning.ts';
 
 type ServerDeps = {
   config: Config;
-  /** The settings in force, which a reload changes. */
-  settings: () => Config;
   clock: Clock;
   ledger: Ledger;
   watcher: Watcher;
@@ -92,9 +85,7 @@ type ServerDeps = {
   feed: EventFeed;
   /** Returns why a webhook URL is not allowed; undefined if it is. */
   refusalOf: (url: string) => string | undefined;
-  /** The setting `server.public_url`. */
-  publicUrl: () => string | undefined;
-  channels: () => readonly ChannelDescription[];
+  channels: readonly ChannelDescription[];
   features: readonly Feature[];
   users: Users;
   submitters: Submitters;
@@ -102,7 +93,6 @@ type ServerDeps = {
   /** Whether the settings have a credential with the scope admin. */
   hasConfiguredAdmin: () => boolean;
   health: () => Readiness;
-  reload: Reload;
   metrics: Metrics;
   log: FastifyBaseLogger;
   version: string;
@@ -211,7 +201,6 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   serializeExpensiveRoutes(app);
   recheckBeforeHandlers(app, authenticator);
   limitUnreadResponses(app);
-  awaitDurability(app, ledger);
 
   const queue = new TrackingQueue(deps);
   const admission = new Admission({
@@ -228,7 +217,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
   await app.register(async (guarded) => {
     admission.boundHeldOpen(guarded);
-    const explorerOf = (name: string) => deps.settings().upstreams[name]?.chain.explorer;
+    const explorerOf = (name: string) => deps.config.upstreams[name]?.chain.explorer;
     registerSubmissions(guarded, { ...deps, authenticator, admission, queue, explorerOf });
     registerSubmissionInfo(guarded, deps);
     registerEvents(guarded, { ...deps, authenticator, events: ledger.events });
@@ -241,7 +230,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
   await app.register(async (open) => {
     allowEveryone(open);
-    const provider = new Provider(() => deps.settings().oidc);
+    const provider = new Provider(deps.config.oidc);
     registerSession(open, { ...deps, authenticator, sessions, provider });
     registerOidc(open, { ...deps, provider, onRefused: (address) => onRefused('oidc', address) });
   });
@@ -254,7 +243,6 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     registerDeliveries(guarded, deps);
     for (const feature of features) feature.addChangeRoutes?.(guarded);
     registerChannels(guarded, deps);
-    registerReload(guarded, deps);
   });
   return app;
 }

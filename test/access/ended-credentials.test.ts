@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MATRIX } from '../support/app/access-matrix.ts';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
-import { API_KEY, configOf, openApp, useApp } from '../support/app/running-app.ts';
+import { openApp, useApp } from '../support/app/running-app.ts';
 import { callWith, signInWith } from '../support/app/sessions.ts';
 import { storeToken, withStore } from '../support/ledger/audit.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
@@ -145,30 +145,6 @@ describe('a request whose credential ends while its body arrives changes nothing
         return [world, { authorization: `Bearer ${token}` }, rotate];
       },
     ],
-    ...(['apiKey', 'adminToken'] as const).map(
-      (changed): Ending => [
-        `a configured credential that a reload replaces: ${changed}`,
-        async () => {
-          const database = join(tempFolder(), 'ledger.db');
-          const keys = { database, apiKey: API_KEY, adminToken: ADMIN_TOKEN };
-          const next = configOf({ ...keys, [changed]: 'another-secret-for-tests-0123456789' });
-          const settings = {
-            load: () => ({ config: next, settings: [], file: undefined }),
-            onApplied: () => undefined,
-          };
-          const world = await open({ ...keys, settings });
-          const reload = async () => {
-            const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` };
-            const { text } = await call(world.url, '/v1/reload', {
-              method: 'POST',
-              headers: bearer,
-            });
-            expect(JSON.parse(text).changes).toHaveLength(1);
-          };
-          return [world, { 'x-api-key': keys[changed] }, reload];
-        },
-      ],
-    ),
     ...(
       [
         ['is revoked', (file: string) => withStore(file, (store) => store.revoke(1, 1))],

@@ -82,8 +82,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
     ledger: { sessions, people: new PeopleStore(database, sessions) },
     provider: { signOutUrl: async () => undefined } as never,
     clock,
-    settings: () => ({ sessions: { idle_s: 60, max_s: 60 }, oidc: {} }) as never,
-    publicUrl: () => undefined,
+    config: { sessions: { idle_s: 60, max_s: 60 }, oidc: {}, server: {} } as never,
   });
   const url = await server.listen({ port: 0, host: '127.0.0.1' });
   const stored = () =>

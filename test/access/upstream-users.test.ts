@@ -58,31 +58,6 @@ describe('a request', () => {
     for (const { headers } of requests) expect(headers['content-type']).toBe('application/json');
   });
 
-  it('has the new bearer after a change', async () => {
-    const { url, requests } = await upstream(RECORD);
-    const users = usersOf(url, { bearer: 'ours' });
-    await users.getUser(USER);
-    users.useBearer('the-next-one');
-    await users.getUser(USER);
-    expect(requests.map((one) => one.headers.authorization)).toEqual([
-      'Bearer ours',
-      'Bearer the-next-one',
-    ]);
-  });
-});
-
-it('has a bearer token that the upstream quotes redacted from its response, in any escaping', async () => {
-  const quoted = 'a-bearer\\/of\\u0026a-caller';
-  const { url } = await upstream(`{"id":"1","name":"${quoted}","more":["Bearer ${quoted}"]}`);
-  const found = {
-    kind: 'found',
-    value: { id: '1', name: '[redacted]', more: ['Bearer [redacted]'] },
-  };
-  expect(await usersOf(url).getUser(USER, 'Bearer a-bearer/of&a-caller')).toEqual(found);
-  expect(await usersOf(url, { bearer: 'a-bearer/of&a-caller' }).getUser(USER)).toEqual(found);
-});
-
-describe('a response about one user is', () => {
   it.each<[string, number, unknown, object]>([
     ['the record', 200, RECORD, { kind: 'found', value: RECORD }],
     ['an unknown user, in text', 404, 'User not found', { kind: 'not_found' }],

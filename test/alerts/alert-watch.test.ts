@@ -188,7 +188,7 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
     checkMs: 5_000,
     redis: () => undefined,
     isLedgerWritable: () => state.isWritable,
-    publicUrl: () => 'https://dawatch.example.com/ops/',
+    publicUrl: 'https://dawatch.example.com/ops/',
     onReported: () => undefined,
     onFailed: (error) => errors.push(error),
   });

@@ -325,24 +325,19 @@ describe('the facts', () => {
 
   it('count waiting and dead deliveries by receiver, callbacks as one, without disabled webhooks', () => {
     const ledger = openLedger();
-    ledger.webhooks.ensureCallbacks(() => ({ secret: 'x', publicKey: null }), 0);
+    ledger.webhooks.ensureCallbacks(() => 'x', 0);
     const webhook = {
       url: 'https://a',
       types: ['*'],
       metadata: null,
       description: '',
-      signature: 'v1' as const,
     };
     const on = ledger.webhooks.create(
       { ...webhook, description: 'billing', enabled: true },
-      { secret: 'x', publicKey: null },
+      'x',
       0,
     ).id;
-    const off = ledger.webhooks.create(
-      { ...webhook, enabled: false },
-      { secret: 'x', publicKey: null },
-      0,
-    ).id;
+    const off = ledger.webhooks.create({ ...webhook, enabled: false }, 'x', 0).id;
     ledger.track(
       ['1', '2'].map((id) => trackRequest(id, { callbackUrl: `https://c${id}.example` })),
       0,

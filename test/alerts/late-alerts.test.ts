@@ -27,7 +27,7 @@ async function openWorld(kind: 'chat' | 'webhook') {
   });
   const http = createHttpPost({ guard: undefined, version: 'test', now: Date.now });
   onTestFinished(() => http.close());
-  const endpoint = { url: receiver.url, secrets: [makeSecret('v1')] };
+  const endpoint = { url: receiver.url, secrets: [makeSecret()] };
   const channel: Channel =
     kind === 'chat'
       ? createSlackChannel({ url: receiver.url, post: http.post })
@@ -59,7 +59,7 @@ async function openWorld(kind: 'chat' | 'webhook') {
     checkMs: 5 * SECOND,
     redis: () => undefined,
     isLedgerWritable: () => true,
-    publicUrl: () => undefined,
+    publicUrl: undefined,
     onReported: () => undefined,
     onFailed: (error) => expect.fail(String(error)),
   });

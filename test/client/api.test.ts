@@ -40,7 +40,6 @@ it.each<[operationId: string, act: Act]>([
   ['getOverview', (client) => client.overview()],
   ['getUser', (client) => client.getUser({ name: 'A', email: 'a@example.com' })],
   ['getAllUsers', (client) => client.listUsers(5)],
-  ['reloadSettings', (client) => client.reload()],
   ['listAudit', (client) => client.audit({ action: ['users.get'], caller: 'a', since: at })],
   ['createWebhook', ({ webhooks }) => webhooks.create({ url: 'https://a.example', types: ['*'] })],
   ['listWebhooks', ({ webhooks }) => webhooks.list({ limit: 5, cursor: 'a' })],

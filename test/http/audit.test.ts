@@ -29,7 +29,7 @@ function openAudit(
   currentCaller: () => typeof ADMIN | undefined = () => ADMIN,
   clock = { now: () => 1 },
 ) {
-  const ledger = openLedger({ deferredSync: { onFailed: () => undefined } });
+  const ledger = openLedger();
   const app = fastify();
   onTestFinished(() => app.close());
   app.setValidatorCompiler(() => () => true);

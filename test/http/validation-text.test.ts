@@ -200,13 +200,6 @@ describe('the reasons of invalid requests are clear', () => {
     [
       'POST',
       '/v1/webhooks',
-      { url: 'https://example.com', signature: 'v2' },
-      '/signature',
-      'must be one of "v1", "v1a", not "v2"',
-    ],
-    [
-      'POST',
-      '/v1/webhooks',
       { url: 'https://example.com', enabled: 'yes' },
       '/enabled',
       'must be true or false, not a string',

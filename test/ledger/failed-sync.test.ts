@@ -1,83 +1,56 @@
-import fs from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { LedgerDatabase } from '../../src/ledger/ledger-database.ts';
-import { LogSync } from '../../src/ledger/log-sync.ts';
-import { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { isCompilerMissing, openTestDisk } from '../faults/disk/test-disk.ts';
-import { openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
-import { startChild } from '../support/processes/child-process.ts';
+import { integrityOf, openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const CLOSING = new URL('./closing-child.ts', import.meta.url);
+const PAGE_BYTES = 4_096;
 
-it.skipIf(isCompilerMissing())(
-  'a failed sync at the close acknowledges no commit, although the running sync succeeds',
-  async () => {
-    const disk = openTestDisk(tempFolder(), { records: false });
-    const child = startChild(CLOSING, [join(disk.root, 'dawatch.db')], { env: disk.env });
-    expect(await child.message()).toBe('opened');
-    disk.set({ syncDelayMs: 1_000 });
-    child.process.send('commit');
-    expect(await child.message()).toBe('syncing');
-    disk.set({ logSyncFailures: 1 });
-    child.process.send('close');
-    expect(await child.message()).toEqual(['failed', 'io', 'rejected']);
-    expect(disk.failedSyncs()).toBe(1);
-  },
-);
-
-it.each([
-  // SQLite syncs the header of a log that begins again.
-  [
-    'in the commit of a transaction',
-    (database: LedgerDatabase) => database.transaction(() => undefined),
-  ],
-  ['in the commit of a statement', (database: LedgerDatabase) => database.run('DELETE FROM meta')],
-])('a failed sync %s ends the process, as any other', (_, work) => {
+/** A connection whose syncs fail from now on. `failures`: those that must end the process. */
+function openFailing(failing: 'transaction' | 'prepare' | 'pragma') {
   const file = join(tempFolder(), 'dawatch.db');
   openLedger({ file }).close();
   const db = rawConnection(file);
   const failures: unknown[] = [];
-  const sync = new LogSync(db, { onFailed: (error) => failures.push(error) });
   const fail = () => {
     throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_FSYNC');
   };
-  Object.assign(db, {
-    pragma: fail,
-    prepare: () => ({ run: fail }),
-    transaction: () => ({ immediate: fail }),
-  });
-  const database = new LedgerDatabase(db, file, sync);
+  if (failing === 'transaction')
+    Object.assign(db, { transaction: () => Object.assign(fail, { immediate: fail }) });
+  const database = new LedgerDatabase(db, file, (error) => failures.push(error));
+  if (failing === 'prepare') Object.assign(db, { prepare: () => ({ run: fail }) });
+  if (failing === 'pragma') Object.assign(db, { pragma: vi.fn(fail) });
+  return { file, database, failures };
+}
+
+const large = 'x'.repeat(1_200 * PAGE_BYTES);
+const keepLarge = (database: LedgerDatabase) =>
+  database.run`INSERT OR REPLACE INTO meta (key, value) VALUES ('large', ${large})`;
+
+it.each([
+  ['a transaction', 'transaction', (database: LedgerDatabase) => database.transaction(() => 1)],
+  ['a statement', 'prepare', (database: LedgerDatabase) => database.run('DELETE FROM meta')],
+] as const)('a failed sync in the commit of %s ends the process', (_, failing, work) => {
+  const { file, database, failures } = openFailing(failing);
   expect(() => work(database)).toThrow('the disk failed');
   expect(failures).toEqual([expect.objectContaining({ problem: 'io' })]);
-  sync.close();
+  expect(existsSync(`${file}.sync-failed`)).toBe(true);
 });
 
-it('a ledger whose log cannot be opened for syncs is closed, and can be opened again', () => {
-  const file = join(tempFolder(), 'dawatch.db');
-  const open = () => new Ledger({ file, now: 0, deferredSync: { onFailed: () => undefined } });
-  refuseToOpen(`${file}-wal`, 'EMFILE');
-  expect(open).toThrow('EMFILE');
-  fs.openSync = realOpen;
-  syncBuiltinESMExports();
-  expect(openLedger({ file }).submissions.get('a')).toBeUndefined();
+it('a failed sync in a checkpoint ends the process; the commit before it is on the disk', () => {
+  const { file, database, failures } = openFailing('pragma');
+  keepLarge(database);
+  expect(failures).toEqual([expect.objectContaining({ problem: 'io' })]);
+  expect(existsSync(`${file}.sync-failed`)).toBe(true);
+  expect(database.value`SELECT length(value) FROM meta WHERE key = 'large'`).toBe(large.length);
 });
 
-const realOpen = fs.openSync;
-
-/** Simulates a process without free file descriptors, for one file. */
-function refuseToOpen(refused: string, code: string): void {
-  fs.openSync = (path, ...rest) => {
-    if (path === refused && rest[0] === 'r')
-      throw Object.assign(new Error(`${code}: open`), { code });
-    return realOpen(path, ...rest);
-  };
-  syncBuiltinESMExports();
-  onTestFinished(() => {
-    fs.openSync = realOpen;
-    syncBuiltinESMExports();
-  });
-}
+it('a long log is copied to the ledger by the commit, and begun again', () => {
+  const { database, file } = openLedger();
+  for (let turn = 0; turn < 5; turn++) keepLarge(database);
+  expect(statSync(file).size).toBeGreaterThan(1_200 * PAGE_BYTES);
+  expect(statSync(`${file}-wal`).size).toBeLessThan(3 * large.length);
+  expect(integrityOf(file)).toBe('ok');
+});

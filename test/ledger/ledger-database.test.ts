@@ -48,9 +48,6 @@ it('a snapshot inside a transaction sees its writes, and a failed snapshot leave
   expect(() =>
     transactions.snapshot(() => transactions.transaction(() => db.exec('DELETE FROM upstreams'))),
   ).toThrow('nothing');
-  expect(() =>
-    transactions.snapshot(() => transactions.unsyncedTransaction(() => undefined)),
-  ).toThrow('nothing');
   expect(db.inTransaction).toBe(false);
   expect(transactions.transaction(() => count.get())).toBe(1);
 });

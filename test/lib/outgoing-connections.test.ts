@@ -89,7 +89,7 @@ const OTHERS: Record<string, Place> = {
   'a webhook': {
     open(url, lookup) {
       const { post } = openPost(lookup);
-      const endpoint = { url, secrets: [makeSecret('v1')] };
+      const endpoint = { url, secrets: [makeSecret()] };
       const common = { post, refusalOf: () => undefined, now: Date.now };
       return deliveryBy(createWebhookChannel({ endpoint, ...common }));
     },
@@ -106,6 +106,8 @@ const OTHERS: Record<string, Place> = {
       return () =>
         new Promise((resolve) => {
           const heartbeat = new Heartbeat({
+            url,
+            everyMs: 60_000,
             clock,
             get,
             defect: () => undefined,
@@ -114,7 +116,7 @@ const OTHERS: Record<string, Place> = {
               resolve(reason ?? undefined);
             },
           });
-          heartbeat.start({ url, everyMs: 60_000 });
+          heartbeat.start();
           void clock.advance(1);
         });
     },

@@ -8,10 +8,9 @@ const WEBHOOK: NewWebhook = {
   types: ['submission.*'],
   metadata: null,
   description: '',
-  signature: 'v1',
   enabled: true,
 };
-const SECRET = { secret: 'whsec_first', publicKey: null };
+const SECRET = 'whsec_first';
 
 function listen(ledger: Ledger): string[] {
   const reported: string[] = [];
@@ -35,9 +34,7 @@ function settle(
   const attempt = { at: 5, durationMs: 1, httpStatus: 500, error: 'HTTP 500', response: null };
   const { id: deliveryId, destination, attempts } = one;
   const address = ledger.webhooks.url(destination.replace('webhook:', '')) ?? null;
-  ledger.deliveries.recordResults([
-    { deliveryId, destination, attempts, isEarly: false, address, attempt, next },
-  ]);
+  ledger.deliveries.recordResults([{ deliveryId, destination, attempts, address, attempt, next }]);
 }
 
 it('every way to become a dead letter is reported after the commit, with the reason', () => {

@@ -29,7 +29,7 @@ async function bodyOf(
       bodies.push(body);
       return { kind: 'response', httpStatus: 200, retryAfterMs: null, response: null };
     },
-    publicUrl: () => publicUrl,
+    publicUrl,
   });
   await channel.send([outgoing(failedEvent({ submissionId: 's1' }))], new AbortController().signal);
   return bodies.join();

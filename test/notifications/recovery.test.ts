@@ -5,7 +5,6 @@ import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import {
   DAY_MS,
-  DISPATCHER_START_MS,
   delivered,
   failed,
   openDispatcher,
@@ -35,7 +34,7 @@ async function openWorld() {
   onTestFinished(() => http.close());
   const channel = createWebhookChannel({
     post: http.post,
-    endpoint: { url: receiver.url, secrets: [makeSecret('v1')] },
+    endpoint: { url: receiver.url, secrets: [makeSecret()] },
     refusalOf: () => undefined,
     now: Date.now,
   });
@@ -55,7 +54,7 @@ it.each(['webhook', 'callback'])(
     const { world, receiver, state } = await openWorld();
     const add = (id: string) =>
       world.finalize(id, kind === 'callback' ? { callbackUrl: receiver.url } : {});
-    world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
+    world.ledger.webhooks.ensureCallbacks(() => 'whsec_x', 0);
     if (kind === 'webhook') world.webhook(receiver.url);
     const ids = Array.from({ length: 60 }, (_, index) => `s${index}`);
     for (const id of ids) {
@@ -73,18 +72,6 @@ it.each(['webhook', 'callback'])(
   },
 );
 
-it('what a killed server had not sent yet follows after the restart, without a new event', async () => {
-  const { world, state } = await openWorld();
-  world.webhook('https://a.example');
-  for (let index = 0; index < 50; index++) world.finalize(`s${index}`);
-  await world.clock.advance(20 * MINUTE);
-  await world.dispatcher.stop(0);
-  state.isUp = true;
-  world.restart();
-  await world.clock.advance(5 * SECOND);
-  expect(rowsOf(world).every(({ state }) => state === 'delivered')).toBe(true);
-});
-
 it('a new address gets what waits for the old one', async () => {
   const world = openDispatcher({
     receive: () => (world.ledger.webhooks.url(id)?.includes('old') ? failed() : delivered),
@@ -101,7 +88,7 @@ it.each([
   ['refuses', { httpStatus: 400, refused: true }],
   ['fails at', { httpStatus: 500 }],
 ])(
-  'a receiver that %s some events gets these rarely before their time, and each keeps its ten attempts',
+  'an event that a receiver %s has ten attempts over hours, although others succeed',
   async (_name, response) => {
     const world = openDispatcher({
       receive: (_destination, [outgoing]) =>
@@ -109,23 +96,11 @@ it.each([
     });
     world.webhook('https://a.example');
     for (let index = 0; index < 100; index++) world.finalize(`unwanted${index}`);
-    await world.clock.advance(MINUTE);
-    const isUnwanted = ({ events }: (typeof world.sent)[number]) =>
-      events[0]?.startsWith('unwanted');
     for (let minute = 0; minute < 180; minute++) {
+      await world.clock.advance(MINUTE);
       world.finalize(`good${minute}`);
-      await world.clock.advance(SECOND);
-      world.finalize(`other${minute}`);
-      await world.clock.advance(MINUTE - SECOND);
     }
-    const attempts = rowsOf(world)
-      .filter(({ state }) => state === 'waiting')
-      .map((one) => one.attempts);
-    const counted = attempts.reduce((sum, one) => sum + one, 0);
-    const early = world.sent.filter(isUnwanted).length - counted;
-    expect(early).toBeGreaterThan(5);
-    expect(early).toBeLessThan(40);
-    expect(attempts).toHaveLength(100);
+    expect(rowsOf(world).filter(({ state }) => state === 'dead')).toEqual([]);
     await world.clock.advance(4 * DAY_MS);
     const dead = rowsOf(world).filter(({ state }) => state === 'dead');
     expect(new Set(dead.map((one) => `${one.deadReason} ${one.attempts}`))).toEqual(
@@ -169,7 +144,7 @@ it('a refused event type does not hold up the others, however many of it wait', 
   expect(rowsOf(world).filter(({ state }) => state === 'delivered')).toHaveLength(6);
 });
 
-it('a receiver that fails again after one success is not called more and more often', async () => {
+it('a receiver that fails again after one success gets each waiting event once', async () => {
   const world = openDispatcher({
     receive: (_destination, [outgoing]) =>
       outgoing?.json.includes('only-one') ? delivered : failed(),
@@ -177,12 +152,8 @@ it('a receiver that fails again after one success is not called more and more of
   world.webhook('https://a.example');
   for (let index = 0; index < 100; index++) world.finalize(`s${index}`);
   await world.clock.advance(3 * HOUR);
+  const before = world.sent.length;
   world.finalize('only-one');
   await world.clock.advance(HOUR);
-  const at = world.clock.now() - DISPATCHER_START_MS - HOUR;
-  const counted = rowsOf(world).filter((one) => one.attempts > 5);
-  expect(counted).toEqual([]);
-  const after = world.sent.filter((one) => one.at >= at);
-  // 1, 2, 4 … 512 s, then every 10 min.
-  expect(after.length).toBeLessThan(20);
+  expect(world.sent.length - before).toBe(101);
 });

@@ -11,7 +11,7 @@ import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
-const SECRET = makeSecret('v1');
+const SECRET = makeSecret();
 const EVENT = {
   seq: 7,
   id: 'evt_7',
@@ -102,13 +102,13 @@ describe('an event', () => {
     const receiver = await openReceiver();
     const { send, endpoint } = channelTo(receiver.url);
     await send();
-    endpoint.secrets = [makeSecret('v1'), makeSecret('v1a')];
+    endpoint.secrets = [makeSecret(), makeSecret()];
     await send();
     expect(
       receiver.requests.map(({ headers }) =>
         String(headers['webhook-signature']).replace(/,\S+/g, ''),
       ),
-    ).toEqual(['v1', 'v1 v1a']);
+    ).toEqual(['v1', 'v1 v1']);
     for (const secrets of [[], ['whsec_short']]) {
       endpoint.secrets = secrets;
       expect(await send()).toEqual(failed('no valid secret'));
@@ -119,7 +119,7 @@ describe('an event', () => {
 
 describe('a response', () => {
   it('that quotes the secret of its own attempt has it redacted, also after a rotation', async () => {
-    const [first, second] = [makeSecret('v1'), makeSecret('v1')];
+    const [first, second] = [makeSecret(), makeSecret()];
     const receiver = await openReceiver([{ body: `not ${first}` }, { body: `not ${second}` }]);
     const { send, endpoint } = channelTo(receiver.url, { secrets: [first] });
     expect((await send()).response).toBe('not [redacted]');

@@ -103,8 +103,8 @@ it('the doctor checks every upstream, webhook and channel, without sending to re
   const ledger = openLedger();
   const receiver = await openReceiver();
   const dead = await deadAddress();
-  const secret = { secret: 'whsec_x', publicKey: null };
-  const fields = { types: ['*'], metadata: null, description: '', signature: 'v1' as const };
+  const secret = 'whsec_x';
+  const fields = { types: ['*'], metadata: null, description: '' };
   const create = (url: string, enabled: boolean) =>
     ledger.webhooks.create({ ...fields, url, enabled }, secret, 0).id;
   const reachable = create(`${receiver.url}/${SECRET_PATH}`, true);

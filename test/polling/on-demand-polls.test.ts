@@ -1,6 +1,5 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import type { HttpResult } from '../../src/lib/http-call.ts';
-import { ON_DEMAND_WAIT_MS } from '../../src/polling/on-demand-polls.ts';
 import {
   databaseDown,
   finalized,
@@ -127,19 +126,6 @@ test('an on-demand poll fails when the budget stays exhausted, with the time of 
     retryAfterMs: MINUTE_MS + 1 - 10,
   });
   expect(world.polls.length).toBe(1);
-});
-
-test('requests that wait for a disk name the ledger as the reason, not the request budget', async () => {
-  const world = openWatcher({ respond: () => pending });
-  vi.spyOn(world.ledger, 'whenDurable').mockReturnValue(new Promise(() => undefined));
-  const waiting = Promise.all([
-    world.monitor.pollOnDemand('default', 'a'),
-    world.monitor.reserve('default'),
-  ]);
-  await world.clock.advance(MINUTE_MS);
-  const refused = { kind: 'failed', reason: 'ledger_unavailable', retryAfterMs: ON_DEMAND_WAIT_MS };
-  expect(await waiting).toEqual([refused, refused]);
-  expect(world.polls).toHaveLength(0);
 });
 
 test.each([

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import type { HttpResult } from '../../src/lib/http-call.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';
@@ -34,42 +34,6 @@ test('a submission is polled until it is finalized, and not afterwards', async (
   await world.clock.advance(60 * MINUTE_MS);
   expect(world.polls.length).toBe(pollsBefore);
   expect(world.clock.pending).toBe(0);
-});
-
-test('polls wait until the record that they may be sent is on the disk, and then for a minute for nothing more', async () => {
-  const world = openWatcher({ respond: () => pending });
-  const disk = Promise.withResolvers<void>();
-  vi.spyOn(world.ledger, 'whenDurable').mockReturnValue(disk.promise);
-  world.track(['a']);
-  const onDemand = world.monitor.pollOnDemand('default', 'a');
-  await world.clock.advance(5_000);
-  expect(world.polls).toEqual([]);
-  disk.resolve();
-  await world.clock.advance(0);
-  expect(world.polls).toEqual([{ submissionId: 'a', at: START_MS + 5_000 }]);
-  expect(await onDemand).toMatchObject({ kind: 'observed' });
-  vi.mocked(world.ledger.whenDurable).mockReturnValue(new Promise(() => undefined));
-  await world.clock.advance(59_000);
-  const sent = world.polls.length;
-  expect(sent).toBeGreaterThan(3);
-  await world.clock.advance(5 * MINUTE_MS);
-  expect(world.polls).toHaveLength(sent);
-});
-
-test('time in which the disk hangs is no time without a response of the upstream', async () => {
-  const world = openWatcher({ respond: (id) => (id === 'a' ? databaseDown : pending) });
-  world.track(['a'], { deadlineAt: START_MS + 3 * MINUTE_MS });
-  world.track(['b', 'c', 'd']);
-  await world.clock.advance(MINUTE_MS - 1_000);
-  const disk = Promise.withResolvers<void>();
-  vi.spyOn(world.ledger, 'whenDurable').mockReturnValue(disk.promise);
-  await world.clock.advance(10 * MINUTE_MS);
-  disk.resolve();
-  vi.mocked(world.ledger.whenDurable).mockReturnValue(undefined);
-  await world.clock.advance(2 * MINUTE_MS);
-  expect(world.get('a').status).toBe('tracking');
-  await world.clock.advance(20 * MINUTE_MS);
-  expect(world.get('a').status).toBe('expired');
 });
 
 test('a new process continues with the learned state of the previous one', async () => {

@@ -32,7 +32,6 @@ function openIntake(redis: RedisServer, track: Track) {
   const intake = new Intake({
     redis: { url: redis.url, prefix: 'bull' },
     track,
-    whenDurable: () => undefined,
     onRefused: (what) => refused.push(what),
     onPostponed: (what) => postponed.push(what),
   });

@@ -4,7 +4,7 @@ import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
-import { configOf, openApp } from '../support/app/running-app.ts';
+import { openApp } from '../support/app/running-app.ts';
 import { announce, GENESIS, openNode } from '../support/servers/node-server.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -16,17 +16,12 @@ const UNTIL = { timeout: 15_000 };
 async function open(urls?: string[]) {
   const sandbox = await startSandbox({ options: { speed: 200 } });
   const lines: string[] = [];
-  const setting = (addresses: string[]) => ({
+  const addresses = urls ?? [sandbox.url.replace('http', 'ws')];
+  const app = await openApp({
     database: `${tempFolder()}/ledger.db`,
     upstreamUrl: sandbox.url,
     adminToken: ADMIN_TOKEN,
-    upstream: { chain: { urls: addresses, verify: 'report' as const, verify_data: false } },
-  });
-  const initial = setting(urls ?? [sandbox.url.replace('http', 'ws')]);
-  let config = configOf(initial);
-  const app = await openApp({
-    ...initial,
-    settings: { load: () => ({ config, settings: [], file: undefined }), onApplied: () => {} },
+    upstream: { chain: { urls: addresses, verify: 'report', verify_data: false } },
     onLog: (line) => lines.push(line),
   });
   onTestFinished(async () => {
@@ -38,12 +33,6 @@ async function open(urls?: string[]) {
   return {
     url: app.url,
     get,
-    /** Reloads the settings with other addresses. */
-    async reload(addresses: string[]) {
-      const next = setting(addresses);
-      config = configOf({ ...next, database: initial.database });
-      return app.reload({ name: 'test', credentialId: null, address: null });
-    },
     /** Log lines about the chain of `default`. */
     log: () =>
       lines
@@ -110,25 +99,6 @@ it('the time of finality is that of the announcement by a node, in responses, me
   );
   const { total } = await get('/v1/overview', {});
   expect(total.detection_lag_s).toMatchObject({ count: 1, from_chain: 1 });
-});
-
-it('a reload changes the node', async () => {
-  const second = await openNode({ onSubscribe: (socket) => announce(socket, 8) });
-  const { get, reload, untilFinal } = await open();
-  const chain = async () => (await get('/readyz')).upstreams.default.chain;
-  const { block } = await untilFinal();
-  expect(await chain()).toMatchObject({ state: 'connected', name: 'dawatch sandbox' });
-  expect((await chain()).block_number).toBeGreaterThanOrEqual(block);
-  expect(await reload([second.url])).toEqual({
-    kind: 'reloaded',
-    changes: ['upstreams.default.chain.urls', 'upstreams.other.chain.urls'],
-  });
-  await vi.waitFor(
-    async () => expect(await chain()).toMatchObject({ name: 'Test Chain', block_number: 8 }),
-    UNTIL,
-  );
-  await reload([]);
-  expect(await chain()).toBeUndefined();
 });
 
 it('without a node that works, the server is ready, and polls as without a chain', async () => {

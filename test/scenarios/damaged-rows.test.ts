@@ -13,10 +13,9 @@ const HOOK = {
   types: ['*'],
   metadata: null,
   description: '',
-  signature: 'v1' as const,
   enabled: true,
 };
-const SECRET = { secret: `whsec_${'A'.repeat(43)}=`, publicKey: null };
+const SECRET = `whsec_${'A'.repeat(43)}=`;
 
 /**
  * A ledger with three finalized submissions, and a webhook that has received nothing yet, in which

@@ -141,10 +141,9 @@ it('a delivery that is replayed again and again keeps its newest 100 attempts', 
     types: ['*'],
     metadata: null,
     description: '',
-    signature: 'v1',
     enabled: true,
   };
-  const { id } = ledger.webhooks.create(webhook, { secret: 'whsec_x', publicKey: null }, 1);
+  const { id } = ledger.webhooks.create(webhook, 'whsec_x', 1);
   ledger.track([trackRequest('a', { deadlineAt: 1_000_000 })], 1);
   ledger.record([observation('finalized', 2, 'a')], context());
   const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
@@ -156,7 +155,6 @@ it('a delivery that is replayed again and again keeps its newest 100 attempts', 
         deliveryId,
         destination: `webhook:${id}`,
         attempts: 0,
-        isEarly: false,
         address: webhook.url,
         attempt,
         next: { kind: 'delivered' },

@@ -8,8 +8,6 @@ import { readEvents } from '../support/app/event-reader.ts';
 import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
-import { holdSyncs } from '../support/ledger/held-syncs.ts';
-import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const MAX_BODY = 2 * 1024 * 1024;
@@ -152,27 +150,3 @@ it('limits requests held open: 503 with Retry-After until one ends', async () =>
     .poll(async () => (await call(app.url, '/v1/submissions/open/wait?timeout_s=0')).status)
     .toBe(200);
 });
-
-it('refuses requests while 50,000 ids wait for the disk, and keeps nothing of them', async () => {
-  const app = await bounded();
-  const syncs = holdSyncs(app.database);
-  const committed = rawConnection(app.database).prepare('SELECT count(*) FROM submissions').pluck();
-  const held: ReturnType<typeof post>[] = [];
-  for (const name of ['a', 'b', 'c', 'd', 'e']) {
-    held.push(post(app.url, batch(name, 10_000)));
-    await vi.waitUntil(() => committed.get() === held.length * 10_000, {
-      timeout: 15_000,
-      interval: 20,
-    });
-  }
-  const refused = await post(app.url, { submission_id: 'one-more' });
-  expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5']);
-  expect(app.shedLines()).toHaveLength(1);
-  const metrics = (await scrape(app.url)).text;
-  expect(reading(metrics, shedMetric, { reason: 'tracking' })).toBe(1);
-  expect(reading(metrics, 'dawatch_tracking_waiting_ids')).toBe(50_000);
-  syncs.release();
-  expect((await Promise.all(held)).map(({ status }) => status)).toEqual(Array(5).fill(202));
-  expect((await call(app.url, '/v1/submissions/one-more')).status).toBe(404);
-  expect((await post(app.url, { submission_id: 'one-more' })).status).toBe(202);
-}, 60_000);

@@ -10,7 +10,7 @@ const requestOf = (name: string, ids: number) =>
   Array.from({ length: ids }, () => trackRequest(name));
 
 /** A queue at a ledger that records the names of the requests of each commit. */
-function openQueue(durable?: Promise<void>) {
+function openQueue() {
   const commits: string[] = [];
   const trackGroups = (groups: readonly (readonly TrackRequest[])[]): TrackResult[] => {
     const names = groups.map((group) => group[0]?.submissionId ?? '');
@@ -27,7 +27,6 @@ function openQueue(durable?: Promise<void>) {
       refusalOf: ([first]) =>
         first?.submissionId === 'late' ? { kind: 'late', index: 0 } : undefined,
     },
-    ledger: { whenDurable: () => durable },
   });
   const take = async (name: string, ids: number): Promise<string> => {
     try {
@@ -53,6 +52,16 @@ it('commits a large request in parts, between which other requests have their tu
   const { commits, take } = openQueue();
   await Promise.all([take('large', 3_000), take('a', 1), take('b', 1)]);
   expect(commits).toEqual(['large', 'a+b', 'large', 'large']);
+});
+
+it('refuses a request while 50,000 ids wait, and keeps nothing of it', async () => {
+  const { queue, commits, take } = openQueue();
+  const waiting = Array.from({ length: 50 }, () => take('kept', 1_000));
+  expect([queue.waitingIds, queue.isFull()]).toEqual([50_000, true]);
+  expect(await take('one-more', 1)).toBe('shed');
+  expect(await Promise.all(waiting)).toEqual(waiting.map(() => 'tracked'));
+  expect(await take('one-more', 1)).toBe('tracked');
+  expect(commits).toEqual([...waiting.map(() => 'kept'), 'one-more']);
 });
 
 it('repeats a failed batch one by one, so that one failure does not affect the others', async () => {

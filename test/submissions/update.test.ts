@@ -135,7 +135,7 @@ describe('a new callback URL', () => {
 
   function openFailing(): Ledger {
     const ledger = openTracked({ callbackUrl: OLD });
-    ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
+    ledger.webhooks.ensureCallbacks(() => 'whsec_x', 0);
     ledger.record([observation('error', 200, 's')], context());
     expect(deliveriesOf(ledger)).toEqual([['callback:https://old.example', 'waiting']]);
     return ledger;

@@ -29,7 +29,6 @@ const HOOK = {
   types: ['submission.*'],
   metadata: null,
   description: '',
-  signature: 'v1',
   enabled: true,
 } satisfies NewWebhook;
 
@@ -56,7 +55,7 @@ function finalize(
 
 function addHook(ledger: Ledger, types: readonly string[] = HOOK.types): string {
   const hook = { ...HOOK, types: [...types] };
-  return ledger.webhooks.create(hook, { secret: 'whsec_c2VjcmV0', publicKey: null }, 0).id;
+  return ledger.webhooks.create(hook, 'whsec_c2VjcmV0', 0).id;
 }
 
 function dueDeliveries(

@@ -8,7 +8,7 @@ export type ChatOptions = {
   /** Shared by all channels; closed by its creator. */
   post: HttpPost['post'];
   /** Returns the setting `server.public_url`, for links. Default: none. */
-  publicUrl?: (() => string | undefined) | undefined;
+  publicUrl?: string | undefined;
 };
 
 type ChatService = ChatOptions & {
@@ -35,7 +35,7 @@ export function createChatChannel({
     async send(batch, signal) {
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');
-      const body = JSON.stringify(toBody(toMessage([first, ...others], publicUrl?.())));
+      const body = JSON.stringify(toBody(toMessage([first, ...others], publicUrl)));
       return read(
         toSendResult(await post({ url, body, headers: { accept: 'application/json' }, signal })),
       );

@@ -37,7 +37,7 @@ export type EmailOptions = MailServer & {
   from: string;
   to: readonly string[];
   /** Returns the setting `server.public_url`, for links. Default: none. */
-  publicUrl?: (() => string | undefined) | undefined;
+  publicUrl?: string | undefined;
 };
 
 const MAX_REPLY_CHARS = 200;
@@ -115,7 +115,7 @@ export function createEmailChannel({ from, to, publicUrl, ...server }: EmailOpti
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');
       const mail = {
-        ...toMail(toMessage([first, ...others], publicUrl?.())),
+        ...toMail(toMessage([first, ...others], publicUrl)),
         ...threadOf([first, ...others], sender.address),
         from: sender,
         to: [...to],

@@ -120,8 +120,6 @@ export function loadConfig(from: {
   env: Record<string, string | undefined>;
   file?: string | null | undefined;
   user?: SecretUser;
-  /** Whether a running process loads its settings again. */
-  isReload?: boolean;
 }): LoadedConfig {
   const own = ownVariables(from.env);
   const mistyped = mistypedVariables(own);
@@ -155,9 +153,7 @@ export function loadConfig(from: {
     assign(input, path, FROM_TEXT[path]?.(text) ?? text);
     sources.set(path, name);
   }
-  const secretFiles = readSecretFiles(input, from.user ?? 'server', {
-    isReload: from.isReload ?? false,
-  });
+  const secretFiles = readSecretFiles(input, from.user ?? 'server');
   for (const { path, text } of secretFiles.problems)
     problems.push(`${path}${text} (${sources.get(path) ?? file})`);
   for (const [path, source] of sources) {
@@ -268,11 +264,6 @@ function describeAll(config: Config): Map<string, string> {
   };
   walk(configSchema, config, '');
   return found;
-}
-
-/** Returns the value of every setting by its path. */
-export function valuesOf(config: Config): Map<string, unknown> {
-  return new Map([...describeAll(config).keys()].map((path) => [path, valueAt(config, path)]));
 }
 
 function unwrap(schema: unknown): unknown {

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import { isMap, isScalar, isSeq, LineCounter, parse, parseDocument } from 'yaml';
 import { readBounded } from '../../lib/bounded-file.ts';
 import { mistypedReason } from './mistyped.ts';
@@ -165,15 +164,11 @@ export type SecretUser = keyof typeof USED;
 /**
  * Replaces each setting that names a file with a secret by the secret, in place. Files with secrets
  * that `user` does not use are not read: a placeholder, with which the other settings can be
- * checked, stands for them, and `unread` contains their paths. `isReload`: pipes are refused.
+ * checked, stands for them, and `unread` contains their paths.
  * `problems` has one entry per unusable file. Other settings that end in `_file` stay, so that the
  * schema reports them.
  */
-export function readSecretFiles(
-  tree: SettingsTree,
-  user: SecretUser,
-  { isReload }: { isReload: boolean },
-) {
+export function readSecretFiles(tree: SettingsTree, user: SecretUser) {
   const problems: { path: string; text: string }[] = [];
   const unread: string[] = [];
   const visit = (section: SettingsTree, prefix: string) => {
@@ -197,7 +192,7 @@ export function readSecretFiles(
       }
       delete section[key];
       if (USED[user].test(secretPath)) {
-        const read = readSecretFile(value, { isReload });
+        const read = readSecretFile(value);
         // The value is not quoted: it may be the secret itself, set by mistake instead of the name
         // of a file.
         if ('problem' in read) report(` ${read.problem}`);
@@ -232,15 +227,9 @@ function placeholderOf(path: string): string {
  * Returns the content of a file with one secret, without a byte order mark and the line break at
  * its end. The problem quotes neither the content nor the name.
  */
-export function readSecretFile(
-  file: string,
-  { isReload = false } = {},
-): { secret: string } | { problem: string } {
+export function readSecretFile(file: string): { secret: string } | { problem: string } {
   let text: string;
   try {
-    // Reading it would block the running process until something is written to it.
-    if (isReload && statSync(file).isFIFO())
-      return { problem: 'names a pipe, which cannot be read again' };
     const content = readBounded(file, MAX_BYTES);
     if (content.kind === 'unusual') return { problem: 'names neither a file nor a pipe' };
     if (content.kind === 'too_large')

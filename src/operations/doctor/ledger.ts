@@ -5,7 +5,7 @@ import { CredentialStore } from '../../access/credentials-store.ts';
 import { assertIntact } from '../../ledger/check.ts';
 import { guarded, LedgerError, type LedgerProblem } from '../../ledger/errors.ts';
 import { CommittedChanges, LedgerDatabase } from '../../ledger/ledger-database.ts';
-import { realPath, syncLog } from '../../ledger/open.ts';
+import { realPath } from '../../ledger/open.ts';
 import { needsRecovery } from '../../ledger/recovery.ts';
 import { assertOwnSchema, schemaOf } from '../../ledger/schema.ts';
 import type { DeadLetters } from '../../notifications/delivery.ts';
@@ -53,9 +53,7 @@ export function inspectLedger(file: string, now: number): LedgerInspection {
         assertOwnSchema(db, file);
         const { found, needed } = schemaOf(db);
         if (found !== needed) return { kind: 'older', found, needed };
-        const inspection = inspectCurrent(new LedgerDatabase(db, file), found, now);
-        syncLog(db);
-        return inspection;
+        return inspectCurrent(new LedgerDatabase(db, file), found, now);
       } finally {
         db.close();
       }

@@ -19,15 +19,6 @@ const HTTP_EVENTS = {
     'version',
   ]),
   'server.stopped': info('the server has stopped'),
-  'settings.reloaded': info(
-    'SIGHUP or `POST /v1/reload` has reloaded the settings. `changes` names those that changed',
-    ['caller', 'address', 'changes'],
-  ),
-  'settings.reload_refused': error(
-    'a reload was refused and nothing of it was applied: the settings are invalid, or a change needs a restart. The process continues with the previous settings',
-    ['caller', 'address', 'reason', 'err'],
-    'fix what `reason` names and reload again, or restart',
-  ),
   'http.listening': info('a listening socket is open'),
   'http.responded': debug('a response was sent', [
     'request_id',
@@ -211,7 +202,7 @@ const SUBMISSION_EVENTS = {
   'upstream.unauthorized': error(
     'an upstream refuses the API key; `reason` is its response',
     ['upstream', 'reason'],
-    'set a valid `api_key` of the upstream, then reload the settings, or restart if the key is in a variable',
+    'set a valid `api_key` of the upstream, then restart',
   ),
   'chain.connected': info(
     'a node of the chain announces finalized blocks to dawatch: at the start, and after problems',

@@ -14,7 +14,6 @@ export const LOG_FIELDS = {
   caller: 'name of the credential that made the request',
   chain: 'name of the chain, as its node says',
   chain_reason: 'why the chain does not confirm the block',
-  changes: 'names of settings',
   count: 'number of items the alert covers',
   database: 'path of the ledger',
   deliveries: 'number of deleted deliveries',

@@ -19,8 +19,6 @@ export type { Log };
 const require = createRequire(import.meta.url);
 
 export type OpenLog = Log & {
-  /** Changes the level and the secrets. The secrets before the change are still replaced. */
-  change(settings: { level: Config['log']['level']; secrets: readonly string[] }): void;
   /** Reports the lines suppressed so far. */
   end(): void;
 };
@@ -82,8 +80,7 @@ export function createLog(
           'log.suppressed',
         );
   };
-  let current = secrets;
-  let redact = redactorOf(secrets);
+  const redact = redactorOf(secrets);
   const options: pino.LoggerOptions = {
     level: settings.level,
     base: null,
@@ -115,16 +112,7 @@ export function createLog(
         translateTime: 'HH:MM:ss',
       })
     : stream;
-  const logger = pino(options, destination);
-  const log: OpenLog = Object.assign(logger, {
-    change({ level, secrets: next }: Parameters<OpenLog['change']>[0]) {
-      // Responses to requests with a previous secret may still quote it.
-      redact = redactorOf([...next, ...current]);
-      current = next;
-      logger.level = level;
-    },
-    end: endMinute,
-  });
+  const log: OpenLog = Object.assign(pino(options, destination), { end: endMinute });
   return log;
 }
 

@@ -76,7 +76,7 @@ export function createCounters(registry: Registry) {
   for (const status of FINAL_STATUSES) ended.inc({ status }, 0);
   const commits = histogram(
     'ledger_commit_duration_seconds',
-    'Duration of a ledger transaction, without the sync that follows it',
+    'Duration of a ledger transaction, with the sync to the disk',
     [],
     BUCKETS.commit,
   );

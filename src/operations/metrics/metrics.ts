@@ -113,7 +113,7 @@ const GAUGES: Record<
   ],
   feed_readers: ['Readers of the live feed', ({ readers }) => readers],
   tracking_waiting_ids: [
-    'Ids of tracking requests that are waiting for the ledger or its disk',
+    'Ids of tracking requests that are waiting for a commit',
     ({ waitingIds }) => waitingIds,
   ],
   ledger_writable: [

@@ -74,8 +74,7 @@ export function registerMetrics(
     return { contentType, body: Buffer.from(text) };
   };
   let last: { at: number; text: ReturnType<typeof scrape> } | undefined;
-  const config = { isDurable: true };
-  app.get('/metrics', { config, schema: OPERATIONS.getMetrics }, async (_request, reply) => {
+  app.get('/metrics', { schema: OPERATIONS.getMetrics }, async (_request, reply) => {
     const now = deps.clock.now();
     // Uses the absolute difference, because the clock can be set back.
     if (!last || Math.abs(now - last.at) >= MAX_AGE_MS) {

@@ -55,8 +55,8 @@ export function openChain({ settings, clock, random, version, onChange }: ChainD
   let genesisHash: string | null = null;
   let connections = 0;
   let problem: string | null = null;
-  let reported = new Set<string>();
-  let blocks = new FinalizedBlocks();
+  const reported = new Set<string>();
+  const blocks = new FinalizedBlocks();
   const listeners = new Set<(head: ChainHead) => void>();
   let waiting: ChainHead | undefined;
   let cancelHeads: (() => void) | undefined;
@@ -206,21 +206,6 @@ export function openChain({ settings, clock, random, version, onChange }: ChainD
       return node.connection.call(method, params) as Promise<T>;
     },
     status: () => (urls.length === 0 ? null : status()),
-    useSettings(next) {
-      const isSame = JSON.stringify(next.urls) === JSON.stringify(urls);
-      if (isSame) return;
-      disconnect();
-      urls = next.urls;
-      index = 0;
-      failures = 0;
-      connections = 0;
-      name = null;
-      genesisHash = null;
-      problem = null;
-      reported = new Set();
-      blocks = new FinalizedBlocks();
-      void connect();
-    },
     async close() {
       urls = [];
       disconnect();

@@ -27,7 +27,6 @@ export type Chains = {
   onHead(listener: (upstream: string, head: ChainHead) => void): void;
   /** Returns the state of the chain of an upstream; null if none is configured. */
   statusOf(upstream: string): ChainStatus | null;
-  useSettings(upstreams: readonly [string, UsableUpstream][]): void;
   close(): Promise<void>;
 };
 
@@ -63,12 +62,6 @@ export function openChains(deps: ChainsDeps): Chains {
       }
     },
     statusOf: (upstream) => byUpstream.get(upstream)?.status() ?? null,
-    useSettings(changed) {
-      for (const [upstream, { chain }] of changed) {
-        byUpstream.get(upstream)?.useSettings(chain);
-        verifiers.get(upstream)?.useSettings(chain);
-      }
-    },
     async close() {
       await Promise.all([...byUpstream.values()].map((chain) => chain.close()));
     },

@@ -64,7 +64,5 @@ export type Chain = {
   call<T>(method: string, params: unknown[]): Promise<T>;
   /** Null without addresses in the settings. */
   status(): ChainStatus | null;
-  /** Continues with these settings. Without addresses, it disconnects. */
-  useSettings(settings: ChainSettings): void;
   close(): Promise<void>;
 };

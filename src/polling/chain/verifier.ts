@@ -60,7 +60,7 @@ export class ChainVerifier {
   readonly #clock: Clock;
   readonly #expectedData: VerifierDeps['expectedData'];
   readonly #onAvailable: (submissionId: string) => void;
-  #settings: ChainSettings;
+  readonly #settings: ChainSettings;
   /** The hash of each block on the chain, by its number, the newest request last. */
   readonly #hashes = new Map<number, Promise<string>>();
   /** Whether each of the newest verified blocks contradicts, by its number. */
@@ -80,12 +80,6 @@ export class ChainVerifier {
     this.#onAvailable = onAvailable;
     this.#transactions = new BlockTransactions(chain);
     chain.onHead((head) => this.#pollWaiting(head));
-  }
-
-  useSettings(settings: ChainSettings): void {
-    this.#settings = settings;
-    this.#hashes.clear();
-    this.#contradicted.clear();
   }
 
   /** Whether finalized submissions are verified. Their data are compared without a node, too. */

@@ -93,8 +93,6 @@ async function evilServer(status = 200): Promise<string> {
         : /\/webhooks\/\w/.test(path)
           ? {
               ...webhook,
-              public_keys: [EVIL],
-              signature: EVIL,
               created_at: EVIL,
               updated_at: EVIL,
               secret: EVIL,

@@ -155,7 +155,9 @@ CREATE TABLE webhooks (
     types TEXT NOT NULL CHECK (json_valid(types)),
     metadata TEXT CHECK (json_valid(metadata)),
     description TEXT NOT NULL,
-    signature TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    old_secret TEXT,
+    old_secret_until INTEGER,
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
     disabled_reason TEXT,
     failing_since INTEGER,
@@ -165,17 +167,8 @@ CREATE TABLE webhooks (
     headers TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(headers)),
     CHECK ((enabled = 1) = (disabled_reason IS NULL))
   ) STRICT;
-INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','v1',1,NULL,NULL,NULL,1795784958499,1795784958499,'{}');
-INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','v1',1,NULL,1795784962823,1795784962823,1795784958634,1795784958634,'{}');
-CREATE TABLE webhook_secrets (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
-    secret TEXT NOT NULL,
-    public_key TEXT,
-    expires_at INTEGER
-  ) STRICT;
-INSERT INTO webhook_secrets VALUES(1,1,'whsec_GIain0sKdtbiL4No+uKo3slBZbUkkpQC9v3pQNCI6AA=',NULL,NULL);
-INSERT INTO webhook_secrets VALUES(2,2,'whsec_FeUKBKFMq/EDUs6LqemD8Y8hBaZf0OwZr9EZs2JR/Ns=',NULL,NULL);
+INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','whsec_GIain0sKdtbiL4No+uKo3slBZbUkkpQC9v3pQNCI6AA=',NULL,NULL,1,NULL,NULL,NULL,1795784958499,1795784958499,'{}');
+INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','whsec_FeUKBKFMq/EDUs6LqemD8Y8hBaZf0OwZr9EZs2JR/Ns=',NULL,NULL,1,NULL,1795784962823,1795784962823,1795784958634,1795784958634,'{}');
 CREATE TABLE deliveries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     event INTEGER NOT NULL REFERENCES outbox (seq),
@@ -338,7 +331,6 @@ CREATE TABLE finality_sums (
   ) STRICT, WITHOUT ROWID;
 DELETE FROM sqlite_sequence;
 INSERT INTO sqlite_sequence VALUES('webhooks',2);
-INSERT INTO sqlite_sequence VALUES('webhook_secrets',2);
 INSERT INTO sqlite_sequence VALUES('audit',6);
 INSERT INTO sqlite_sequence VALUES('mutes',1);
 INSERT INTO sqlite_sequence VALUES('history',22);
@@ -387,7 +379,6 @@ CREATE INDEX outbox_by_history ON outbox (history_seq) WHERE history_seq IS NOT 
 CREATE INDEX outbox_failures ON outbox (at) WHERE type IN ('submission.failing', 'submission.failed');
 CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
     BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
-CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
 CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
 CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
 CREATE INDEX deliveries_failing ON deliveries (destination) WHERE state = 'waiting' AND attempts > 0;

@@ -469,20 +469,3 @@ describe('the proxy of the environment', () => {
     ]);
   });
 });
-
-it('continues with other addresses after a change of the settings, and stops without any', async () => {
-  const first = await openNode({});
-  const second = await openNode({});
-  const { chain, clock, connected, head, heads } = open(first.url);
-  await connected();
-  first.announce(100);
-  await head(100);
-  chain.useSettings(settingsOf([second.url]));
-  await connected();
-  expect(chain.status()).toMatchObject({ host: new URL(second.url).host, head: null });
-  chain.useSettings(settingsOf([]));
-  expect(chain.status()).toBeNull();
-  await clock.advance(600_000);
-  expect(second.methods).toHaveLength(3);
-  expect(heads).toHaveLength(1);
-});

@@ -62,7 +62,6 @@ function open(
       return (respond ?? usual)(method, params) as Promise<T>;
     },
     status: () => status,
-    useSettings: () => undefined,
     close: async () => undefined,
   };
   onTestFinished(() => heads.clear());

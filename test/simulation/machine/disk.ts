@@ -1,24 +1,9 @@
-import { EventEmitter } from 'node:events';
-import fs, {
-  copyFileSync,
-  existsSync,
-  fstatSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import workers from 'node:worker_threads';
 import Database from 'better-sqlite3';
-import type { ThreadData } from '../../../src/ledger/log-sync.ts';
 import type { Machine } from './machine.ts';
 import type { Random } from './random.ts';
 import { SyncedLog } from './synced-log.ts';
-
-/** Usual duration of a sync. */
-export const SYNC_MS = 5;
 
 /** Read once a minute or more often: `pragma` would prepare a statement each time. */
 const READ_OFTEN = ['auto_vacuum', 'page_count', 'freelist_count'];
@@ -37,33 +22,23 @@ export function isOfKilledProcess(error: unknown): boolean {
 /**
  * The disk of the machine: a folder in memory. It observes the connections of the process to its
  * SQLite files, so that a kill can stop them before or after any commit, and a full disk rejects
- * commits. Syncs of logs take virtual time. Of what was not synced when the power is lost or a sync
- * fails, some sectors survive. A checkpoint runs at once, as a whole.
+ * commits. If the power is lost or a sync fails before the end of a commit, some sectors of it
+ * survive.
  */
 export class Disk {
   readonly folder: string;
   isFull = false;
   /** The number of commits until the disk is full. */
   #fullIn = Number.POSITIVE_INFINITY;
-  /** Duration of a sync. */
-  syncMs = SYNC_MS;
-  /** Whether the next sync fails, which loses what was not synced. */
+  /** Whether the sync of the next commit fails, which loses the commit. */
   failsNextSync = false;
-  /** Set if the next kill is a loss of power. */
-  #loss: { syncMs: number; syncs: number } | undefined;
-  /** Syncs in progress. */
-  #syncs = 0;
-  /**
-   * Whether a sync of the process has failed. What it should have stored is lost, although later
-   * syncs report success.
-   */
-  #hasFailed = false;
+  /** Whether the next kill is a loss of power. */
+  #losesPower = false;
+  /** The number of commits until the power is lost in one. */
+  #lossIn = Number.POSITIVE_INFINITY;
   /** The log of each ledger that a process has opened. */
   readonly #logs = new Map<string, SyncedLog>();
-  /** Those that the process has synced. */
-  readonly #byInode = new Map<number, SyncedLog>();
   readonly #connections = new Set<Database.Database>();
-  readonly #threads: EventEmitter[] = [];
   readonly #random: Random;
   readonly #note: (occurrence: string) => void;
 
@@ -74,7 +49,6 @@ export class Disk {
     const { prototype } = Database;
     const { transaction, exec, pragma } = prototype;
     const connections = this.#connections;
-    const syncLog = (file: string) => this.#logs.get(`${file}-wal`)?.syncNow();
     const track = (file: string) => this.#track(`${file}-wal`);
     prototype.exec = function (sql) {
       connections.add(this);
@@ -86,15 +60,27 @@ export class Disk {
       // in memory with one user.
       if (source === 'journal_mode = WAL') pragma.call(this, 'locking_mode = EXCLUSIVE');
       if (READ_OFTEN.includes(source)) return readPragma(this, source);
-      // Until then, SQLite syncs each commit, and afterwards the log before each checkpoint.
-      if (source === 'synchronous = NORMAL') track(this.name);
-      if (source.startsWith('wal_checkpoint')) syncLog(this.name);
+      // The ledger is open.
+      if (source === 'wal_autocheckpoint = 0') track(this.name);
       return pragma.call(this, source.replace(/^synchronous = .*/, 'synchronous = OFF'), options);
     };
     const beforeCommit = () => {
       if (!machine.survives()) throw new Killed('Killed before a commit');
       if (this.#fullIn-- <= 0) this.isFull = true;
       if (this.isFull) throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL');
+    };
+    /** The commit is written; then the log is synced. */
+    const afterCommit = (connection: Database.Database) => {
+      if (this.#lossIn-- <= 0) machine.kill();
+      if (!machine.survives()) throw new Killed('Killed before the sync of a commit');
+      if (this.failsNextSync) {
+        this.failsNextSync = false;
+        this.losePower();
+        note('failed syncs');
+        throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_FSYNC');
+      }
+      this.#logs.get(`${connection.name}-wal`)?.sync();
+      if (!machine.survives()) throw new Killed('Killed after a commit');
     };
     prototype.transaction = function (
       this: Database.Database,
@@ -111,7 +97,7 @@ export class Disk {
         try {
           if (!machine.isAlive) throw new Killed('Killed before a transaction');
           const result = guarded.immediate(...args);
-          if (!machine.survives()) throw new Killed('Killed after a commit');
+          afterCommit(this);
           return result;
         } finally {
           isWrite = false;
@@ -132,76 +118,20 @@ export class Disk {
         return run.apply(this, args);
       beforeCommit();
       const result = run.apply(this, args);
-      if (!machine.survives()) throw new Killed('Killed after a statement');
+      afterCommit(this.database);
       return result;
     };
     machine.onKilled(() => this.#crash());
-    const fdatasync = (fd: number, done: (error: Error | null) => void) => {
-      const endSync = this.#logOf(fd)?.sync(fd);
-      this.#syncs += 1;
-      const syncMs = Math.max(this.syncMs, this.#loss?.syncMs ?? 0);
-      if (this.#loss && --this.#loss.syncs === 0)
-        machine.after(random.between(0, syncMs), () => machine.kill());
-      machine.after(syncMs, () => {
-        if (!machine.survives()) return;
-        this.#syncs -= 1;
-        if (this.failsNextSync) {
-          this.failsNextSync = false;
-          this.#hasFailed = true;
-          this.losePower();
-          note('failed syncs');
-          done(Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' }));
-          return;
-        }
-        if (!this.#hasFailed) endSync?.();
-        done(null);
-      });
-    };
-    const { fdatasyncSync } = fs;
-    const syncAtOnce = (fd: number) => {
-      fdatasyncSync(fd);
-      this.#logOf(fd)?.sync(fd)();
-    };
-    const threads = this.#threads;
-    /** Runs the checkpoints of the process, whose only thread is this one. */
-    class Worker extends EventEmitter {
-      readonly #data: ThreadData;
-      constructor(_: string, { workerData }: { workerData: ThreadData }) {
-        super();
-        this.#data = workerData;
-        threads.push(this);
-      }
-      postMessage(request: 'checkpoint' | 'close'): void {
-        if (request === 'close') {
-          Atomics.store(this.#data.closed, 0, 1);
-          return;
-        }
-        machine.after(1, () => {
-          const connection = [...connections].find(
-            ({ name, open }) => open && name === this.#data.file,
-          );
-          if (machine.survives()) connection?.pragma('wal_checkpoint(PASSIVE)');
-          this.emit('message', {});
-        });
-      }
-      unref(): void {}
-    }
-    Object.assign(fs, { fdatasync, fdatasyncSync: syncAtOnce });
-    Object.assign(workers, { Worker });
-    syncBuiltinESMExports();
   }
 
   /** Keeps the files as the process left them. Closing a connection would complete them. */
   #crash(): void {
     const image = `${this.folder}.image`;
     copyFiles(this.folder, image);
-    if (this.#loss) this.#loseUnsynced(image);
-    this.#loss = undefined;
-    this.#hasFailed = false;
-    this.#byInode.clear();
-    this.#syncs = 0;
+    if (this.#losesPower) this.#loseUnsynced(image);
+    this.#losesPower = false;
+    this.#lossIn = Number.POSITIVE_INFINITY;
     this.close();
-    for (const thread of this.#threads.splice(0)) thread.emit('exit');
     rmSync(this.folder, { recursive: true });
     copyFiles(image, this.folder);
     rmSync(image, { recursive: true });
@@ -219,27 +149,18 @@ export class Disk {
   }
 
   /**
-   * The next kill is a loss of power. Until then, each sync takes at least `syncMs`. The process is
-   * killed during the sync of this number.
+   * The next kill is a loss of power. `commits`: the process is killed in the commit after this
+   * number, before its sync.
    */
-  losePower({ syncMs = 0, syncs = Number.POSITIVE_INFINITY } = {}): void {
-    this.#loss = { syncMs, syncs };
+  losePower(commits = Number.POSITIVE_INFINITY): void {
+    this.#losesPower = true;
+    this.#lossIn = commits;
   }
 
   #track(path: string): void {
     const log = new SyncedLog(path, inodeOf(ledgerOf(path)));
     this.#logs.set(path, log);
-    this.#byInode.clear();
-    log.syncNow();
-  }
-
-  #logOf(fd: number): SyncedLog | undefined {
-    const { ino } = fstatSync(fd);
-    const known = this.#byInode.get(ino);
-    if (known) return known;
-    const log = this.#logs.values().find(({ path }) => inodeOf(path) === ino);
-    if (log) this.#byInode.set(ino, log);
-    return log;
+    log.sync();
   }
 
   /** Closes the connections of the process. */
@@ -257,11 +178,6 @@ export class Disk {
   empty(): void {
     this.isFull = false;
     this.#fullIn = Number.POSITIVE_INFINITY;
-  }
-
-  /** Whether a loss of power would lose nothing. */
-  get isSynced(): boolean {
-    return this.#syncs === 0;
   }
 
   /** Returns the connection of the process to a file; undefined: it is not open. */

@@ -23,12 +23,12 @@ function left(seed: number, checkpointAfter?: number): number {
   let bytes = 0;
   for (let number = 1; number <= ALL; number++) {
     if (number === checkpointAfter) {
-      log.syncNow();
+      log.sync();
       db.pragma('wal_checkpoint(PASSIVE)');
       bytes = statSync(`${file}-wal`).size;
     }
     db.prepare('INSERT INTO numbers VALUES (?)').run(number);
-    if (number <= SYNCED) log.syncNow();
+    if (number <= SYNCED) log.sync();
   }
   // The log was begun again.
   if (checkpointAfter) expect(statSync(`${file}-wal`).size).toBe(bytes);

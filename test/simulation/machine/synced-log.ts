@@ -28,33 +28,19 @@ export class SyncedLog {
   #bytes = 0;
   /** The end of the frames of the log. Those from before it was begun again may follow. */
   #end = 0;
-  #begun = 0;
-  #ended = 0;
 
   constructor(path: string, ledger?: number) {
     this.path = path;
     this.ledger = ledger;
   }
 
-  /** Begins a sync. Returns the function that ends it. */
-  sync(fd: number): () => void {
-    const written = this.#read(fd);
-    this.#begun += 1;
-    const number = this.#begun;
-    return () => {
-      // A sync that began later and ended earlier covers this one.
-      if (number < this.#ended) return;
-      this.#ended = number;
-      this.#cut(written.fileBytes);
-      this.#write(written, written.from, written.from + written.data.length);
-      this.#end = written.from + written.data.length;
-    };
-  }
-
-  syncNow(): void {
+  sync(): void {
     const fd = openSync(this.path, 'r');
-    this.sync(fd)();
+    const written = this.#read(fd);
     closeSync(fd);
+    this.#cut(written.fileBytes);
+    this.#write(written, written.from, written.from + written.data.length);
+    this.#end = written.from + written.data.length;
   }
 
   /** Replaces a copy of the log, and that of its ledger, by what a loss of power leaves. */

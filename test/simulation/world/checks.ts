@@ -43,8 +43,8 @@ type ChecksDeps = {
 /** The longest distance of two polls, and what a burst of submissions adds to it. */
 const UNPOLLED_MS = 5 * MINUTE_MS + 2 * MINUTE_MS;
 /** The faults that disturb polling, and those that disturb deliveries. */
-const POLLING = ['kills', 'stops', 'reloads', 'upstream', 'disk', 'clock'] as const;
-const SENDING = ['kills', 'stops', 'reloads', 'receivers', 'disk', 'clock'] as const;
+const POLLING = ['kills', 'stops', 'upstream', 'disk', 'clock'] as const;
+const SENDING = ['kills', 'stops', 'receivers', 'disk', 'clock'] as const;
 const OVERDUE_MS = 2 * MINUTE_MS;
 /** After this time every receiver is tried again: pauses take a minute at most. */
 const SENDING_MS = 3 * MINUTE_MS;
@@ -72,9 +72,8 @@ const EVENTS = `
   FROM outbox o WHERE seq > ? ORDER BY seq`;
 
 const OVERDUE = `
-  -- A channel may be missing in the settings.
   SELECT destination, min(next_at) FROM deliveries
-  WHERE state = 'waiting' AND next_at < ? AND destination NOT LIKE 'channel:%' GROUP BY destination`;
+  WHERE state = 'waiting' AND next_at < ? GROUP BY destination`;
 const LATE = `
   -- The open submissions whose deadlines, extended by outages, have passed.
   SELECT s.submission_id FROM submissions s JOIN upstreams u ON u.name = s.upstream

@@ -1,5 +1,5 @@
 import { NODE_FAULT_KINDS } from '../../../src/sandbox/node/node-faults.ts';
-import { type Disk, SYNC_MS } from '../machine/disk.ts';
+import type { Disk } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import { createRandom, type Random } from '../machine/random.ts';
 import type { Callers } from './callers.ts';
@@ -9,19 +9,10 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, type SimulatedServer } from './server.ts';
 import { UPSTREAM_FAULTS, type Upstream, type UpstreamFault } from './upstream.ts';
 
 /** Everything that can be left out of a simulation. */
-export const FAULTS = [
-  'kills',
-  'stops',
-  'reloads',
-  'upstream',
-  'node',
-  'receivers',
-  'disk',
-  'clock',
-] as const;
+export const FAULTS = ['kills', 'stops', 'upstream', 'node', 'receivers', 'disk', 'clock'] as const;
 export const ACTIONS = ['cancels', 'retracks', 'updates'] as const;
 export type FaultKind = (typeof FAULTS)[number];
-const DISK_FAULTS = ['full', 'nearly_full', 'slow', 'failing'] as const;
+const DISK_FAULTS = ['full', 'nearly_full', 'failing'] as const;
 
 /** What has to occur in the runs of a fixed set of seeds. */
 export const OCCURRENCES: readonly string[] = [
@@ -35,8 +26,6 @@ export const OCCURRENCES: readonly string[] = [
   'expiries',
 ];
 
-/** With longer syncs, the server might refuse requests. */
-const MAX_SYNC_MS = 2_000;
 const LOOKS = 40;
 const LOOK_MS = 7_000;
 
@@ -77,7 +66,6 @@ export class Faults {
     const meanMs = {
       kills: (2 * DAY_MS) / 5,
       stops: 6 * DAY_MS,
-      reloads: 2 * DAY_MS,
       upstream: (2 * DAY_MS) / 3,
       node: DAY_MS / 6,
       receivers: DAY_MS / 6,
@@ -122,7 +110,6 @@ export class Faults {
   heal(): void {
     this.isActive = false;
     for (const end of this.#ends.keys().toArray()) end();
-    void this.#deps.server.heal();
   }
 
   #cause(kind: FaultKind, random: Random): void {
@@ -138,9 +125,6 @@ export class Faults {
       }
       case 'stops':
         void server.stop();
-        return;
-      case 'reloads':
-        void server.reload();
         return;
       case 'upstream': {
         if (upstream.fault) return;
@@ -189,18 +173,10 @@ export class Faults {
         if (random.chance(0.5)) callers.submitMany();
         if (fault === 'full') disk.isFull = true;
         else if (fault === 'nearly_full') this.#fill(random, () => isOver);
-        else if (fault === 'slow') {
-          disk.syncMs = random.between(50, 4_000);
-          if (random.chance(0.5) && !this.#without.has('kills'))
-            machine.later(
-              random.between(0, 2 * MINUTE_MS),
-              () => !isOver && this.#losePowerDuringSync(random),
-            );
-        } else disk.failsNextSync = true;
+        else disk.failsNextSync = true;
         this.#during(kind, random.between(1, 600) * 1_000, () => {
           isOver = true;
           disk.empty();
-          disk.syncMs = SYNC_MS;
           disk.failsNextSync = false;
         });
         return;
@@ -227,7 +203,7 @@ export class Faults {
     if (!this.isActive) return;
     this.#lastAt.set('kills', machine.now);
     const losesPower = random.chance(0.5);
-    if (losesPower && random.chance(0.7)) this.#losePowerDuringSync(random);
+    if (losesPower && random.chance(0.7)) this.#losePowerInCommit(random);
     else {
       if (losesPower) this.#deps.disk.losePower();
       machine.killAfter(random.between(0, 80));
@@ -238,13 +214,11 @@ export class Faults {
     });
   }
 
-  /** With slow syncs, much waits to be synced: also what is committed during a sync. */
-  #losePowerDuringSync(random: Random): void {
+  #losePowerInCommit(random: Random): void {
     const { machine, disk, callers } = this.#deps;
-    const syncMs = random.between(5, MAX_SYNC_MS);
-    disk.losePower({ syncMs, syncs: random.between(1, 6) });
+    disk.losePower(random.between(0, 6));
     for (let left = random.between(0, 6); left > 0; left--)
-      machine.later(random.between(0, 2 * syncMs), () => callers.submit());
+      machine.later(random.between(0, 1_000), () => callers.submit());
   }
 
   /** Until the fault ends, the disk is full again and again, each time from a random commit on. */

@@ -44,7 +44,6 @@ export class SimulatedServer {
   bootedAt = 0;
   kills = 0;
   readonly #deps: ServerDeps;
-  #hasChannel = true;
 
   constructor(deps: ServerDeps) {
     this.#deps = deps;
@@ -64,10 +63,6 @@ export class SimulatedServer {
       try {
         const app = await startApp({
           config: this.#config(),
-          settings: {
-            load: () => ({ config: this.#config(), settings: [], file: undefined }),
-            onApplied() {},
-          },
           log: createLog(
             { level: 'info' },
             { write: (line) => this.#log(line) },
@@ -95,29 +90,6 @@ export class SimulatedServer {
     this.app = undefined;
     await app?.close();
     this.#deps.machine.kill();
-  }
-
-  /** Adds or removes the channel. */
-  async reload(): Promise<void> {
-    this.#hasChannel = !this.#hasChannel;
-    await this.#applySettings();
-  }
-
-  /** Adds the channel, if it is missing: deliveries to it would wait for four days. */
-  async heal(): Promise<void> {
-    this.#hasChannel = true;
-    await this.#applySettings();
-  }
-
-  async #applySettings(): Promise<void> {
-    const { machine, disk, onDefect } = this.#deps;
-    try {
-      const result = await this.app?.reload({ name: 'SIGHUP', credentialId: null, address: null });
-      if (result?.kind === 'refused' && machine.isAlive && !disk.isFull)
-        onDefect(`reload refused: ${result.reason}`);
-    } catch (error) {
-      if (machine.isAlive && !disk.isFull) onDefect(`reload failed: ${error}`);
-    }
   }
 
   #log(line: string): void {
@@ -149,7 +121,8 @@ export class SimulatedServer {
       },
       retention: { submissions_days: RETENTION_DAYS },
       deliveries: { keep_s: (RETENTION_DAYS * DAY_MS) / 1_000 },
-      ...(this.#hasChannel && { channels: { slack }, routes: [everything] }),
+      channels: { slack },
+      routes: [everything],
     });
   }
 }

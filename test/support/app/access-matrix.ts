@@ -69,7 +69,6 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   'DELETE /v1/credentials/{id}': { access: ADMIN },
   'POST /v1/credentials/{id}/rotate': { access: ADMIN, body: {} },
   'POST /v1/credentials/{id}/readmit': { access: ADMIN },
-  'POST /v1/reload': { access: ADMIN },
   'POST /v1/webhooks': { access: WRITE_WEBHOOKS, body: { url: 'https://example.com/' } },
   'GET /v1/webhooks': { access: READ_WEBHOOKS },
   'GET /v1/webhooks/{id}': { access: READ_WEBHOOKS },

@@ -48,8 +48,6 @@ type AppSetting = {
   onLog?: (line: string) => void;
   policy?: AppDeps['policy'];
   oidc?: Config['oidc'];
-  /** How a reload gets the settings. */
-  settings?: AppDeps['settings'];
   /** By name, with the settings that differ from the defaults. */
 };
 
@@ -96,7 +94,6 @@ export function openApp(setting: AppSetting): Promise<App> {
     ),
     clock: setting.clock ?? systemClock,
     random: () => 0.5,
-    ...(setting.settings && { settings: setting.settings }),
     onNewKey: setting.onNewKey ?? (() => undefined),
     policy: setting.policy ?? impatient,
     tuning: { ...FAST, ...setting.tuning },
@@ -104,7 +101,7 @@ export function openApp(setting: AppSetting): Promise<App> {
 }
 
 /** The settings of an app. */
-export function configOf(setting: AppSetting): Config {
+function configOf(setting: AppSetting): Config {
   const {
     database,
     upstreamUrl = CLOSED_PORT_URL,

@@ -138,7 +138,6 @@ function killableProcess(args: readonly string[]) {
       await end('SIGTERM');
       return child?.exitCode;
     },
-    hangUp: () => void child?.kill('SIGHUP'),
     /**
      * Resolves with the exit code when the process has ended by itself. Rejects if it still runs
      * after a minute.

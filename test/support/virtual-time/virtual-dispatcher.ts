@@ -127,11 +127,9 @@ export function openDispatcher(world: World) {
         types,
         metadata,
         description: '',
-        signature: 'v1' as const,
         enabled: true,
       };
-      return ledger.webhooks.create(webhook, { secret: 'whsec_x', publicKey: null }, clock.now())
-        .id;
+      return ledger.webhooks.create(webhook, 'whsec_x', clock.now()).id;
     },
     /** Finalizes one submission, or observes an error of it, which adds one event. */
     finalize(
@@ -169,13 +167,11 @@ function storeOf({ deliveries }: Ledger): DeliveryStore {
   return {
     destinations: () => deliveries.destinations(),
     due: (destination, query) => deliveries.due(destination, query),
-    notDue: (destination, now) => deliveries.notDue(destination, now),
-    early: (destination, query) => deliveries.early(destination, query),
+    makeFailedDue: (destination, now) => deliveries.makeFailedDue(destination, now),
     nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
     recordResults: (results) => deliveries.recordResults(results),
     endUnconfigured: (destination, now) => deliveries.endUnconfigured(destination, now),
     correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
     onWaiting: (listener) => deliveries.onWaiting(listener),
-    whenDurable: () => deliveries.whenDurable(),
   };
 }

@@ -82,12 +82,7 @@ function factsOf(webhook) {
     ['Events', webhook.types.join(', ')],
     ['Metadata filter', webhook.metadata && text(webhook.metadata)],
     ['Further headers', webhook.header_names.join(', ') || null],
-    ['Signature', webhook.signature],
     ['Created', html`<${Time} at=${webhook.created_at} />`],
-    ...webhook.public_keys.map(
-      (key) =>
-        /** @type {[string, any]} */ (['Public key', html`<span class="value">${key}</span>`]),
-    ),
   ];
 }
 

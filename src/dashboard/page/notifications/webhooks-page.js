@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { mayChangeNotifications, useDashboard } from '../data/context.js';
 import { EVENT_TYPES, TYPES } from '../data/feed.js';
-import { ChoiceField, Field, jsonOf, TextField, textOf } from '../parts/form.js';
+import { Field, jsonOf, TextField, textOf } from '../parts/form.js';
 import { count, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
@@ -121,7 +121,7 @@ export function WebhookState({ webhook }) {
 }
 
 export const WEBHOOK_FIELDS = ['url', 'types', 'metadata', 'description', 'headers'];
-const CREATION_FIELDS = ['signature', 'secret'];
+const CREATION_FIELDS = ['secret'];
 
 /** @param {{ webhook?: Webhook, errorOf: ErrorOf }} props `webhook`: the one to change */
 export function WebhookFields({ webhook, errorOf }) {
@@ -163,15 +163,9 @@ function Headers({ names, error }) {
   />`;
 }
 
-const SIGNATURES = {
-  'v1: HMAC-SHA256 with a shared secret': 'v1',
-  'v1a: ed25519, verified with a public key': 'v1a',
-};
-
 /** @param {{ errorOf: ErrorOf }} props */
 function CreationFields({ errorOf }) {
-  return html`<${ChoiceField} label="Signature" name="signature" choices=${SIGNATURES} error=${errorOf('signature')} />
-    <${OwnSecret} error=${errorOf('secret')} />
+  return html`<${OwnSecret} error=${errorOf('secret')} />
     <label><input type="checkbox" name="enabled" defaultChecked /> Enabled: it receives events from now on</label>`;
 }
 
@@ -181,7 +175,7 @@ export function OwnSecret({ error }) {
     label="Own secret (optional)"
     name="secret"
     type="password"
-    hint=${html`Default: a generated one. <code>whsec_</code> and base64 of 24 to 64 bytes, or for v1a <code>whsk_</code> and base64 of an ed25519 key pair.`}
+    hint=${html`Default: a generated one. <code>whsec_</code> and base64 of 24 to 64 bytes.`}
     error=${error}
   />`;
 }
@@ -199,10 +193,7 @@ function fieldsOf(form) {
     metadata: jsonOf(form, 'metadata'),
     description: textOf(form, 'description'),
     ...(headers !== null && { headers }),
-    ...(form.has('signature') && {
-      signature: textOf(form, 'signature'),
-      enabled: form.has('enabled'),
-    }),
+    ...(form.has('secret') && { enabled: form.has('enabled') }),
     ...(secret && { secret }),
   };
 }
@@ -249,17 +240,13 @@ function Choices({ types, chosen }) {
   </div>`;
 }
 
-/**
- * The secret of a new webhook, or the key with which its receiver verifies.
- * @param {{ webhook: WebhookWithSecret, onClose: () => void, children?: any }} props `webhook`: its secret is null for v1a
- */
-export function WebhookSecret({ webhook: { secret, public_keys: keys }, onClose, children }) {
-  const isKey = secret === null;
+/** @param {{ webhook: WebhookWithSecret, onClose: () => void, children?: any }} props */
+export function WebhookSecret({ webhook: { secret }, onClose, children }) {
   return html`<${Secret}
-    title=${isKey ? 'Public key of the receiver' : 'Secret of the receiver'}
-    text=${isKey ? 'The receiver verifies signatures with this key.' : 'Copy it now: it is not shown again. The receiver verifies signatures with it.'}
-    value=${secret ?? keys[0]}
-    name=${isKey ? 'the public key' : 'the secret'}
+    title="Secret of the receiver"
+    text="Copy it now: it is not shown again. The receiver verifies signatures with it."
+    value=${secret}
+    name="the secret"
     onClose=${onClose}
   >
     ${children}
