@@ -118,7 +118,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     });
     const chains = openChains({
       ...{ upstreams: upstreams.named, clock, random, log, version: VERSION },
-      expectedData: (id) => ledger.submissions.expectedData(id),
+      dataHashOf: (id) => ledger.submissions.dataHashOf(id),
       onAvailable: (upstream, id) => void watcher.pollOnDemand(upstream, id),
     });
     opened.push(() => chains.close());
@@ -156,7 +156,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       feed: new EventFeed({ events: ledger.events, clock, log }),
       features,
       users,
-      submitters: upstreams.submitters,
       credentials: (hash) => credentials.find(hash),
       chainOf: chains.statusOf,
       hasConfiguredAdmin: () => credentials.hasConfiguredAdmin,

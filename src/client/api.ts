@@ -718,10 +718,6 @@ export type Problem = {
     pointer: string;
     detail: string;
   }[];
-  /** Only of submitted data: whether the upstream has accepted it. yes: only tracking `submission_id` failed */
-  submitted?: Submitted;
-  /** Only with `submitted` yes */
-  submission_id?: string;
 };
 
 /** Whether submissions can be accepted, and the state of each component */
@@ -1033,8 +1029,6 @@ export type SubmissionWithHistory = Submission & {
   /** Its newest 100 polls, oldest first. Only those since the start of the server, and among the newest 2,000 of its upstream; `polls` counts all */
   recent_polls: RecentPoll[];
 };
-
-export type Submitted = 'no' | 'unclear' | 'yes';
 
 /** A test of one webhook */
 export type TestEvent = {

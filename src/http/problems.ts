@@ -40,14 +40,6 @@ export const problemSchema = z
       .describe(
         'Invalid parts of the request; `pointer` is a JSON pointer into the body or the name of a parameter',
       ),
-    submitted: z
-      .enum(['no', 'unclear', 'yes'])
-      .meta({ id: 'Submitted' })
-      .optional()
-      .describe(
-        'Only of submitted data: whether the upstream has accepted it. yes: only tracking `submission_id` failed',
-      ),
-    submission_id: z.string().optional().describe('Only with `submitted` yes'),
   })
   .describe('A problem document (RFC 9457)')
   .meta({ id: 'Problem' });
@@ -110,12 +102,10 @@ export type Problem = {
   status: ProblemStatus;
   detail: string;
   errors?: { pointer: string; detail: string }[] | undefined;
-  submitted?: 'no' | 'unclear' | 'yes';
-  submissionId?: string;
 };
 
 export function problemBody(problem: Problem, instance: string): z.output<typeof problemSchema> {
-  const { status, detail, errors, submitted, submissionId } = problem;
+  const { status, detail, errors } = problem;
   const [type, title] = PROBLEMS[status];
   return {
     type: `urn:dawatch:problem:${type}`,
@@ -124,8 +114,6 @@ export function problemBody(problem: Problem, instance: string): z.output<typeof
     detail,
     instance,
     ...(errors && { errors }),
-    ...(submitted && { submitted }),
-    ...(submissionId !== undefined && { submission_id: submissionId }),
   };
 }
 
@@ -154,12 +142,6 @@ declare module 'fastify' {
      * A route of the upstream's own interface: its clients read the `error` member of a failure.
      */
     hasErrorMember?: boolean;
-    /** A route that submits data: each of its failures has the member `submitted`. */
-    submitsData?: boolean;
-  }
-  interface FastifyRequest {
-    /** Whether the upstream may have received the data of this request. */
-    isDataSent?: boolean;
   }
 }
 
@@ -168,13 +150,8 @@ function withRouteMembers(
   reply: FastifyReply,
   body: z.output<typeof problemSchema>,
 ): z.output<typeof problemSchema> {
-  const { routeOptions, isDataSent } = reply.request;
-  const { hasErrorMember, submitsData } = routeOptions.config ?? {};
-  return {
-    ...(submitsData && { submitted: isDataSent ? 'unclear' : 'no' }),
-    ...body,
-    ...(hasErrorMember && { error: body.detail }),
-  };
+  const { hasErrorMember } = reply.request.routeOptions.config ?? {};
+  return { ...body, ...(hasErrorMember && { error: body.detail }) };
 }
 
 const DEFECTS: Partial<Record<LedgerProblem, string>> = {
@@ -187,15 +164,12 @@ const DEFECTS: Partial<Record<LedgerProblem, string>> = {
  * `notFoundHint`: the suffix of a 404 of a path that exists only if a setting is enabled; otherwise
  * empty.
  */
-export function registerProblems(
-  app: FastifyInstance,
-  { notFoundHint = () => '' }: { notFoundHint?: (path: string) => string } = {},
-): void {
+export function registerProblems(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     const path = pathOf(request);
     return sendProblem(reply, {
       status: 404,
-      detail: `there is no ${request.method} ${path}${notFoundHint(path)}`,
+      detail: `there is no ${request.method} ${path}`,
     });
   });
   app.setErrorHandler((error: FastifyError, request, reply) => {

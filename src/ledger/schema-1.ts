@@ -41,8 +41,7 @@ const SUBMISSIONS = `
   -- ended_at: time of the final status, which retention depends on. not_found_ms: how long "not found" has been confirmed.
   -- deadline_outage_ms_before: reading of the outage clock when the deadline was last changed. credential: who tracked it over
   -- HTTP: the id of a credential, 0 for DAWATCH_API_KEY, -1 for DAWATCH_ADMIN_TOKEN; NULL: by another way. is_contradicted: whether
-  -- the newest row of history has the verdict 'contradicted'. data_hash: what the data_hash of the upstream must be. submitted_hash:
-  -- that of the data that was submitted through this server. finality_at: when it became final, finality_source: how that is known.
+  -- the newest row of history has the verdict 'contradicted'. data_hash: what the data_hash of the upstream must be. finality_at: when it became final, finality_source: how that is known.
   CREATE TABLE submissions (
     id INTEGER PRIMARY KEY,
     submission_id TEXT NOT NULL UNIQUE,
@@ -70,8 +69,7 @@ const SUBMISSIONS = `
     callback_url TEXT,
     credential INTEGER,
     is_contradicted INTEGER NOT NULL DEFAULT 0 CHECK (is_contradicted IN (0, 1)),
-    data_hash TEXT,
-    submitted_hash TEXT
+    data_hash TEXT
   ) STRICT;
   CREATE INDEX submissions_watched ON submissions (upstream, id) WHERE watched = 1;
   CREATE INDEX submissions_deadline ON submissions (upstream, deadline_at - coalesce(deadline_outage_ms_before, outage_ms_before))

@@ -17,7 +17,7 @@ export type HttpResult =
   | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
 
 /** Without a byte order mark, with which text is not JSON. */
-export function textOf(bytes: Buffer): string {
+function textOf(bytes: Buffer): string {
   const text = bytes.toString('utf8');
   return text.startsWith('\ufeff') ? text.slice(1) : text;
 }
@@ -48,14 +48,11 @@ type CallOptions = {
   /** A larger response is aborted. */
   maxBytes: number;
   now: () => number;
-  /**
-   * Called once: with the response, an error or the timeout, whichever comes first. A response has
-   * its bytes and headers.
-   */
-  onEnd: (response: HttpResult, bytes?: Buffer, headers?: ResponseHeaders) => void;
+  /** Called once: with the response, an error or the timeout, whichever comes first. */
+  onEnd: (result: HttpResult) => void;
 };
 
-export type ResponseHeaders = Record<string, string | string[] | undefined>;
+type ResponseHeaders = Record<string, string | string[] | undefined>;
 
 /**
  * One request in flight. It collects the body itself: a stream would cost 17 % of the CPU of a poll
@@ -109,14 +106,14 @@ export function httpCall({
     const date = first(headers.date) ?? new Date(now()).toUTCString();
     const retryAfter = first(headers['retry-after']);
     const response = { httpStatus, retryAfter, date, body: textOf(bytes) };
-    end({ kind: 'response', ...response, ...(encoding && { encoding }) }, bytes);
+    end({ kind: 'response', ...response, ...(encoding && { encoding }) });
   }
 
-  function end(response: HttpResult, bytes?: Buffer): void {
+  function end(result: HttpResult): void {
     if (isOver) return;
     isOver = true;
     clearTimeout(timer);
-    onEnd(response, bytes, headers);
+    onEnd(result);
   }
 
   return {
@@ -141,10 +138,8 @@ export function httpCall({
       const decompress = DECOMPRESS[encoding];
       if (!decompress) return respond(received, encoding.slice(0, MAX_ENCODING_CHARS));
       decompress(received, { maxOutputLength: maxBytes }, (error, bytes) => {
-        if (!error) {
-          headers = { ...headers, 'content-encoding': undefined };
-          respond(bytes);
-        } else if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') end(tooLarge());
+        if (!error) respond(bytes);
+        else if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') end(tooLarge());
         // It is not encoded as stated.
         else respond(received);
       });

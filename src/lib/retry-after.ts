@@ -1,9 +1,3 @@
-/**
- * The wish of an upstream about the time of the next request, from a response; `throttled`: the
- * upstream refuses more requests for now.
- */
-export type PauseRequest = { kind: 'throttled' | 'unavailable'; retryAfterMs: number | null };
-
 /** Upper limit of a Retry-After header. */
 export const MAX_RETRY_AFTER_MS = 3_600_000;
 

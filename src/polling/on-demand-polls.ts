@@ -27,15 +27,9 @@ export const NOT_POLLING: OnDemandRefusal = {
   retryAfterMs: 1_000,
 };
 
-/**
- * `reserved`: one request other than a poll may be sent now; the budget has been charged for it.
- * `cancelled`: by its signal.
- */
-export type ReservationResult = { kind: 'reserved' } | { kind: 'cancelled' } | OnDemandRefusal;
-
 type OnDemandPoll = {
-  result: Promise<OnDemandResult | ReservationResult>;
-  complete: (result: OnDemandResult | ReservationResult) => void;
+  result: Promise<OnDemandResult>;
+  complete: (result: OnDemandResult) => void;
 };
 
 /** An on-demand poll is refused if the request budget is exhausted for longer than this. */
@@ -47,22 +41,18 @@ const MAX_ON_DEMAND_WAIT_MS = 10_000;
 export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
 /** More polls do not wait, they are refused. */
 const MAX_WAITING = 10_000;
-/** Begins the key of a reservation; no submission id contains it. */
-const RESERVATION = '\0';
 
 /**
  * The on-demand polls of one upstream, at most one per submission. A poll waits until the request
- * budget is available, then is in flight until it completes. Requests other than polls wait in the
- * same queue, as reservations.
+ * budget is available, then is in flight until it completes.
  */
 export class OnDemandPolls {
   readonly #scheduler: Scheduler;
   readonly #clock: Clock;
   readonly #isLedgerAvailable: () => boolean;
-  /** The keys of the polls that wait, first in, first out. */
+  /** The submissions whose polls wait, first in, first out. */
   readonly #waiting = new Set<string>();
   readonly #open = new Map<string, OnDemandPoll>();
-  #reservations = 0;
 
   constructor(deps: { scheduler: Scheduler; clock: Clock; isLedgerAvailable: () => boolean }) {
     this.#scheduler = deps.scheduler;
@@ -80,56 +70,28 @@ export class OnDemandPolls {
    */
   poll(submissionId: string, now: number): Promise<OnDemandResult> {
     const known = this.#open.get(submissionId);
-    if (known) return known.result as Promise<OnDemandResult>;
+    if (known) return known.result;
     const refusal = this.#refusalOf(now);
     if (refusal) return Promise.resolve(refusal);
-    return this.#begin(submissionId, this.#scheduler.leaseMs) as Promise<OnDemandResult>;
+    return this.#begin(submissionId);
   }
 
   /**
-   * Queues a request other than a poll. The reservation is cancelled if the signal aborts before
-   * its turn.
-   */
-  reserve(signal: AbortSignal | undefined, now: number): Promise<ReservationResult> {
-    const refusal = this.#refusalOf(now);
-    if (refusal) return Promise.resolve(refusal);
-    if (signal?.aborted) return Promise.resolve({ kind: 'cancelled' });
-    this.#reservations += 1;
-    const key = `${RESERVATION}${this.#reservations}`;
-    signal?.addEventListener('abort', () => this.#open.get(key)?.complete({ kind: 'cancelled' }), {
-      once: true,
-    });
-    return this.#begin(key, 0) as Promise<ReservationResult>;
-  }
-
-  /**
-   * Returns the next submission to poll now, and charges the budget. Returns undefined if none can
-   * be polled now, or if it was the turn of a reservation, which is granted if the budget allows
-   * it.
+   * Returns the next submission to poll now, and charges the budget; undefined if none can be
+   * polled now.
    */
   take(now: number): string | undefined {
-    for (const key of this.#waiting) {
-      if (key.startsWith(RESERVATION)) {
-        this.#grant(key, now);
-        return undefined;
-      }
-      const state = this.#scheduler.pollNow(key, now);
+    for (const submissionId of this.#waiting) {
+      const state = this.#scheduler.pollNow(submissionId, now);
       if (state === 'wait') return undefined;
-      this.#waiting.delete(key);
-      if (state === 'sent') return key;
+      this.#waiting.delete(submissionId);
+      if (state === 'sent') return submissionId;
     }
     return undefined;
   }
 
-  #grant(key: string, now: number): void {
-    const { limits } = this.#scheduler;
-    if (limits.available(now) === 0) return;
-    limits.send(now);
-    this.#open.get(key)?.complete({ kind: 'reserved' });
-  }
-
   /**
-   * Returns the reason why a request must not wait for the request budget; undefined if it may
+   * Returns the reason why a poll must not wait for the request budget; undefined if it may
    * wait.
    */
   #refusalOf(now: number): OnDemandRefusal | undefined {
@@ -147,24 +109,23 @@ export class OnDemandPolls {
     return undefined;
   }
 
-  /** `responseMs`: time limit of the result, from the end of the wait. */
-  #begin(key: string, responseMs: number): OnDemandPoll['result'] {
-    const { promise, resolve } = Promise.withResolvers<OnDemandResult | ReservationResult>();
+  #begin(submissionId: string): Promise<OnDemandResult> {
+    const { promise, resolve } = Promise.withResolvers<OnDemandResult>();
     const fail = (reason: OnDemandFailure) =>
       complete({ kind: 'failed', reason, retryAfterMs: ON_DEMAND_WAIT_MS });
     let cancelTimer = this.#clock.after(ON_DEMAND_WAIT_MS, () => {
-      if (this.#waiting.has(key))
+      if (this.#waiting.has(submissionId))
         fail(this.#isLedgerAvailable() ? 'budget_exhausted' : 'ledger_unavailable');
-      else cancelTimer = this.#clock.after(responseMs, () => fail('no_response'));
+      else cancelTimer = this.#clock.after(this.#scheduler.leaseMs, () => fail('no_response'));
     });
-    const complete = (result: OnDemandResult | ReservationResult) => {
+    const complete = (result: OnDemandResult) => {
       cancelTimer();
-      this.#waiting.delete(key);
-      this.#open.delete(key);
+      this.#waiting.delete(submissionId);
+      this.#open.delete(submissionId);
       resolve(result);
     };
-    this.#open.set(key, { result: promise, complete });
-    this.#waiting.add(key);
+    this.#open.set(submissionId, { result: promise, complete });
+    this.#waiting.add(submissionId);
     return promise;
   }
 
@@ -172,13 +133,15 @@ export class OnDemandPolls {
     this.#open.get(observation.submissionId)?.complete({ kind: 'observed', observation });
   }
 
-  /** Fails the requests that wait for the request budget, if the circuit breaker is open. */
+  /** Fails the polls that wait for the request budget, if the circuit breaker is open. */
   refuseDuringOutage(now: number): void {
     const { breaker } = this.#scheduler.limits;
     if (!breaker.isOpen) return;
     const retryAfterMs = Math.max(1_000, breaker.probeAt - now);
-    for (const key of [...this.#waiting])
-      this.#open.get(key)?.complete({ kind: 'failed', reason: 'upstream_down', retryAfterMs });
+    for (const submissionId of [...this.#waiting])
+      this.#open
+        .get(submissionId)
+        ?.complete({ kind: 'failed', reason: 'upstream_down', retryAfterMs });
   }
 
   /** Fails all polls. */

@@ -8,19 +8,13 @@ import { extendedDeadline } from '../submissions/transition.ts';
 import { BreakerState } from '../submissions/upstream.ts';
 import { Deadlines } from './deadlines.ts';
 import { DetectionLags, finalitiesOf, type WatcherListener } from './listeners.ts';
-import {
-  NOT_POLLING,
-  OnDemandPolls,
-  type OnDemandResult,
-  type ReservationResult,
-} from './on-demand-polls.ts';
+import { NOT_POLLING, OnDemandPolls, type OnDemandResult } from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
 import type { Paced } from './poll-queues.ts';
 import { PollingRecord } from './polling-record.ts';
 import { Registration } from './registration.ts';
 import type { Scheduler } from './scheduler.ts';
 import { TimeLimits } from './time-limits.ts';
-import type { ReservedResult } from './upstream-limits.ts';
 
 type PollLoopDeps = {
   upstream: string;
@@ -221,25 +215,6 @@ export class PollLoop {
   }
 
   /**
-   * Waits until the request budget has room for one request other than a poll, and charges it.
-   * While the circuit breaker is open, fails at once, unless it is the probe. `release` must be
-   * called when a reserved request has completed.
-   */
-  reserve(signal?: AbortSignal): Promise<ReservationResult> {
-    if (!this.#running) return Promise.resolve(NOT_POLLING);
-    const result = this.#onDemand.reserve(signal, this.now());
-    this.wake();
-    return result;
-  }
-
-  release(result: ReservedResult): void {
-    this.scheduler.limits.complete(result, this.now());
-    if (result.pause) this.journal.noteReason('the response to submitted data requested a pause');
-    this.#writeJournal();
-    this.wake();
-  }
-
-  /**
    * Sends the polls that are due, and sets the timer for the next ones. Called whenever something
    * has changed.
    */
@@ -320,10 +295,7 @@ export class PollLoop {
     this.#deadlines.begin(now);
   }
 
-  /**
-   * Returns the submissions to poll now. The budget is charged for them, and for granted
-   * reservations.
-   */
+  /** Returns the submissions to poll now. The budget is charged for them. */
   #take(now: number): string[] {
     const { scheduler } = this.#deps;
     const batch: string[] = [];

@@ -1,35 +1,10 @@
 import { buildConnector, type Pool } from 'undici';
 import { secretsOfHeaders } from '../lib/extra-headers.ts';
-import { type HttpResult, httpCall, type ResponseHeaders, textOf } from '../lib/http-call.ts';
+import { type HttpResult, httpCall } from '../lib/http-call.ts';
 import { outgoingPool } from '../lib/outgoing-connections.ts';
 import { throughProxy } from '../lib/outgoing-proxy.ts';
 import { redactorOf } from '../lib/text.ts';
 import { type Classification, classify } from '../submissions/classify.ts';
-
-/** The bytes of a response, decompressed if possible, and the headers that describe them. */
-export type Content = { body: Buffer; headers: Record<string, string> };
-
-const DESCRIBING = ['content-type', 'content-encoding', 'content-language', 'retry-after'] as const;
-/**
- * Returns the content of a response, and its text. If the text contains a credential,
- * which `redact` masks, the content is the masked text instead.
- */
-function contentOf(
-  bytes: Buffer,
-  received: ResponseHeaders,
-  redact: (text: string) => string,
-): Content & { text: string } {
-  const headers: Record<string, string> = {};
-  for (const name of DESCRIBING) {
-    const [value] = [received[name]].flat();
-    if (value !== undefined) headers[name] = value;
-  }
-  // Latin-1 has a character for every byte.
-  const characters = bytes.toString('latin1');
-  const masked = redact(characters);
-  const body = masked === characters ? bytes : Buffer.from(masked, 'latin1');
-  return { body, headers, text: textOf(body) };
-}
 
 export type UpstreamClientOptions = {
   /** Base URL; its path is used as a prefix. */
@@ -45,8 +20,6 @@ export type UpstreamClientOptions = {
   /** For a whole call, from connecting to the last byte of the body. */
   timeoutMs: number;
   now: () => number;
-  /** Whether connections are used again; default: true. */
-  keepAlive?: boolean;
 };
 
 /** `path` starts with a slash and is relative to the base URL. */
@@ -99,8 +72,6 @@ export class UpstreamClient {
     const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect };
     this.#pool = outgoingPool(url.origin, {
       connections: options.connections ?? null,
-      // With an age, a long request would no longer count as one of `connections`.
-      ...(options.keepAlive === false && { pipelining: 0, clientTtl: null }),
       ...timeouts,
     });
   }
@@ -128,41 +99,6 @@ export class UpstreamClient {
     return new Promise((resolve) => {
       const onEnd = (response: HttpResult) => resolve(this.#redact(headers, response));
       this.#pool.dispatch(request, httpCall({ timeoutMs, maxBytes, now, onEnd }));
-    });
-  }
-
-  /** Never rejects. `wasSent`: false if the upstream cannot have received any of the request. */
-  post({ path, headers, body }: { path: string; headers: Record<string, string>; body: Buffer }) {
-    const { timeoutMs, now } = this.#options;
-    const request = {
-      method: 'POST',
-      path: `${this.#prefix}${path}`,
-      headers: { ...this.#common, ...headers },
-      body,
-    } as const;
-    type Posted = { response: HttpResult; content: Content; wasSent: boolean };
-    return new Promise<Posted>((resolve) => {
-      let wasSent = false;
-      const onEnd = (
-        received: HttpResult,
-        bytes: Buffer = Buffer.alloc(0),
-        receivedHeaders: ResponseHeaders = {},
-      ) => {
-        const { text, ...content } = contentOf(bytes, receivedHeaders, this.#redactorFor(headers));
-        const response =
-          received.kind === 'response'
-            ? { ...received, body: text }
-            : this.#redact(headers, received);
-        resolve({ response, content, wasSent });
-      };
-      const call = httpCall({ timeoutMs, maxBytes: MAX_BODY_BYTES, now, onEnd });
-      this.#pool.dispatch(request, {
-        ...call,
-        onRequestStart(controller, context) {
-          wasSent = true;
-          call.onRequestStart?.(controller, context);
-        },
-      });
     });
   }
 

@@ -1,4 +1,3 @@
-import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { BreakerState } from '../submissions/upstream.ts';
 
@@ -142,18 +141,8 @@ export type BreakerSettings = {
   maxProbeMs: number;
 };
 
-/**
- * Of a reserved request. `pause`: the time of the next request as requested by its response.
- * `isGood`: whether the response shows that the upstream works, or that it does not; undefined: it
- * shows neither.
- */
-export type ReservedResult = { pause?: PauseRequest | undefined; isGood?: boolean | undefined };
-
-/**
- * A response. `submissionId`: null for a request other than a poll. `isControl`: it decides whether
- * the upstream or only some submissions fail.
- */
-type Evidence = { submissionId: string | null; health: Health; isControl: boolean };
+/** A response. `isControl`: it decides whether the upstream or only some submissions fail. */
+type Evidence = { submissionId: string; health: Health; isControl: boolean };
 
 /**
  * The circuit breaker of an upstream. Closed (`up`): all polls are sent. Open: one probe at a time
@@ -267,7 +256,7 @@ export class CircuitBreaker {
       case 'unauthorized': {
         this.#failures++;
         this.#failingSince ??= now;
-        if (!this.isOpen && !isControl && submissionId !== null) this.#failed.add(submissionId);
+        if (!this.isOpen && !isControl) this.#failed.add(submissionId);
         if (!isControl || this.#failures < this.#settings.failures) return null;
         // Another failure while open changes the state, but not the start of the outage.
         if (this.#state === health) return null;
@@ -324,7 +313,7 @@ class Pause {
     this.#extend(until);
   }
 
-  observe(observation: Observation | PauseRequest, now: number): void {
+  observe(observation: Observation, now: number): void {
     if (observation.kind === 'throttled') {
       if (observation.retryAfterMs !== null) this.#extend(now + observation.retryAfterMs);
       // Responses to requests that were sent before the pause do not extend it, unless they contain
@@ -408,18 +397,6 @@ export class UpstreamLimits {
   send(now: number): void {
     this.budget.send();
     if (this.breaker.isOpen) this.breaker.probing(now);
-  }
-
-  /**
-   * Ends a request other than a poll, for which the budget was charged. A good one makes a probe
-   * due during an outage; several that failed require a control.
-   */
-  complete({ pause, isGood }: ReservedResult, now: number): void {
-    this.budget.complete(now);
-    if (pause) this.pause.observe(pause, now);
-    if (isGood) this.breaker.probeNow(now);
-    if (isGood === false)
-      this.breaker.observe({ submissionId: null, health: 'down', isControl: false }, now);
   }
 
   /**

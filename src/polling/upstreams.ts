@@ -7,7 +7,6 @@ import type { PollBatch, PollEngine } from '../submissions/ports.ts';
 import type { SchedulerSettings } from './scheduler.ts';
 import { UpstreamClient } from './upstream-client.ts';
 import type { BreakerSettings, BudgetSettings } from './upstream-limits.ts';
-import { UpstreamSubmitter } from './upstream-submit.ts';
 import type { WatcherSettings } from './watcher.ts';
 
 export type UsableUpstream = UpstreamConfig & { url: string };
@@ -75,7 +74,6 @@ export function openUpstreams(
       }),
     ]),
   );
-  const submitters = createSubmitters(named, { now, version });
   const { url, headers, timeout_s } = config.upstreams.default;
   const userClient =
     url === undefined
@@ -94,7 +92,6 @@ export function openUpstreams(
     names: named.map(([name]) => name),
     /** For user lookups; undefined without an upstream `default`. */
     userClient,
-    submitters,
     /** Sends one poll. Never rejects. */
     sendPoll(upstream: string, submissionId: string): Promise<Classification> {
       const client = clients.get(upstream);
@@ -103,38 +100,9 @@ export function openUpstreams(
     },
     /** Closes immediately; calls in flight return failures. */
     async close(): Promise<void> {
-      const all = [...clients.values(), ...[...submitters.values()].map((one) => one.submitter)];
-      await Promise.all([userClient?.close(), ...all.map((client) => client.close())]);
+      await Promise.all([userClient, ...clients.values()].map((client) => client?.close()));
     },
   };
-}
-
-/**
- * Returns the upstreams that data may be submitted to. Their submits have their own connections, so
- * that they do not delay polls.
- */
-function createSubmitters(
-  upstreams: [string, UsableUpstream][],
-  common: { now: () => number; version: string },
-) {
-  const enabled = upstreams.filter(([, { submit }]) => submit.enabled);
-  return new Map(
-    enabled.map(([name, { url, api_key: apiKey, headers, budget, submit, ...upstream }]) => {
-      const timeoutMs = upstream.timeout_s * 1_000;
-      // A reused connection may be closed by the upstream during the request, which would make the
-      // result of a submit unclear.
-      const limits = { connections: budget.concurrency, timeoutMs, ...common, keepAlive: false };
-      const client = new UpstreamClient({ url, extraHeaders: headers, ...limits });
-      return [
-        name,
-        {
-          client,
-          submitter: new UpstreamSubmitter({ client, apiKey }),
-          maxBytes: submit.max_bytes,
-        },
-      ] as const;
-    }),
-  );
 }
 
 /**

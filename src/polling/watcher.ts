@@ -17,11 +17,10 @@ import { extendedDeadline } from '../submissions/transition.ts';
 import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
 import { LAST_POLL_MS } from './deadlines.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
-import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
+import type { OnDemandResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
 import { RecentActivity } from './recent-activity.ts';
 import { type Outlook, Scheduler, type SchedulerSettings } from './scheduler.ts';
-import type { ReservedResult } from './upstream-limits.ts';
 
 export type WatcherSettings = {
   /** By upstream. */
@@ -210,22 +209,6 @@ export class Watcher {
     return loop
       ? loop.pollOnDemand(submissionId)
       : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
-  }
-
-  /**
-   * Waits until one request other than a poll may be sent to an upstream within its request budget;
-   * see PollLoop.reserve. After `reserved`, `release` must be called when that request has
-   * completed. `signal`: ends the wait.
-   */
-  reserve(upstream: string, signal?: AbortSignal): Promise<ReservationResult> {
-    const loop = this.#loops.get(upstream);
-    return loop
-      ? loop.reserve(signal)
-      : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
-  }
-
-  release(upstream: string, result: ReservedResult = {}): void {
-    this.#loops.get(upstream)?.release(result);
   }
 
   /**

@@ -105,15 +105,10 @@ export class SubmissionQueries {
     return row && toSubmission(row);
   }
 
-  /**
-   * Returns the hash of the data of a submission: that of its caller, or the one computed from data
-   * that were submitted through this server; undefined if neither is known.
-   */
-  expectedData(submissionId: string): { hash: string; isComputed: boolean } | undefined {
-    const row = this.#db.row<{ hash: string | null; isComputed: number }>`
-      SELECT coalesce(data_hash, submitted_hash) AS hash, data_hash IS NULL AS isComputed
-      FROM submissions WHERE submission_id = ${submissionId}`;
-    return row?.hash ? { hash: row.hash, isComputed: row.isComputed === 1 } : undefined;
+  /** Returns the hash that the caller expects of the data of a submission; null: none. */
+  dataHashOf(submissionId: string): string | null {
+    const sql = 'SELECT data_hash FROM submissions WHERE submission_id = ?';
+    return this.#db.value<string | null>(sql, submissionId) ?? null;
   }
 
   /**

@@ -176,7 +176,6 @@ export class SubmissionStore {
       metadata,
       callbackUrl,
       dataHash = null,
-      submittedHash = null,
       trackedAt = now,
       credential = null,
     } = request;
@@ -185,9 +184,9 @@ export class SubmissionStore {
     const { changes, lastInsertRowid } = this.#db.run`
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
                                grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url, data_hash,
-                               submitted_hash, credential)
+                               credential)
       VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${trackedAt}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
-              ${outageMs}, ${text}, ${callbackUrl}, ${dataHash}, ${submittedHash}, ${credential})
+              ${outageMs}, ${text}, ${callbackUrl}, ${dataHash}, ${credential})
       ON CONFLICT (submission_id) DO NOTHING`;
     if (changes === 0) return undefined;
     const id = Number(lastInsertRowid);
@@ -292,7 +291,7 @@ export class SubmissionStore {
       { kind: 'retrack', at: now },
       contextWithoutLimits(now),
     );
-    const { named = [], submittedHash: hash, dataHash = null } = request;
+    const { named = [], dataHash = null } = request;
     if (!request.retrack || !change || before.version >= MAX_HISTORY) {
       if (isFinal(before.status)) return { submission: before, effect: 'already_final' };
       const effect = 'already_tracked';
@@ -320,8 +319,6 @@ export class SubmissionStore {
       ...(named.includes('data_hash') && { dataHash }),
     };
     const submission = this.#writeOptions({ row, before }, after, { at: now, event });
-    if (hash !== undefined)
-      this.#db.run`UPDATE submissions SET submitted_hash = ${hash} WHERE id = ${row.id}`;
     return { submission, effect: 'retracked' };
   }
 

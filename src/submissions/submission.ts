@@ -111,8 +111,6 @@ export type TrackRequest = {
    * absent: any.
    */
   dataHash?: string | null;
-  /** The hash of the data, if they were submitted through this server. */
-  submittedHash?: string | undefined;
   /**
    * When the request was validated, shortly before the commit; absent: at the commit. See
    * limitsFrom.
@@ -144,7 +142,7 @@ export type FinalitySource = (typeof FINALITY_SOURCES)[number];
 /** A submission in the ledger. Times are epoch milliseconds. */
 export type Submission = Omit<
   TrackRequest,
-  'requestedAt' | 'retrack' | 'named' | 'credential' | 'dataHash' | 'submittedHash'
+  'requestedAt' | 'retrack' | 'named' | 'credential' | 'dataHash'
 > & {
   dataHash: string | null;
   status: Status;

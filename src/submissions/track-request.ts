@@ -184,8 +184,6 @@ export type TrackContext = {
   refusalOf: (url: string) => string | undefined;
   /** The number of the client's credential; null for a request that did not come over HTTP. */
   credential: number | null;
-  /** BLAKE2b-256 hash of data that was submitted through this server; absent: it was not. */
-  submittedHash?: string | undefined;
 };
 
 /** `field`: the invalid field, as a JSON pointer into the body without its first slash. */
@@ -285,7 +283,6 @@ function toRequestOptions(
     metadata: options.metadata ?? null,
     callbackUrl: callback_url ?? null,
     dataHash: options.data_hash ?? null,
-    submittedHash: context.submittedHash,
     retrack: options.retrack ?? false,
     named: TRACK_OPTIONS.filter((option) => options[option] !== undefined),
     credential: context.credential,

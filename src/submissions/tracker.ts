@@ -44,17 +44,10 @@ export function trackerOf(deps: {
   return {
     /** What the validation of a request depends on, besides the time and the credential. */
     context,
-    /**
-     * `credential`: the number of the credential; null for a request that did not come over HTTP.
-     * `submittedHash`: the hash of the data that was submitted through this server.
-     */
-    track(
-      body: TrackBody,
-      credential: number | null = null,
-      submittedHash?: string,
-    ): TrackRequestResult {
+    /** `credential`: its number; null for a request that did not come over HTTP. */
+    track(body: TrackBody, credential: number | null = null): TrackRequestResult {
       const now = clock.now();
-      const parsed = toTrackRequests(body, { ...context, now, credential, submittedHash });
+      const parsed = toTrackRequests(body, { ...context, now, credential });
       return parsed.kind === 'invalid'
         ? parsed
         : trackResultOf(parsed, watcher.track(parsed.requests));

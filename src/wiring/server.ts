@@ -65,7 +65,6 @@ import type { ChainStatus } from '../polling/chain/port.ts';
 import type { CachedLookup } from '../polling/on-demand-polls.ts';
 import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
-import { registerSubmit, type Submitters, submitHint } from '../polling/submit-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
 import { registerSubmissions, submissionIdOf } from '../submissions/submissions-routes.ts';
 import type { Tracker } from '../submissions/tracker.ts';
@@ -88,7 +87,6 @@ type ServerDeps = {
   channels: readonly ChannelDescription[];
   features: readonly Feature[];
   users: Users;
-  submitters: Submitters;
   credentials: Credentials;
   /** Whether the settings have a credential with the scope admin. */
   hasConfiguredAdmin: () => boolean;
@@ -180,7 +178,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   endConnectionsOnClose(app);
   rejectEncodedBodies(app);
   acceptEmptyBodies(app);
-  registerProblems(app, { notFoundHint: submitHint });
+  registerProblems(app);
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
   const authenticator = createAuthenticator(deps.credentials, sessions);
   const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
@@ -224,8 +222,6 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     registerPacing(guarded, deps);
     registerOverview(guarded, { ...deps, readers: () => deps.feed.readers });
     for (const feature of features) feature.addReadRoutes?.(guarded);
-    const keyedHash = (text: string) => ledger.audit.keyedHash(text);
-    await registerSubmit(guarded, { ...deps, admission, authenticator, keyedHash });
     registerWhoami(guarded, deps);
   });
   await app.register(async (open) => {

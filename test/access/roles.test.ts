@@ -6,7 +6,7 @@ import { call, type HttpResponse } from '../support/app/http-calls.ts';
 import { useLookups } from '../support/app/lookups.ts';
 import { fetchDocument } from '../support/app/openapi-document.ts';
 
-const lookups = useLookups({ upstream: { submit: { enabled: true, max_bytes: 1_000 } } });
+const lookups = useLookups();
 /** One connection, because opening one per request takes a fifth of the CPU time. */
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 afterAll(() => agent.destroy());

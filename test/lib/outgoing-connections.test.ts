@@ -12,7 +12,6 @@ import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
 import { createWebhookChannel, makeSecret } from '../../src/notifications/channels/webhook.ts';
 import type { LookupAll } from '../../src/notifications/transport/address-guard.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
-import { UpstreamSubmitter } from '../../src/polling/upstream-submit.ts';
 import { classify } from '../../src/submissions/classify.ts';
 import { SubmissionEventType } from '../../src/submissions/event-types.ts';
 import { outgoing, submissionEvent } from '../notifications/sample-events.ts';
@@ -70,18 +69,6 @@ const UPSTREAM: Record<string, Place> = {
       };
     },
     body: () => ({ id: '1', name: 'Ada', email: 'a@b.test', app_id: 1, assigned_wallet: '0xa' }),
-  },
-  'a submit': {
-    open(url) {
-      const client = openClient(url, { connections: 1, keepAlive: false });
-      const submitter = new UpstreamSubmitter({ client, apiKey: 'x' });
-      const data = { query: '', headers: {}, body: Buffer.from('abc') };
-      return async () => {
-        const result = await submitter.submit({ path: '/v1/submit_raw_data', ...data });
-        return result.kind === 'accepted' ? undefined : JSON.stringify(result);
-      };
-    },
-    body: () => ({ submission_id: ID }),
   },
 };
 

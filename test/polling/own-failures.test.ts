@@ -23,17 +23,12 @@ const ANY_ID = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
 
 /** An upstream that fails for ids that begin with `bad` while `isUp`, and otherwise for all. */
 async function serveUpstream(status: number, body: string) {
-  const state = { isUp: true, failSubmits: false, submits: 0 };
+  const state = { isUp: true };
   const served = await serve((request, reply) => {
     request.resume();
     const id = new URL(request.url ?? '', 'http://here').searchParams.get('submission_id') ?? '';
-    const isFailing = !state.isUp || (state.failSubmits && request.method === 'POST');
-    if (isFailing || id.startsWith('bad')) return reply.writeHead(status).end(body);
-    if (request.method === 'POST') {
-      state.submits++;
-      return reply.writeHead(200, JSON_TYPE).end(`{"submission_id":"submitted-${state.submits}"}`);
-    }
-    if (!id.startsWith('good') && !id.startsWith('submitted'))
+    if (!state.isUp || id.startsWith('bad')) return reply.writeHead(status).end(body);
+    if (!id.startsWith('good'))
       return reply.writeHead(500, JSON_TYPE).end('{"error":"Record not found"}');
     return reply.writeHead(200, JSON_TYPE).end('{"state":"Pending","error":null,"data":{}}');
   });
@@ -48,7 +43,6 @@ async function open(upstreamUrl: string) {
     onLog: (line) => log.push(line),
     database: join(tempFolder(), 'ledger.db'),
     upstreamUrl,
-    upstream: { submit: { enabled: true, max_bytes: 1_000 } },
   });
   onTestFinished(() => app.close());
   const get = async (path: string) => JSON.parse((await call(app.url, path)).text);
@@ -56,7 +50,6 @@ async function open(upstreamUrl: string) {
     track: (submission_id: string) =>
       call(app.url, '/v1/submissions', { method: 'POST', body: { submission_id } }),
     cancel: (id: string) => call(app.url, pathOf(id), { method: 'DELETE' }),
-    submit: () => call(app.url, '/v1/submit_data', { method: 'POST', body: { data: 'a' } }),
     lookUp: (id: string) => call(app.url, `/v1/get_submission_info?submission_id=${id}`),
     detailsOf: (id: string) => get(pathOf(id)),
     state: async () => (await get('/readyz')).upstreams.default.state,
@@ -90,7 +83,6 @@ describe('one submission that always fails does not affect others', () => {
     await vi.waitFor(() => expect(upstream.pollsOf('bad-1')).toBeGreaterThan(8), 10_000);
     expect(upstream.pollsOf(MADE_UP_ID), 'nothing else is known').toBeGreaterThan(0);
     expect((await app.lookUp('good-1')).status).toBe(200);
-    expect((await app.submit()).status).toBe(200);
     await app.track('bad-2');
     await vi.waitFor(() => expect(upstream.pollsOf('bad-2')).toBeGreaterThan(8), 10_000);
     expect(await app.state()).toBe('up');
@@ -111,33 +103,6 @@ it('an outage ends although nothing is tracked any more', async () => {
   await app.cancel('good-1');
   upstream.state.isUp = true;
   await vi.waitFor(async () => expect(await app.state()).toBe('up'), 10_000);
-  expect((await app.submit()).status).toBe(200);
-});
-
-it('submits that fail make dawatch notice an outage although nothing is tracked', async () => {
-  const upstream = await serveUpstream(500, '{"error":"Database error"}');
-  const app = await open(upstream.url);
-  upstream.state.isUp = false;
-  const statuses: number[] = [];
-  await vi.waitFor(async () => {
-    statuses.push((await app.submit()).status);
-    expect(await app.state()).not.toBe('up');
-  }, 10_000);
-  expect(statuses).not.toContain(200);
-  expect(app.outages()).toEqual([expect.stringContaining('HTTP 500 Database error')]);
-  upstream.state.isUp = true;
-  await vi.waitFor(async () => expect((await app.submit()).status).toBe(200), 10_000);
-});
-
-it('submits that fail alone are no outage', async () => {
-  const upstream = await serveUpstream(500, '{"error":"Database error"}');
-  const app = await open(upstream.url);
-  upstream.state.failSubmits = true;
-  for (let count = 0; count < 12; count++) expect((await app.submit()).status).toBe(502);
-  await expect.poll(() => upstream.pollsOf(MADE_UP_ID)).toBeGreaterThan(0);
-  upstream.state.failSubmits = false;
-  expect((await app.submit()).status).toBe(200);
-  expect([await app.state(), app.outages()]).toEqual(['up', []]);
 });
 
 describe('an outage is noticed with a single submission', () => {
@@ -145,7 +110,7 @@ describe('an outage is noticed with a single submission', () => {
     const app = await open(await deadAddress());
     await app.track(ANY_ID);
     await vi.waitFor(async () => expect(await app.state()).not.toBe('up'), 10_000);
-    expect((await app.submit()).status).toBeGreaterThan(500);
+    expect((await app.lookUp('any')).status).toBe(502);
   });
 
   it.each([

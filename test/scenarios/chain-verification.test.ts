@@ -4,7 +4,6 @@ import { blake2b256 } from '../../src/sandbox/chain/extrinsics.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { readEvents } from '../support/app/event-reader.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
-import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
@@ -43,7 +42,6 @@ async function open({
     upstreamUrl: sandbox.url,
     adminToken: ADMIN_TOKEN,
     upstream: {
-      submit: { enabled: true, max_bytes: 1_000_000 },
       chain: {
         urls: [node.url.replace('http', 'ws')],
         verify: 'report',
@@ -72,11 +70,6 @@ async function open({
       const body = JSON.stringify({ submission_ids: [id], ...options });
       await fetch(`${app.url}/v1/submissions`, { method: 'POST', headers, body });
       return id;
-    },
-    /** Submits data through the app. Returns the id. */
-    async submit(path: string, data: string): Promise<string> {
-      const response = await fetch(`${app.url}${path}`, { method: 'POST', headers, body: data });
-      return ((await response.json()) as { submission_id: string }).submission_id;
     },
     /** Waits until the submission has these fields. */
     until: (id: string, fields: Partial<Verified>) =>
@@ -274,20 +267,11 @@ describe('the data of a submission', () => {
     await until(id, { status: 'finalized', chain: 'confirmed' });
   });
 
-  it.each([
-    ['/v1/submit_data', (data: string) => JSON.stringify({ data })],
-    ['/v1/submit_raw_data', (data: string) => data],
-  ])('are proved to be in the block if they were submitted to %s', async (path, bodyOf) => {
+  it('are proved to be in the block if the caller names their hash', async () => {
     const sandbox = await openSandbox();
-    const { database, connected, submit, until } = await open({ sandbox, verify_data: true });
+    const { connected, track, until } = await open({ sandbox, verify_data: true });
     await connected();
-    // Longer than one slice, with characters of two UTF-16 units at every place.
-    const data = ['some data', `x${'\u{1f600}'.repeat(70_000)}`];
-    const ids = await Promise.all(data.map((one) => submit(path, bodyOf(one))));
-    for (const id of ids) await until(id, { status: 'finalized', chain: 'confirmed' });
-    const stored = rawConnection(database)
-      .prepare('SELECT submitted_hash FROM submissions WHERE submission_id = ?')
-      .pluck();
-    expect(ids.map((id) => stored.get(id))).toEqual(data.map(hashOf));
+    const id = await track({ data_hash: hashOf('some data') });
+    await until(id, { status: 'finalized', chain: 'confirmed' });
   });
 });

@@ -3,18 +3,15 @@ import { call, post, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
-import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 /** An app, and another program that can lock its ledger against writes. */
-async function open(upstreamUrl?: string) {
+async function open() {
   const database = `${tempFolder()}/ledger.db`;
   let log = '';
   const app = await openApp({
     database,
     adminToken: ADMIN_TOKEN,
-    ...(upstreamUrl !== undefined && { upstreamUrl }),
-    upstream: { submit: { enabled: true, max_bytes: 1_000 } },
     onLog: (line) => {
       log += line;
     },
@@ -35,25 +32,6 @@ it('another program that has locked the ledger delays tracking, and stops nothin
   unlock();
   const response = await tracked;
   expect([response.status, response.text]).toEqual([202, expect.stringContaining('"accepted":2')]);
-});
-
-it('another program that locks the ledger after a submit delays the response, and the id is tracked', async () => {
-  const accepted = Promise.withResolvers<void>();
-  const upstream = await serve((request, response) => {
-    if (request.method === 'POST') {
-      app.lock();
-      accepted.resolve();
-    }
-    response.setHeader('content-type', 'application/json').end('{"submission_id":"a"}');
-  });
-  const app = await open(upstream.url);
-  const body = { data: 'abc' };
-  const submitted = call(app.url, '/v1/submit_data', { method: 'POST', body });
-  await accepted.promise;
-  for (let n = 0; n < 20; n++) expect((await call(app.url, '/livez')).status).toBe(200);
-  app.unlock();
-  expect((await submitted).text).toBe('{"submission_id":"a"}');
-  expect((await call(app.url, '/v1/submissions/a')).status).toBe(200);
 });
 
 it('another program that has locked the ledger is named to callers and in the log', async () => {

@@ -103,17 +103,6 @@ const upstreamSchema = z.strictObject({
         'Where user lookups send their parameters; body: as JSON in the body of the GET request',
       ),
   }).describe('User lookups'),
-  submit: section({
-    enabled: z
-      .boolean()
-      .default(false)
-      .describe(
-        'Forward POST /v1/submit_data and /v1/submit_raw_data to this upstream, and track the returned id before the client receives it',
-      ),
-    max_bytes: count(4 * 1024 * 1024, 1, 16 * 1024 * 1024).describe(
-      'Maximum size of the submitted data in bytes',
-    ),
-  }).describe('Submitting data through dawatch'),
   timeout_s: seconds(10, 0.001).describe(
     'Seconds for a complete request, from connecting to the last byte',
   ),
@@ -122,7 +111,7 @@ const upstreamSchema = z.strictObject({
     per_s: seconds(1, 0.001).describe('Length of the window in seconds'),
     concurrency: count(32, 1, 1_000).describe('Maximum number of concurrent requests'),
   }).describe(
-    'Request budget of the submission endpoints, including submits; never exceeded. User lookups are not counted',
+    'Request budget of the submission endpoint; never exceeded. User lookups are not counted',
   ),
   lag_price: z
     .number()

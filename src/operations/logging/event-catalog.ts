@@ -123,20 +123,6 @@ const SUBMISSION_EVENTS = {
     'a tracking request was accepted. `submission_id` is present if the request had a single id',
     ['request_id', 'accepted', 'already_tracked', 'already_final', 'retracked', 'submission_id'],
   ),
-  'submit.accepted': debug(
-    'the upstream has accepted submitted data, and the submission is tracked',
-    ['request_id', 'submission_id', 'upstream'],
-  ),
-  'submit.unclear': warn(
-    'data was sent to the upstream, and its response does not show whether it was accepted. It was not sent again',
-    ['request_id', 'upstream', 'reason'],
-    'look for the data at the upstream before you submit it again',
-  ),
-  'submit.not_tracked': error(
-    'the upstream has accepted submitted data, but the submission could not be tracked. The client was notified',
-    ['request_id', 'submission_id', 'upstream', 'reason', 'err'],
-    'track the id: `dawatch track <submission_id>`',
-  ),
   'submission.cancelled': info('a client cancelled the submission', [
     'request_id',
     'submission_id',

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
+import { blake2b } from '@noble/hashes/blake2.js';
 import { isObject } from '../../lib/json.ts';
-import { DataHash } from '../data-hash.ts';
 import { blockNumberOf } from './chain.ts';
 import type { Chain } from './port.ts';
 
@@ -85,11 +85,15 @@ function isListOfTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
+// Node's crypto has BLAKE2b with 512 bits only, and another length is another function.
+const HASH_256 = { dkLen: 32 };
+const toHex = (digest: Uint8Array) => `0x${Buffer.from(digest).toString('hex')}`;
+
 /** Hashes an extrinsic in hexadecimal with 0x. Other work runs between slices. */
 async function transactionOf(hex: string): Promise<Transaction> {
-  const whole = new DataHash();
+  const whole = blake2b.create(HASH_256);
   const dataStart = dataStartOf(hex);
-  const data = dataStart === null ? null : new DataHash();
+  const data = dataStart === null ? null : blake2b.create(HASH_256);
   const bytes = byteLength(hex);
   for (let from = 0; from < bytes; from += SLICE_BYTES) {
     const slice = bytesOf(hex, from, from + SLICE_BYTES);
@@ -97,7 +101,7 @@ async function transactionOf(hex: string): Promise<Transaction> {
     data?.update(slice.subarray(Math.max(0, (dataStart ?? 0) - from)));
     if (bytes > SLICE_BYTES) await setImmediate();
   }
-  return { hash: whole.digest(), dataHash: data?.digest() ?? null };
+  return { hash: toHex(whole.digest()), dataHash: data && toHex(data.digest()) };
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Log } from '../../operations/logging/event-catalog.ts';
 import type { UsableUpstream } from '../upstreams.ts';
 import { openChain } from './chain.ts';
 import type { Chain, ChainHead, ChainStatus } from './port.ts';
-import { ChainVerifier, type ExpectedData } from './verifier.ts';
+import { ChainVerifier } from './verifier.ts';
 
 type ChainsDeps = {
   upstreams: readonly [string, UsableUpstream][];
@@ -12,8 +12,8 @@ type ChainsDeps = {
   log: Log;
   /** The version of dawatch, for `user-agent`. */
   version: string;
-  /** Returns which data a submission has; undefined if that is not known. */
-  expectedData: (submissionId: string) => ExpectedData | undefined;
+  /** Returns the `data_hash` of the caller of a submission; null: none. */
+  dataHashOf: (submissionId: string) => string | null;
   /** Called with each submission whose required verification was unavailable, and is possible. */
   onAvailable: (upstream: string, submissionId: string) => void;
 };
@@ -32,7 +32,7 @@ export type Chains = {
 
 /** Opens the chain of each upstream, and logs its changes. */
 export function openChains(deps: ChainsDeps): Chains {
-  const { upstreams, clock, random, log, version, expectedData, onAvailable } = deps;
+  const { upstreams, clock, random, log, version, dataHashOf, onAvailable } = deps;
   const byUpstream = new Map(
     upstreams.map(([upstream, { chain: settings }]) => {
       const onChange = ({ host, name, problem }: ChainStatus) => {
@@ -47,7 +47,7 @@ export function openChains(deps: ChainsDeps): Chains {
       const chain = byUpstream.get(upstream);
       if (!chain) return [];
       const onAvailableOne = (submissionId: string) => onAvailable(upstream, submissionId);
-      const deps = { chain, settings, clock, expectedData, onAvailable: onAvailableOne };
+      const deps = { chain, settings, clock, dataHashOf, onAvailable: onAvailableOne };
       return [[upstream, new ChainVerifier(deps)] as const];
     }),
   );

@@ -3,7 +3,6 @@ import { escapeText } from '../../lib/text.ts';
 import { ANOTHER_CHAIN, type ChainResult } from '../../submissions/chain-verdict.ts';
 import { dataOf, type Observation } from '../../submissions/classify.ts';
 import { BlockTransactions, type Transaction } from './block-transactions.ts';
-import { ComputedHashes } from './computed-hashes.ts';
 import { type Chain, ChainError, type ChainHead, type ChainSettings } from './port.ts';
 
 /** Longest time for which the report of a poll waits for the node. */
@@ -19,12 +18,6 @@ const OTHER_CHAIN = { blocks: 10, contradicted: 5 };
 /** Blocks that are asked for at each head, for the submissions that wait for them. */
 const ASKED_PER_HEAD = 8;
 const MAX_SHOWN_CHARS = 70;
-
-/**
- * Which data a submission has: by the `data_hash` of its caller, or else by the hash of the data
- * that were submitted through this server (`isComputed`). `hash`: 0x and 64 digits in lower case.
- */
-export type ExpectedData = { hash: string; isComputed: boolean };
 
 /** The node cannot tell now. */
 class UnavailableError extends Error {
@@ -48,8 +41,8 @@ type VerifierDeps = {
   chain: Chain;
   settings: ChainSettings;
   clock: Clock;
-  /** Returns which data a submission has; undefined if that is not known. */
-  expectedData: (submissionId: string) => ExpectedData | undefined;
+  /** Returns the `data_hash` of the caller, 0x and 64 digits in lower case; null: none. */
+  dataHashOf: (submissionId: string) => string | null;
   /** Called with each submission whose required verification was unavailable, and is possible. */
   onAvailable: (submissionId: string) => void;
 };
@@ -58,7 +51,7 @@ type VerifierDeps = {
 export class ChainVerifier {
   readonly #chain: Chain;
   readonly #clock: Clock;
-  readonly #expectedData: VerifierDeps['expectedData'];
+  readonly #dataHashOf: VerifierDeps['dataHashOf'];
   readonly #onAvailable: (submissionId: string) => void;
   readonly #settings: ChainSettings;
   /** The hash of each block on the chain, by its number, the newest request last. */
@@ -68,15 +61,14 @@ export class ChainVerifier {
   /** The submissions that wait for the node, by the numbers of their blocks. */
   readonly #waiting = new Map<number, Set<string>>();
   readonly #transactions: BlockTransactions;
-  readonly #computed = new ComputedHashes();
   #waitingCount = 0;
   #isResponsive = true;
 
-  constructor({ chain, settings, clock, expectedData, onAvailable }: VerifierDeps) {
+  constructor({ chain, settings, clock, dataHashOf, onAvailable }: VerifierDeps) {
     this.#chain = chain;
     this.#settings = settings;
     this.#clock = clock;
-    this.#expectedData = expectedData;
+    this.#dataHashOf = dataHashOf;
     this.#onAvailable = onAvailable;
     this.#transactions = new BlockTransactions(chain);
     chain.onHead((head) => this.#pollWaiting(head));
@@ -123,26 +115,20 @@ export class ChainVerifier {
     result?: ChainResult;
     hash: string | null;
   } {
-    let expected: ExpectedData | undefined;
+    let expected: string | null;
     try {
-      expected = this.#expectedData(submissionId);
+      expected = this.#dataHashOf(submissionId);
     } catch {
       return { result: unavailable('the ledger cannot be read'), hash: null };
     }
     const { data_hash } = dataOf(envelope) ?? {};
-    if (expected === undefined) return { hash: null };
+    if (expected === null) return { hash: null };
     if (typeof data_hash !== 'string')
-      return expected.isComputed
-        ? { hash: null }
-        : { result: unavailable('the upstream names no data_hash'), hash: null };
+      return { result: unavailable('the upstream names no data_hash'), hash: null };
     const hash = normalized(data_hash);
-    const isEqual = hash === expected.hash;
-    if (expected.isComputed && !this.#computed.isConclusive(submissionId, isEqual))
-      return { hash: null };
-    if (isEqual) return { hash };
+    if (hash === expected) return { hash };
     const named = escapeText(hash, MAX_SHOWN_CHARS);
-    const source = expected.isComputed ? 'of the data that were submitted' : 'that was expected';
-    const reason = `data_hash is ${named}, not ${expected.hash} ${source}`;
+    const reason = `data_hash is ${named}, not ${expected} that was expected`;
     return { result: { verdict: 'contradicted', reason }, hash: null };
   }
 

@@ -1,10 +1,8 @@
 import { z } from 'zod';
 import { FAULT_KINDS, type Fault } from './fault-responses.ts';
 
-/**
- * Which responses a fault replaces: those about submissions (default), about users, or to submits.
- */
-const FAULT_TARGETS = ['submissions', 'users', 'submits'] as const;
+/** Which responses a fault replaces: those about submissions (default) or users. */
+const FAULT_TARGETS = ['submissions', 'users'] as const;
 type FaultTarget = (typeof FAULT_TARGETS)[number];
 
 export type FaultOrder = {

@@ -28,7 +28,6 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     );
   });
 
-  /** Accepts the data. A fault replaces only the response, as when it is lost on its way. */
   async function submit(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -38,9 +37,8 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     if (refusal !== undefined) return text(reply, 401, refusal);
     if (!data?.length) return text(reply, 400, 'Json deserialize error: missing field `data`');
     const body = { submission_id: model.submit(data, now()) };
-    const fault = faults.takeNext('submits');
     await context.delay();
-    return fault === undefined ? reply.send(body) : sendFault(reply, fault, context.redirectTo());
+    return reply.send(body);
   }
 
   app.get('/v1/get_submission_info', async (request, reply) => {

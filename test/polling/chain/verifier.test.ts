@@ -6,12 +6,12 @@ import {
   type ChainHead,
   type ChainStatus,
 } from '../../../src/polling/chain/port.ts';
-import { ChainVerifier, type ExpectedData } from '../../../src/polling/chain/verifier.ts';
+import { ChainVerifier } from '../../../src/polling/chain/verifier.ts';
 import { submitDataExtrinsic } from '../../../src/sandbox/chain/extrinsics.ts';
 import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
 
 const HASH = `0x${'a'.repeat(64)}`;
-type Expectations = { expected?: Record<string, ExpectedData>; urls?: string[] };
+type Expectations = { expected?: Record<string, string>; urls?: string[] };
 
 /**
  * An encoded call whose data end in zeros, each of which looks like the length of no data. The
@@ -70,7 +70,7 @@ function open(
     chain,
     settings,
     clock,
-    expectedData: (id) => expected[id],
+    dataHashOf: (id) => expected[id] ?? null,
     onAvailable: (id) => available.push(id),
   });
   const observe = async (data: object, blockNumber = 7, submissionId = 's') => {
@@ -169,7 +169,7 @@ it('polls a submission no more that was confirmed meanwhile', async () => {
 });
 
 describe('data that the caller names', () => {
-  const expected = { s: { hash: DATA_HASH, isComputed: false } };
+  const expected = { s: DATA_HASH };
   const named = (data_hash?: string, txIndex = 2) => {
     const tx_hash = [FIRST, SECOND, THIRD][txIndex];
     return { tx_hash, tx_index: txIndex, ...(data_hash !== undefined && { data_hash }) };
@@ -189,7 +189,7 @@ describe('data that the caller names', () => {
   });
 
   it('must be in the transaction, whatever the upstream says', async () => {
-    const claimed = { s: { hash: OTHER_HASH, isComputed: false } };
+    const claimed = { s: OTHER_HASH };
     const verifyIn = (verify_data: boolean) =>
       open(verify_data, undefined, 'report', { expected: claimed }).verify(named(OTHER_HASH));
     const reason = `transaction 2 of block 7 submits data with the hash ${DATA_HASH}, not ${OTHER_HASH}`;
@@ -210,7 +210,7 @@ describe('data that the caller names', () => {
     const respond = async (method: string) => (method === 'chain_getBlock' ? block : HASH);
     const data_hash = `0x${hashOf(data)}`;
     const { verify } = open(true, respond, 'report', {
-      expected: { s: { hash: data_hash, isComputed: false } },
+      expected: { s: data_hash },
     });
     const claim = { tx_hash: hashOf(extrinsic), tx_index: 0, data_hash };
     expect(await verify(claim)).toEqual({ verdict: 'confirmed', reason: null });
@@ -222,28 +222,6 @@ describe('data that the caller names', () => {
     expect(await verify(named(DATA_HASH))).toBeUndefined();
     expect(calls).toEqual([]);
   });
-});
-
-it('counts computed hashes only while most of those of the upstream are equal', async () => {
-  const ids = Array.from({ length: 30 }, (_, index) => `s${index}`);
-  const expected = Object.fromEntries(ids.map((id) => [id, { hash: DATA_HASH, isComputed: true }]));
-  const { verify } = open(false, undefined, 'report', { expected });
-  const next = async (data: object) => (await verify(data, 7, ids.shift()))?.verdict;
-  const times = async (count: number, data: object) => {
-    const verdicts: unknown[] = [];
-    for (let time = 0; time < count; time += 1) verdicts.push(await next(data));
-    return verdicts;
-  };
-  const [equal, other] = [{ data_hash: DATA_HASH }, { data_hash: OTHER_HASH }];
-  // The upstream encrypts.
-  expect(await times(5, other)).toEqual(Array(5).fill('confirmed'));
-  // It does not.
-  expect(await times(6, equal)).toEqual(Array(6).fill('confirmed'));
-  expect(await times(1, other)).toEqual(['contradicted']);
-  expect(await times(1, {})).toEqual(['confirmed']);
-  // It begins to encrypt.
-  await times(10, other);
-  expect(await times(1, other)).toEqual(['confirmed']);
 });
 
 it.each([

@@ -42,8 +42,6 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   'GET /v1/submissions/{id}/wait': { access: READ_SUBMISSIONS, query: '?timeout_s=0' },
   'PATCH /v1/submissions/{id}': { access: WRITE_SUBMISSIONS, body: { stuck_after_s: 600 } },
   'DELETE /v1/submissions/{id}': { access: WRITE_SUBMISSIONS },
-  'POST /v1/submit_data': { access: WRITE_SUBMISSIONS, body: { data: 'abc' } },
-  'POST /v1/submit_raw_data': { access: WRITE_SUBMISSIONS, body: { data: 'abc' } },
   'GET /v1/get_submission_info': {
     access: READ_SUBMISSIONS,
     query: '?submission_id=00000000-0000-4000-8000-000000000000',

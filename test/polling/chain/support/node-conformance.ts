@@ -42,7 +42,7 @@ export async function openClient(url: string) {
     chain,
     settings,
     clock,
-    expectedData: () => undefined,
+    dataHashOf: () => null,
     onAvailable: () => undefined,
   });
   const head = (number: number) =>
