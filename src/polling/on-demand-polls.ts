@@ -9,7 +9,7 @@ import type { Scheduler } from './scheduler.ts';
  * circuit breaker is open. `no_response`: the poll was sent, but no result arrived. `not_polling`:
  * this server is stopping, or does not poll yet.
  */
-export type OnDemandFailure =
+type OnDemandFailure =
   | 'budget_exhausted'
   | 'ledger_unavailable'
   | 'upstream_down'

@@ -136,7 +136,7 @@ function classifyEnvelope(
  * object with `error`, or with 401 also a text. Firewalls and proxies that refuse a request send
  * web pages, nothing, or texts with 403.
  */
-export function isKeyRefusal(httpStatus: number, text: string): boolean {
+function isKeyRefusal(httpStatus: number, text: string): boolean {
   const body = parseJson(text);
   if (isObject(body)) return 'error' in body && errorText(body.error) !== null;
   return httpStatus === 401 && !isPage(text);
