@@ -6,8 +6,7 @@ import { withTimeout } from './lib/with-timeout.ts';
 import { EventFeed } from './notifications/event-feed.ts';
 import type { Config } from './operations/config/schema.ts';
 import { StartError } from './operations/config/start-error.ts';
-import type { Log } from './operations/logging/logger.ts';
-import { logMonitor } from './operations/logging/logger.ts';
+import type { Log } from './operations/logging/event-catalog.ts';
 import { createMetrics } from './operations/metrics/metrics.ts';
 import { VERSION } from './operations/version.ts';
 import type { PolicyFactory } from './pacing/index.ts';
@@ -15,6 +14,7 @@ import { chainPacing } from './pacing/index.ts';
 import { chainEngine } from './polling/chain/chain-engine.ts';
 import { openChains } from './polling/chain/chains.ts';
 import type { WatcherListener } from './polling/listeners.ts';
+import { logMonitor } from './polling/log-polls.ts';
 import { CachedLookup, ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
 import {
   createLocalEngine,

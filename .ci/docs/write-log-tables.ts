@@ -1,6 +1,6 @@
-// Generates the tables of docs/logs.md from the event catalog.
+// Generates the table of docs/logs.md.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { withLogTables } from './log-tables.ts';
+import { withLogTable } from './log-tables.ts';
 
 const FILE = 'docs/logs.md';
-writeFileSync(FILE, withLogTables(readFileSync(FILE, 'utf8')));
+writeFileSync(FILE, withLogTable(readFileSync(FILE, 'utf8')));

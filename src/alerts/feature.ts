@@ -8,7 +8,7 @@ import type { Outbox } from '../notifications/outbox.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';
 import type { Config } from '../operations/config/schema.ts';
 import type { LedgerStats } from '../operations/ledger-stats.ts';
-import { type Log, logAt } from '../operations/logging/event-catalog.ts';
+import type { Log } from '../operations/logging/event-catalog.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
 import { AlertWatch } from './alert-watch.ts';
 import { registerAlertChanges, registerAlerts, registerMutes } from './alerts-routes.ts';
@@ -91,7 +91,8 @@ export function openAlerts({ config, clock, log, counters, ...server }: Server) 
 
 function logAlert(log: Log, type: AlertEventType, alert: Alert): void {
   const { since, id: _, link: __, ...fields } = alert;
-  logAt(log, { ...fields, since: new Date(since).toISOString() }, type);
+  const level = type === 'alert.resolved' ? 'info' : 'warn';
+  log[level]({ ...fields, since: new Date(since).toISOString() }, type);
 }
 
 /**

@@ -10,8 +10,10 @@ import type { UpstreamHealth } from '../polling/watcher.ts';
 /** The state of the Redis link of a server. */
 export type RedisHealth = {
   state: 'up' | 'disconnected';
-  /** The names of the connected workers. */
-  workers: readonly string[];
+  reason: 'unreachable' | 'no_response' | 'refused' | 'cluster' | null;
+  workers: readonly { name: string; version: string; in_flight: number; concurrency: number }[];
+  /** Number of announced workers that get no jobs. */
+  refusedWorkers: number;
   /** Since when Redis has not responded, epoch ms; null: it responds. */
   disconnectedSince: number | null;
   /** When the last worker left, epoch ms; null: there is one, or there has been none. */
@@ -34,6 +36,23 @@ const redisState = z
   .enum(['up', 'disconnected'])
   .describe('disconnected: this server polls alone; events for queues and queued submissions wait')
   .meta({ id: 'RedisState' });
+const redisReason = z
+  .enum(['unreachable', 'no_response', 'refused', 'cluster'])
+  .describe(
+    'Why Redis is disconnected; refused: it refuses the password, a command or a write; cluster: it is a cluster, which is not supported',
+  )
+  .meta({ id: 'RedisDisconnectReason' });
+
+const workerSchema = z
+  .object({
+    name: z.string(),
+    version: z.string(),
+    in_flight: z.int().describe('Requests in flight'),
+    concurrency: z.int().describe('Batches it processes at once'),
+  })
+  .describe('A live worker')
+  .meta({ id: 'Worker' });
+
 const readinessSchema = z
   .object({
     status: readinessStatus,
@@ -58,12 +77,20 @@ const readinessSchema = z
     redis: z
       .object({
         state: redisState,
-        workers: z
-          .array(z.string())
+        reason: redisReason
+          .nullable()
           .optional()
           .describe(
-            'Names of the connected workers; without any, this server polls. Operators only',
+            'Why it is disconnected; refused: it refuses the password or a write. Operators only',
           ),
+        workers: z
+          .array(workerSchema)
+          .optional()
+          .describe('Live workers; without any, this server polls. Operators only'),
+        refused_workers: z
+          .int()
+          .optional()
+          .describe('Workers that get no jobs; see `worker.refused` in the log. Operators only'),
       })
       .optional()
       .describe('Present if Redis is configured'),
@@ -131,7 +158,12 @@ function readinessOf(
     ),
     ...(redis && {
       redis: isDetailed
-        ? { state: redis.state, workers: [...redis.workers] }
+        ? {
+            state: redis.state,
+            reason: redis.reason,
+            workers: [...redis.workers],
+            refused_workers: redis.refusedWorkers,
+          }
         : { state: redis.state },
     }),
   };

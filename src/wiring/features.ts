@@ -5,7 +5,7 @@ import type { Channel } from '../notifications/channels/channel.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';
 import type { Config } from '../operations/config/schema.ts';
 import type { RedisHealth } from '../operations/health-routes.ts';
-import type { Log } from '../operations/logging/logger.ts';
+import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import type { Upstreams } from '../polling/upstreams.ts';
 import { openRedisQueues } from '../redis/feature.ts';

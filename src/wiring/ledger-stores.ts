@@ -19,7 +19,7 @@ import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { LedgerStats } from '../operations/ledger-stats.ts';
-import type { Log } from '../operations/logging/logger.ts';
+import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { Delay } from '../submissions/delay.ts';
 import { FinalitySums } from '../submissions/finality-sums.ts';

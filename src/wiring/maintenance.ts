@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
-import type { Log } from '../operations/logging/logger.ts';
+import type { Log } from '../operations/logging/event-catalog.ts';
 import type { EndPosition, Pruned } from '../submissions/pruning.ts';
 import type { Ledger } from './ledger-stores.ts';
 

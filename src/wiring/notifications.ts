@@ -1,4 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
+import { escapeText } from '../lib/text.ts';
+import type { AttemptReport } from '../notifications/attempt.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
 import {
   checkWebhookUrl,
@@ -12,8 +14,7 @@ import { createAddressGuard } from '../notifications/transport/address-guard.ts'
 import { createHttpPost } from '../notifications/transport/http-post.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import type { Config } from '../operations/config/schema.ts';
-import type { Log } from '../operations/logging/logger.ts';
-import { logAttempt } from '../operations/logging/logger.ts';
+import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import { Channels } from './channels.ts';
 import type { Ledger } from './ledger-stores.ts';
@@ -114,4 +115,39 @@ function routesOf(
       gatherMs: channel ? gatherMs : 0,
     };
   });
+}
+
+/** Returns a listener that writes one line per delivery attempt. */
+function logAttempt(log: Log): (attempted: AttemptReport) => void {
+  return ({
+    destination,
+    deliveryIds,
+    eventIds,
+    eventType,
+    submissionId,
+    attempt,
+    durationMs,
+    result,
+    next,
+  }) => {
+    const fields = {
+      destination,
+      delivery_id: deliveryIds[0],
+      event_id: eventIds[0],
+      submission_id: submissionId,
+      type: eventType,
+      events: eventIds.length,
+      attempt,
+      duration_ms: durationMs,
+      http_status: result.httpStatus ?? undefined,
+    };
+    if (result.kind === 'delivered') log.info(fields, 'delivery.delivered');
+    else if (next.kind === 'retry')
+      log.warn(
+        { ...fields, error: escapeText(result.error), next_at: new Date(next.at).toISOString() },
+        'delivery.failed',
+      );
+    else
+      log.error({ ...fields, error: escapeText(result.error), reason: next.kind }, 'delivery.dead');
+  };
 }

@@ -215,6 +215,7 @@ channels:
 routes: [{ types: ['*'], channels: [ops, mail] }]
 redis:
   url_file: ${secret('redis.url', 'redis://127.0.0.1:1')}
+  secret_file: ${secret('redis.secret', 'x'.repeat(32))}
 `;
   }
   const ALL = [
@@ -223,6 +224,7 @@ redis:
       'auth.api_key',
       'channels.mail.smtp_url',
       'channels.ops.url',
+      'redis.secret',
       'redis.url',
     ],
     ...[
@@ -234,8 +236,16 @@ redis:
 
   it.each([
     ['server', ALL],
-    ['worker', ['redis.url', 'upstreams.default.api_key', 'upstreams.default.headers.X-Gateway']],
-    ['worker_check', ['redis.url']],
+    [
+      'worker',
+      [
+        'redis.secret',
+        'redis.url',
+        'upstreams.default.api_key',
+        'upstreams.default.headers.X-Gateway',
+      ],
+    ],
+    ['worker_check', ['redis.secret', 'redis.url']],
     ['client', ['auth.api_key']],
     ['none', []],
   ] as const)('%s reads %j', (user, used) => {

@@ -46,18 +46,26 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       });
     });
 
-    it('a hanging request delays no other batch', async () => {
+    it('reports each observation when its response arrives: a hanging request delays no other one, nor another batch', async () => {
       const held: ServerResponse[] = [];
       const { url } = await serve((request, response) => {
         if (request.url?.endsWith('hangs')) held.push(response);
         else response.end(PENDING);
       });
       const engine = await open(url);
-      const hanging = polled(engine, ['hangs']);
-      expect((await polled(engine, ['a'])).map(({ kind }) => kind)).toEqual(['pending']);
-      await vi.waitFor(() => expect(held).toHaveLength(1));
+      const reported: string[] = [];
+      let through = false;
+      const batch = engine
+        .poll({ upstream: 'default', submissionIds: ['hangs', 'a', 'b'] }, (o) =>
+          reported.push(o.submissionId),
+        )
+        .then(() => (through = true));
+      await vi.waitFor(() => expect(reported.sort()).toEqual(['a', 'b']), 5_000);
+      expect((await polled(engine, ['c'])).map(({ kind }) => kind)).toEqual(['pending']);
+      expect(through).toBe(false);
       for (const response of held) response.end(PENDING);
-      expect(await hanging).toHaveLength(1);
+      await batch;
+      expect(reported.at(-1)).toBe('hangs');
     });
 
     it.each(['hang', 'html_502', 'huge'] as const)(

@@ -2,19 +2,11 @@ import { createRequire } from 'node:module';
 import { format } from 'node:util';
 import { pino } from 'pino';
 import type { PinoPretty, PrettyOptions } from 'pino-pretty';
-import { LedgerUnavailableError } from '../../ledger/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { systemClock } from '../../lib/system-clock.ts';
 import { escapeJson, escapeLines, escapeText, redactorOf } from '../../lib/text.ts';
-import type { AttemptReport } from '../../notifications/attempt.ts';
-import type { WatcherListener } from '../../polling/listeners.ts';
-import { dataOf, upstreamTime } from '../../submissions/classify.ts';
-import type { EndedSubmission, RecordedObservation } from '../../submissions/ports.ts';
-import { Status } from '../../submissions/submission.ts';
 import type { Config } from '../config/schema.ts';
-import { LOG_EVENTS, type Log, type LogEventName, logAt } from './event-catalog.ts';
-
-export type { Log };
+import { LOG_EVENTS, type Log, type LogEventName } from './event-catalog.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -218,116 +210,4 @@ function truncateFields(fields: object): Record<string, unknown> {
 
 function isLogEvent(name: unknown): name is LogEventName {
   return typeof name === 'string' && Object.hasOwn(LOG_EVENTS, name);
-}
-
-/**
- * Returns a listener that writes one line per observation, change of a submission and change of an
- * upstream.
- */
-export function logMonitor(log: Log): WatcherListener {
-  /** Why the ledger cannot be used, as logged: its retries are not logged again. */
-  let ledgerProblem: string | undefined;
-  return {
-    recorded: (recorded) => {
-      logObservation(log, recorded);
-      const fields = () => fieldsOf({ ...recorded, at: recorded.observation.at });
-      if (recorded.result.becameStuck) log.warn(fields(), 'submission.stuck');
-      if (recorded.result.becameContradicted) {
-        const reason = escapeText(recorded.submission.chainReason ?? '');
-        log.warn({ ...fields(), chain_reason: reason }, 'submission.contradicted');
-      }
-      const event = recorded.result.change?.event;
-      // Requests of clients are logged with the request id.
-      if (event && event !== 'submission.cancelled' && event !== 'submission.retracked')
-        logAt(log, fields(), event);
-    },
-    expired: (ended) =>
-      logAt(
-        log,
-        fieldsOf(ended),
-        ended.submission.status === Status.failed ? 'submission.failed' : 'submission.expired',
-      ),
-    upstream: ({ upstream, event, reason, lastedMs }) => {
-      const outage = event === 'upstream.up' ? { outage_ms: lastedMs } : {};
-      logAt(log, { upstream, reason: escapeText(reason), ...outage }, event);
-    },
-    writeFailed: (error) => {
-      const problem = error instanceof LedgerUnavailableError ? error.message : undefined;
-      if (problem !== undefined && problem === ledgerProblem) return;
-      ledgerProblem = problem ?? ledgerProblem;
-      log.error({ err: error }, 'ledger.write_failed');
-    },
-    ledgerRecovered: () => {
-      ledgerProblem = undefined;
-    },
-    listenerFailed: (error) => log.error({ err: error }, 'listener.failed'),
-  };
-}
-
-function logObservation(log: Log, { observation, submission }: RecordedObservation): void {
-  if (!log.isLevelEnabled('debug')) return;
-  const { kind, durationMs, worker } = observation;
-  const error =
-    'error' in observation && observation.error ? escapeText(observation.error) : undefined;
-  log.debug(
-    { submission_id: submission.submissionId, kind, duration_ms: durationMs, worker, error },
-    'poll.observed',
-  );
-}
-
-function fieldsOf({ submission, previousStatus, at }: EndedSubmission) {
-  const data = dataOf(submission.envelope);
-  const createdAt = upstreamTime(typeof data?.created_at === 'string' ? data.created_at : null);
-  return {
-    submission_id: submission.submissionId,
-    upstream: submission.upstream,
-    status: submission.status,
-    previous_status: previousStatus,
-    upstream_state: submission.upstreamState && escapeText(submission.upstreamState),
-    error: submission.error === null ? undefined : escapeText(submission.error),
-    block_number: typeof data?.block_number === 'number' ? data.block_number : undefined,
-    block_hash: typeof data?.block_hash === 'string' ? escapeText(data.block_hash) : undefined,
-    tracked_ms: (submission.finalizedAt ?? at) - submission.trackedAt,
-    time_to_finality_ms:
-      submission.finalizedAt === null
-        ? undefined
-        : submission.finalizedAt -
-          Math.min(createdAt ?? submission.trackedAt, submission.finalizedAt),
-    polls: submission.polls,
-  };
-}
-
-/** Returns a listener that writes one line per delivery attempt. */
-export function logAttempt(log: Log): (attempted: AttemptReport) => void {
-  return ({
-    destination,
-    deliveryIds,
-    eventIds,
-    eventType,
-    submissionId,
-    attempt,
-    durationMs,
-    result,
-    next,
-  }) => {
-    const fields = {
-      destination,
-      delivery_id: deliveryIds[0],
-      event_id: eventIds[0],
-      submission_id: submissionId,
-      type: eventType,
-      events: eventIds.length,
-      attempt,
-      duration_ms: durationMs,
-      http_status: result.httpStatus ?? undefined,
-    };
-    if (result.kind === 'delivered') log.info(fields, 'delivery.delivered');
-    else if (next.kind === 'retry')
-      log.warn(
-        { ...fields, error: escapeText(result.error), next_at: new Date(next.at).toISOString() },
-        'delivery.failed',
-      );
-    else
-      log.error({ ...fields, error: escapeText(result.error), reason: next.kind }, 'delivery.dead');
-  };
 }
