@@ -184,7 +184,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     for (const { start, stop } of features) {
       opened.push(() => stop?.(leftMs()));
       start?.({
-        track: tracker.trackInParts,
+        track: async (body) => tracker.track(body),
         get: notifications.get,
         defect: () => defectOf(ledger, watcher, clock),
         isLedgerWritable: () => watcher.health().ledgerWritable,

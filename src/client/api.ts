@@ -1073,9 +1073,9 @@ export type TrackItem = {
 export type TrackRequest = {
   /** The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged */
   submission_id?: string;
-  /** Up to 10000 ids; all are tracked or none */
+  /** Up to 1000 ids; all are tracked or none */
   submission_ids?: string[];
-  /** Up to 10000 submissions, each with its own options; all are tracked or none. The options beside this list apply to each submission that has no such option of its own */
+  /** Up to 1000 submissions, each with its own options; all are tracked or none. The options beside this list apply to each submission that has no such option of its own */
   submissions?: TrackItem[];
   /** Name of a configured upstream; "default" if absent */
   upstream?: string;

@@ -107,7 +107,7 @@ export class DawatchClient {
   }
 
   /**
-   * Tracks submissions, in requests of at most 10,000 and 900 kB, which proxies let through. They
+   * Tracks submissions, in requests of at most 1,000 and 900 kB, which proxies let through. They
    * are on the server's disk when the promise resolves; repeat the call if it rejects. Each is an
    * id, or an object with options of its own; `options` apply to those without such an option of
    * their own.

@@ -7,18 +7,13 @@ export type TrackOptions = Omit<TrackRequest, 'submission_id' | 'submission_ids'
 
 /** Proxies such as nginx refuse larger bodies by default: they allow 1 MB. */
 const MAX_BODY_BYTES = 900_000;
-const MAX_ITEMS = 10_000;
-/** The server counts shared metadata, of at most 4 KiB, for each item: together at most 4 MiB. */
-const MAX_ITEMS_WITH_METADATA = 1_000;
+/** The most that the server accepts in a request. */
+const MAX_ITEMS = 1_000;
 
 /** Divides items, as `itemOf` sends them, into requests of limited size; at least one request. */
 export function partsOf<Item>(
   items: readonly Item[],
-  {
-    options,
-    itemOf,
-    maxItems,
-  }: { options: TrackOptions; itemOf: (item: Item) => unknown; maxItems: number },
+  { options, itemOf }: { options: TrackOptions; itemOf: (item: Item) => unknown },
 ): Item[][] {
   const encoder = new TextEncoder();
   const bytesOf = (value: unknown) => encoder.encode(toJson(value)).length + 1;
@@ -28,7 +23,7 @@ export function partsOf<Item>(
   const parts = [part];
   for (const item of items) {
     const itemBytes = bytesOf(itemOf(item));
-    if (part.length > 0 && (part.length === maxItems || bytes + itemBytes > MAX_BODY_BYTES)) {
+    if (part.length > 0 && (part.length === MAX_ITEMS || bytes + itemBytes > MAX_BODY_BYTES)) {
       part = [];
       bytes = emptyBytes;
       parts.push(part);
@@ -58,8 +53,7 @@ export async function track(
     submissions: [],
   };
   let sent = 0;
-  const maxItems = options.metadata === undefined ? MAX_ITEMS : MAX_ITEMS_WITH_METADATA;
-  for (const part of partsOf(items, { options, itemOf: (item) => item, maxItems })) {
+  for (const part of partsOf(items, { options, itemOf: (item) => item })) {
     const body = { [name]: part, ...options };
     const tracked = await send<TrackedSubmissions>('POST', '/v1/submissions', body).catch(
       (error: unknown) => {

@@ -180,12 +180,8 @@ export function registerProblems(app: FastifyInstance): void {
       const isFull = error.problem === 'full';
       reply.header('retry-after', isFull ? 30 : 5);
       const defect = DEFECTS[error.problem] ?? 'the ledger is unavailable';
-      // Not "accepted": such a response does not wait until they are on the disk.
-      const kept =
-        error.stored === 0
-          ? 'nothing of the request was stored'
-          : `the first ${error.stored} submissions may be stored`;
-      return sendProblem(reply, { status: isFull ? 507 : 503, detail: `${defect}: ${kept}` });
+      const detail = `${defect}: nothing of the request was stored`;
+      return sendProblem(reply, { status: isFull ? 507 : 503, detail });
     }
     const status = error.statusCode ?? 500;
     if (isClientError(status))

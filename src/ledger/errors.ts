@@ -16,10 +16,7 @@ export type LedgerProblem =
  * The ledger cannot be written at the moment, whatever is written: for example, the disk is full.
  * Writes are retried.
  */
-export class LedgerUnavailableError extends Error {
-  /** Number of submissions of a request that earlier commits have stored, see trackInParts. */
-  stored = 0;
-}
+export class LedgerUnavailableError extends Error {}
 
 /** The ledger cannot be used now. The transaction was rolled back; earlier commits are intact. */
 export class LedgerError extends LedgerUnavailableError {

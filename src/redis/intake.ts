@@ -6,7 +6,7 @@ import { withTimeout } from '../lib/with-timeout.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { TrackEffect } from '../submissions/ports.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
-import { acceptedText, countEffects, type TrackRequestResult } from '../submissions/tracker.ts';
+import { countEffects, type TrackRequestResult } from '../submissions/tracker.ts';
 import { openLoopConnection, type RedisSettings } from './redis.ts';
 
 /**
@@ -103,8 +103,8 @@ export class Intake {
       case 'invalid':
         throw this.#refusal(job, `${result.field}: ${result.reason}`);
       case 'conflict': {
-        const { submissionId, reason, stored } = result;
-        throw this.#refusal(job, `${submissionId} ${reason}; ${acceptedText(stored)}`);
+        const { submissionId, reason } = result;
+        throw this.#refusal(job, `${submissionId} ${reason}; nothing was accepted`);
       }
       default:
         return result satisfies never;

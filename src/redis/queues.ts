@@ -6,7 +6,8 @@ import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import { leaseMsOf, timeoutMsOf, type UsableUpstream } from '../polling/upstreams.ts';
 import type { PollEngine } from '../submissions/ports.ts';
-import type { Tracker } from '../submissions/tracker.ts';
+import type { TrackBody } from '../submissions/track-request.ts';
+import type { TrackRequestResult } from '../submissions/tracker.ts';
 import { BullmqEngine, logPolls, REJECTIONS } from './engine.ts';
 import { createQueueChannel, EVENTS_QUEUE } from './events-queue.ts';
 import { Intake, logIntake } from './intake.ts';
@@ -93,7 +94,7 @@ export function openQueues({
       address: `${redis.prefix}:${EVENTS_QUEUE}`,
     },
     redisHealth: (): RedisHealth => link.health,
-    start({ track }: { track: Tracker['trackInParts'] }): void {
+    start({ track }: { track: (body: TrackBody) => Promise<TrackRequestResult> }): void {
       intake = new Intake({ redis, track, ...logIntake(log) });
     },
     stop: (leftMs: number) => intake?.close(leftMs),

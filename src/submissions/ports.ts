@@ -44,25 +44,14 @@ export type TrackedSubmission = { submission: Submission; effect: TrackEffect };
 
 export type TrackResult = { kind: 'tracked'; submissions: TrackedSubmission[] } | TrackRefusal;
 
-/**
- * `stored`: number of submissions of the request that earlier commits have stored, see
- * trackInParts. Default: none.
- */
-export type TrackRefusal = {
-  stored?: number;
-} /** The request at `index` names another upstream, or other data, than the tracked submission. */ & (
-  | {
-      kind: 'conflict';
-      index: number;
-      option: 'upstream' | 'data_hash';
-      submission: Submission;
-    }
+export type TrackRefusal =
+  /** The request at `index` names another upstream, or other data, than the tracked submission. */
+  | { kind: 'conflict'; index: number; option: 'upstream' | 'data_hash'; submission: Submission }
   /**
    * The request at `index` would track a submission whose deadline is not after the beginning of
    * tracking.
    */
-  | { kind: 'late'; index: number }
-);
+  | { kind: 'late'; index: number };
 
 export type UpdateResult =
   /** `changed`: the options that were different before. */

@@ -13,7 +13,6 @@ import { operations, problemResponses, sendInvalidField, sendProblem } from '../
 import { wholeNumber } from '../http/query.ts';
 import { goneSignal, isDebugLogged, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
-import { ITEMS_PER_TURN, jsonStream } from '../http/write-in-turns.ts';
 import type { Clock } from '../lib/clock.ts';
 import { toDelayBody } from './delay.ts';
 import { explorerLink } from './explorer-link.ts';
@@ -47,13 +46,11 @@ import {
   trackBodySchema,
   updateBodySchema,
 } from './track-request.ts';
-import { acceptedText, countEffects, type Tracker, trackResultOf } from './tracker.ts';
+import { countEffects, type Tracker, trackResultOf } from './tracker.ts';
 import type { Admission, TrackingQueue } from './tracking-queue.ts';
 
-/** Ten thousand submissions with their options, and metadata. */
+/** A thousand submissions with their options, and metadata. */
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
-/** Memory of a valid request per id, besides its body. */
-const QUEUED_ID_BYTES = 300;
 /** Below the 300 s after which common HTTP clients time out. */
 const MAX_WAIT_S = 240;
 
@@ -67,7 +64,7 @@ const OPERATIONS = operations('submissions', {
     description:
       'The body has one of submission_id, submission_ids and submissions. ' +
       'Idempotent: a submission that is already tracked is unchanged, unless it has ended and `retrack` is true. The response is sent once everything is on disk. ' +
-      'A refused request stores nothing; one of more than 1,000 submissions is stored in parts, so a failure may leave its first ones stored: repeat it. ' +
+      'A refused request stores nothing. ' +
       'When too many ids wait to be committed, it is 503 with Retry-After, and nothing of the request was accepted.',
     body: trackBodySchema,
     response: { 202: trackedSchema, ...problemResponses(409, 413, 415, 507) },
@@ -164,32 +161,19 @@ export function registerSubmissions(
       schema: OPERATIONS.trackSubmissions,
     },
     async (request, reply) => {
-      const { body: tracked } = request;
-      const ids = (tracked.submissions ?? tracked.submission_ids)?.length ?? 1;
       const credential = credentialNumber(request.caller);
-      const isLarge = ids > ITEMS_PER_TURN;
-      // Serves other requests between two long steps: the body has been read, and the commit
-      // follows.
-      if (isLarge) await setImmediate();
-      const track = async () => {
-        const valid = toTrackRequests(tracked, {
-          ...tracker.context,
-          now: clock.now(),
-          credential,
-        });
-        if (valid.kind === 'invalid') return valid;
-        request.bodyGrew?.(valid.requests.length * QUEUED_ID_BYTES);
-        const taken = await queue.take(valid.requests);
-        return taken && trackResultOf(valid, taken);
-      };
-      const result = await track().finally(request.bodyDone);
-      if (!result) return admission.shed('tracking', request, reply);
+      const context = { ...tracker.context, now: clock.now(), credential };
+      const valid = toTrackRequests(request.body, context);
+      if (valid.kind === 'invalid') return sendInvalidField(reply, valid.field, valid.reason);
+      const taken = await queue.take(valid.requests);
+      if (!taken) return admission.shed('tracking', request, reply);
+      const result = trackResultOf(valid, taken);
       switch (result.kind) {
         case 'invalid':
           return sendInvalidField(reply, result.field, result.reason);
         case 'conflict': {
-          const { submissionId, field, reason, stored } = result;
-          const detail = `${submissionId} ${reason}; ${acceptedText(stored)}`;
+          const { submissionId, field, reason } = result;
+          const detail = `${submissionId} ${reason}; nothing was accepted`;
           const errors = [{ pointer: `/${field}`, detail: reason }];
           return sendProblem(reply, { status: 409, detail, errors });
         }
@@ -198,9 +182,7 @@ export function registerSubmissions(
           logTracked(request, counts, result.submissions);
           reply.code(202);
           const shown = ({ submission }: TrackedSubmission) => body(submission, request);
-          if (!isLarge) return { ...counts, submissions: result.submissions.map(shown) };
-          const response = jsonStream(counts, ['submissions', result.submissions, shown]);
-          return reply.type('application/json; charset=utf-8').send(response as never);
+          return { ...counts, submissions: result.submissions.map(shown) };
         }
         default:
           return result satisfies never;

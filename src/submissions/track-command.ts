@@ -12,8 +12,6 @@ import { type GivenSubmission, readSubmissions } from './cli-submissions.ts';
 import type { TrackEffect } from './ports.ts';
 import { awaitFinal } from './wait-command.ts';
 
-/** Submissions of one request, so that the progress is shown. */
-const MAX_BATCH = 1_000;
 /** Rate limited or overloaded. */
 const BUSY: readonly number[] = [429, 503];
 const MAX_BUSY_MS = 120_000;
@@ -31,7 +29,7 @@ async function trackInBatches(
   // All that were listed are final.
   if (given.length === 0) return total;
   const itemOf = ({ item }: GivenSubmission) => item;
-  const batches = partsOf(given, { options, itemOf, maxItems: MAX_BATCH });
+  const batches = partsOf(given, { options, itemOf });
   const [first] = batches;
   if (first && batches.length === 1) {
     add(await withWaitIndicator('the server', track(client, first, options)), total);

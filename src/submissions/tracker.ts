@@ -1,17 +1,7 @@
-import { setImmediate } from 'node:timers/promises';
-import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
-import type {
-  SubmissionWatcher,
-  TrackEffect,
-  TrackedSubmission,
-  TrackRefusal,
-  TrackResult,
-  UpdateResult,
-} from './ports.ts';
-import type { TrackRequest } from './submission.ts';
+import type { SubmissionWatcher, TrackEffect, TrackResult, UpdateResult } from './ports.ts';
 import {
   type TrackBody,
   type TrackContext,
@@ -52,18 +42,6 @@ export function trackerOf(deps: {
         ? parsed
         : trackResultOf(parsed, watcher.track(parsed.requests));
     },
-    /**
-     * Like `track`, for a request of any size that did not come over HTTP. Other work runs between
-     * its commits.
-     */
-    async trackInParts(body: TrackBody): Promise<TrackRequestResult> {
-      const parsed = toTrackRequests(body, { ...context, now: clock.now(), credential: null });
-      if (parsed.kind === 'invalid') return parsed;
-      const steps = trackInParts(watcher, parsed.requests);
-      let step = steps.next();
-      for (; !step.done; step = steps.next()) await setImmediate();
-      return trackResultOf(parsed, step.value);
-    },
     update(submissionId: string, body: UpdateBody, actor: Actor): UpdateRequestResult {
       const parsed = toOptionsPatch(body, { now: clock.now(), refusalOf });
       return parsed.kind === 'invalid' ? parsed : watcher.update(submissionId, parsed.patch, actor);
@@ -72,10 +50,7 @@ export function trackerOf(deps: {
 }
 
 /** `reason`: what the tracked submission has instead. */
-type Conflict = { kind: 'conflict'; submissionId: string; reason: string } & {
-  field: string;
-  stored?: number;
-};
+type Conflict = { kind: 'conflict'; submissionId: string; field: string; reason: string };
 
 /** `field`: place of the cause in the body, as a JSON pointer without its first slash. */
 export type TrackRequestResult =
@@ -92,17 +67,16 @@ export function trackResultOf(
     case 'tracked':
       return result;
     case 'conflict': {
-      const { kind, index, option, submission, ...stored } = result;
+      const { kind, index, option, submission } = result;
       const { submissionId, upstream, dataHash } = submission;
       const [field, reason] =
         option === 'upstream'
           ? (['submission_id', `is already tracked at the upstream ${upstream}`] as const)
           : (['data_hash', `is already tracked with the data_hash ${dataHash}`] as const);
-      return { kind, submissionId, field: fieldOf(index, field), reason, ...stored };
+      return { kind, submissionId, field: fieldOf(index, field), reason };
     }
     case 'late': {
-      const { stored } = result;
-      const reason = `the deadline is not in the future${stored ? `; ${acceptedText(stored)}` : ''}`;
+      const reason = 'the deadline is not in the future';
       return { kind: 'invalid', field: fieldOf(result.index, 'deadline'), reason };
     }
     default:
@@ -116,63 +90,6 @@ export type UpdateRequestResult =
   | { kind: 'invalid'; field: string; reason: string }
   | undefined;
 
-/**
- * Largest number of ids in one commit. Each takes 20 to 50 microseconds, in which nothing else
- * runs.
- */
-export const MAX_COMMIT_IDS = 1_000;
-
-/**
- * Tracks a request in steps, between which other work can run. Yields the number of ids that a step
- * has committed.
- */
-export type TrackingSteps = Generator<number, TrackResult>;
-
-type PartsWatcher = {
-  track(requests: readonly TrackRequest[]): TrackResult;
-  refusalOf(requests: readonly TrackRequest[]): TrackRefusal | undefined;
-};
-
-/**
- * Tracks a request of any size, of which each commit has at most MAX_COMMIT_IDS. A large one is
- * checked as a whole before, so that a refused one stores nothing, unless another request for the
- * same ids was committed in between; then, and if the ledger cannot be written, `stored` counts the
- * submissions of earlier commits. Repeating the request is safe.
- */
-export function* trackInParts(
-  watcher: PartsWatcher,
-  requests: readonly TrackRequest[],
-): TrackingSteps {
-  if (requests.length <= MAX_COMMIT_IDS) return watcher.track(requests);
-  const refusal = watcher.refusalOf(requests);
-  if (refusal) return refusal;
-  yield 0;
-  const submissions: TrackedSubmission[] = [];
-  while (submissions.length < requests.length) {
-    const stored = submissions.length;
-    const part = requests.slice(stored, stored + MAX_COMMIT_IDS);
-    const result = counting(stored, () => watcher.track(part));
-    if (result.kind !== 'tracked')
-      return { ...result, stored, ...('index' in result && { index: stored + result.index }) };
-    submissions.push(...result.submissions);
-    if (submissions.length < requests.length) yield part.length;
-  }
-  return { kind: 'tracked', submissions };
-}
-
-/**
- * Adds the number of submissions of earlier commits to the error of a ledger that cannot be
- * written.
- */
-function counting<T>(stored: number, commit: () => T): T {
-  try {
-    return commit();
-  } catch (error) {
-    if (error instanceof LedgerUnavailableError) error.stored = stored;
-    throw error;
-  }
-}
-
 /** Returns the number of submissions by effect. */
 export function countEffects(
   submissions: readonly { effect: TrackEffect }[],
@@ -185,9 +102,4 @@ export function countEffects(
   };
   for (const { effect } of submissions) counts[effect] += 1;
   return counts;
-}
-
-/** Says how much of a refused request was accepted. `stored`: see TrackRefusal. */
-export function acceptedText(stored = 0): string {
-  return stored === 0 ? 'nothing was accepted' : `the first ${stored} submissions were accepted`;
 }

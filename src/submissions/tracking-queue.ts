@@ -4,59 +4,36 @@ import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
 import { LedgerUnavailableError } from '../ledger/errors.ts';
 import { isLocked, LOCKED_MS } from '../ledger/locked.ts';
-import type { TrackRefusal, TrackResult } from './ports.ts';
+import type { TrackResult } from './ports.ts';
 import type { TrackRequest } from './submission.ts';
-import { MAX_COMMIT_IDS, type TrackingSteps, trackInParts } from './tracker.ts';
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Ends the accounting of the body. Idempotent. */
-    bodyDone?: (() => void) | undefined;
-    /** Accounts for received bytes of the body. */
-    bodyGrew?: ((bytes: number) => void) | undefined;
-  }
-}
+import { MAX_IDS_PER_REQUEST } from './track-request.ts';
 
 /** The commits of the watcher; see SubmissionWatcher. */
 type Commits = {
-  track(requests: readonly TrackRequest[]): TrackResult;
   trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[];
-  refusalOf(requests: readonly TrackRequest[]): TrackRefusal | undefined;
 };
 
-/** `steps`: a large request takes several turns; see trackInParts. */
 type QueuedRequest = {
   /** By the monotonic clock, in milliseconds. */
   queuedAt: number;
   requests: readonly TrackRequest[];
-  steps: TrackingSteps | undefined;
   resolve: (result: TrackResult) => void;
   reject: (error: unknown) => void;
 };
 
 /** Limit of the ids that wait for a commit: some seconds of a slow disk. */
 const MAX_WAITING_IDS = 50_000;
-/** Share of a commit's duration that other work gets after it. */
-const REST = 0.25;
-const MIN_REST_MS = 5;
 
 /**
- * The tracking requests that wait for a commit.
- *
- * Committing ten thousand ids takes a large part of a second, in which nothing else could run.
- * Requests are therefore committed in turns of at most a thousand ids, and other work (polls,
- * deliveries, health checks) runs between two turns. A large request takes several turns, with
- * other requests in between. Small requests share one, because a commit costs more than the few ids
- * in it.
+ * The tracking requests that wait for a commit. Those that arrive in one turn of the event loop
+ * share one, of at most a thousand ids, because a commit costs more than the few ids in it. Other
+ * work runs between two commits.
  */
 export class TrackingQueue {
   readonly #watcher: Commits;
-  /** In the order of their next turns. */
   #queue: QueuedRequest[] = [];
   #waitingIds = 0;
-  #isBusy = false;
-  /** Whether the last turn found the ledger locked. */
-  #isLocked = false;
+  #isScheduled = false;
 
   constructor(deps: { watcher: Commits }) {
     this.#watcher = deps.watcher;
@@ -81,9 +58,8 @@ export class TrackingQueue {
     if (this.#waitingIds + ids > MAX_WAITING_IDS) return undefined;
     this.#waitingIds += ids;
     const { promise, resolve, reject } = Promise.withResolvers<TrackResult>();
-    const steps = ids > MAX_COMMIT_IDS ? trackInParts(this.#watcher, requests) : undefined;
-    this.#queue.push({ queuedAt: performance.now(), requests, steps, resolve, reject });
-    if (!this.#isBusy) this.#takeTurn();
+    this.#queue.push({ queuedAt: performance.now(), requests, resolve, reject });
+    this.#schedule();
     try {
       return await promise;
     } finally {
@@ -91,69 +67,50 @@ export class TrackingQueue {
     }
   }
 
-  /** Takes the next turn, lets other work run, and continues. */
-  #takeTurn(): void {
-    const [next] = this.#queue;
-    this.#isBusy = next !== undefined;
-    if (!next) return;
-    const from = performance.now();
-    this.#isLocked = false;
-    if (next.steps) this.#takeStep(next, next.steps);
-    else this.#commitBatch();
-    const restMs = this.#isLocked ? LOCKED_MS.rest : (performance.now() - from) * REST;
-    const resume = () => this.#takeTurn();
-    const rest = () => {
-      if (restMs < MIN_REST_MS || this.#queue.length === 0) resume();
-      else setTimeout(resume, restMs);
+  /** `delayMs`: the pause before another attempt; absent: in this turn of the event loop. */
+  #schedule(delayMs?: number): void {
+    if (this.#isScheduled || this.#queue.length === 0) return;
+    this.#isScheduled = true;
+    const run = () => {
+      this.#isScheduled = false;
+      this.#schedule(this.#commit(this.#nextBatch()));
     };
-    // Three iterations: requests that arrived meanwhile are read in the next one and served at its
-    // end.
-    setImmediate(() => setImmediate(() => setImmediate(rest)));
+    if (delayMs === undefined) setImmediate(run);
+    else setTimeout(run, delayMs);
   }
 
-  /** Takes the next step of a large request, whose next turn is after all others. */
-  #takeStep(request: QueuedRequest, steps: TrackingSteps): void {
-    this.#queue.shift();
-    try {
-      const { done, value } = steps.next();
-      if (done) request.resolve(value);
-      else this.#queue.push(request);
-    } catch (error) {
-      request.reject(error);
-    }
-  }
-
-  /** Commits the next small requests together. */
-  #commitBatch(): void {
+  #nextBatch(): QueuedRequest[] {
     let ids = 0;
-    const end = this.#queue.findIndex(({ steps, requests }) => {
+    const end = this.#queue.findIndex(({ requests }) => {
       ids += requests.length;
-      return steps !== undefined || ids > MAX_COMMIT_IDS;
+      return ids > MAX_IDS_PER_REQUEST;
     });
-    const batch = this.#queue.splice(0, end < 0 ? this.#queue.length : end);
-    this.#commit(batch);
+    return this.#queue.splice(0, end < 0 ? this.#queue.length : end);
   }
 
-  /** Commits requests in one transaction, and settles them. */
-  #commit(batch: readonly QueuedRequest[]): void {
+  /**
+   * Commits requests in one transaction, and resolves them. Returns the pause before the next
+   * attempt if another program has locked the ledger.
+   */
+  #commit(batch: readonly QueuedRequest[]): number | undefined {
     let results: TrackResult[];
     try {
       results = this.#watcher.trackGroups(batch.map(({ requests }) => requests));
     } catch (error) {
       const [first] = batch;
       if (first && isLocked(error) && !isOverdue(first)) {
-        this.#isLocked = true;
         this.#queue.unshift(...batch);
-        return;
+        return LOCKED_MS.rest;
       }
       // Each request is repeated alone, so that one failing request does not fail the others. An
       // unavailable ledger fails all of them, and repeating each could take as long again.
       if (batch.length > 1 && !(error instanceof LedgerUnavailableError))
         for (const one of batch) this.#commit([one]);
       else for (const { reject } of batch) reject(error);
-      return;
+      return undefined;
     }
     for (const [index, { resolve }] of batch.entries()) resolve(results[index] as TrackResult);
+    return undefined;
   }
 }
 
@@ -210,20 +167,16 @@ export class Admission {
     }
     let bytes = REQUEST_BYTES;
     this.#bodyBytes += bytes;
-    request.bodyGrew = (more) => {
-      bytes += more;
-      this.#bodyBytes += more;
-    };
-    request.bodyDone = () => {
+    reply.raw.once('close', () => {
       this.#bodyBytes -= bytes;
       bytes = 0;
-      request.bodyGrew = undefined;
-    };
-    reply.raw.once('close', request.bodyDone);
+    });
     request.raw.on('data', ({ length }: Buffer) => {
       if (reply.sent) return;
-      if (this.#mayReceive(length)) request.bodyGrew?.(length);
-      else this.shed('tracking', request, reply.header('connection', 'close'));
+      if (this.#mayReceive(length)) {
+        bytes += length;
+        this.#bodyBytes += length;
+      } else this.shed('tracking', request, reply.header('connection', 'close'));
     });
     done();
   };

@@ -10,7 +10,8 @@ import type { Counters } from '../operations/metrics/counters.ts';
 import type { Upstreams } from '../polling/upstreams.ts';
 import { openRedisQueues } from '../redis/feature.ts';
 import type { PollEngine } from '../submissions/ports.ts';
-import type { Tracker } from '../submissions/tracker.ts';
+import type { TrackBody } from '../submissions/track-request.ts';
+import type { TrackRequestResult } from '../submissions/tracker.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Tuning } from './tuning.ts';
 
@@ -31,7 +32,8 @@ export type FeatureDeps = {
 
 /** What a feature may use once the server listens. */
 type Running = {
-  track: Tracker['trackInParts'];
+  /** Commits before it resolves. */
+  track: (body: TrackBody) => Promise<TrackRequestResult>;
   /** Sends a GET request to an address of the operator. */
   get: HttpPost['get'];
   /** Returns why this server does not work; undefined if it works. */

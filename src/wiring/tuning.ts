@@ -2,7 +2,7 @@
 export const TUNING = {
   /**
    * Time to receive a complete request, and for a client that reads nothing of its response: much
-   * more than 10,000 ids take on a slow connection.
+   * more than 1,000 ids take on a slow connection.
    */
   requestTimeoutMs: 30_000,
   /**

@@ -169,15 +169,6 @@ describe('an internal error', () => {
     expect(logged).toContain('/secret/path');
   });
 
-  it('says what may be stored if the disk becomes full within a large request, and claims nothing', async () => {
-    const error = new LedgerError('full', 'no room left');
-    error.stored = 3_000;
-    const { response } = await responseTo(error);
-    expect(problemOf(response).detail).toBe(
-      'the disk is full: the first 3000 submissions may be stored',
-    );
-  });
-
   it.each([
     ['an error', new Error('the secret text')],
     [

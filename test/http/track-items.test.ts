@@ -1,6 +1,5 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
-import { Watcher } from '../../src/polling/watcher.ts';
 import { call, detailsOf, pathOf, post, problemOf, trackedOf } from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
 
@@ -30,18 +29,18 @@ it('tracks submissions with their own options; the options beside them apply to 
   });
 });
 
-it('tracks 10,000 submissions with metadata in one request', async () => {
-  const submissions = Array.from({ length: 10_000 }, (_, order) => ({
+it('tracks 1,000 submissions with metadata in one request', async () => {
+  const submissions = Array.from({ length: 1_000 }, (_, order) => ({
     submission_id: `item-${order}`,
     metadata: { order, customer: 'x'.repeat(300) },
     deadline: '2100-01-01T00:00:00Z',
   }));
   const deadline = new Date(Date.now() + 100 * 24 * HOUR_MS).toISOString();
   const tracked = await track({ submissions: submissions.map((one) => ({ ...one, deadline })) });
-  expect(tracked.accepted).toBe(10_000);
+  expect(tracked.accepted).toBe(1_000);
   expect(tracked.submissions.at(-1)).toMatchObject({
-    submission_id: 'item-9999',
-    metadata: { order: 9_999 },
+    submission_id: 'item-999',
+    metadata: { order: 999 },
   });
 });
 
@@ -226,52 +225,9 @@ it.each([
   ]);
 });
 
-it('refuses metadata that takes too much in total, whether shared or not', async () => {
-  const submissions = Array.from({ length: 1_200 }, (_, index) => ({
-    submission_id: `heavy-${index}`,
-  }));
-  const metadata = { a: 'x'.repeat(4_000) };
-  for (const body of [
-    { submissions, metadata },
-    { submissions: submissions.map((one) => ({ ...one, metadata })) },
-  ]) {
-    const problem = problemOf(await post(app.url, body));
-    expect([problem.status, problem.detail]).toEqual([
-      400,
-      expect.stringContaining('more than 4194304 bytes'),
-    ]);
-  }
-});
-
 it('reports a refused option that is beside the list without a position', async () => {
   const problem = problemOf(
     await post(app.url, { submissions: [{ submission_id: 'a' }], upstream: 'moon' }),
   );
   expect(problem.errors).toEqual([{ pointer: '/upstream', detail: 'no upstream is named "moon"' }]);
-});
-
-it('says how many submissions were accepted if a deadline passes between two parts of a large request', async () => {
-  const deadlineAt = Date.now() + 60_000;
-  const original = Watcher.prototype.track;
-  const track = vi.spyOn(Watcher.prototype, 'track').mockImplementation(function (
-    this: Watcher,
-    requests,
-  ) {
-    const isFirst = track.mock.calls.length === 1;
-    return original.call(
-      this,
-      isFirst ? requests : requests.map((one) => ({ ...one, deadlineAt: 0 })),
-    );
-  });
-  onTestFinished(() => track.mockRestore());
-  const submission_ids = Array.from({ length: 1_001 }, (_, index) => `expiring-${index}`);
-  const response = await post(app.url, {
-    submission_ids,
-    deadline: new Date(deadlineAt).toISOString(),
-  });
-  expect(problemOf(response)).toMatchObject({
-    status: 400,
-    detail:
-      'body /deadline: the deadline is not in the future; the first 1000 submissions were accepted',
-  });
 });

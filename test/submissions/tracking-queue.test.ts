@@ -21,12 +21,7 @@ function openQueue() {
     return groups.map((group) => ({ kind: 'tracked', submissions: group.map(() => submission) }));
   };
   const queue = new TrackingQueue({
-    watcher: {
-      trackGroups,
-      track: (requests) => trackGroups([requests])[0] as TrackResult,
-      refusalOf: ([first]) =>
-        first?.submissionId === 'late' ? { kind: 'late', index: 0 } : undefined,
-    },
+    watcher: { trackGroups },
   });
   const take = async (name: string, ids: number): Promise<string> => {
     try {
@@ -38,20 +33,14 @@ function openQueue() {
   return { queue, commits, take };
 }
 
-it('commits requests that wait together in turns of at most a thousand ids', async () => {
+it('commits requests that wait together in one turn, at most a thousand ids at once', async () => {
   const { queue, commits, take } = openQueue();
-  const given = { first: 1, a: 600, b: 400, c: 1, d: 1 };
-  const taken = Object.entries(given).map(([name, ids]) => take(name, ids));
-  expect(queue.waitingIds).toBe(1_003);
+  const waiting = { a: 600, b: 400, c: 1, d: 1 };
+  const taken = Object.entries(waiting).map(([name, ids]) => take(name, ids));
+  expect(queue.waitingIds).toBe(1_002);
   expect(await Promise.all(taken)).toEqual(taken.map(() => 'tracked'));
-  expect(commits).toEqual(['first', 'a+b', 'c+d']);
+  expect(commits).toEqual(['a+b', 'c+d']);
   expect(queue.waitingIds).toBe(0);
-});
-
-it('commits a large request in parts, between which other requests have their turns', async () => {
-  const { commits, take } = openQueue();
-  await Promise.all([take('large', 3_000), take('a', 1), take('b', 1)]);
-  expect(commits).toEqual(['large', 'a+b', 'large', 'large']);
 });
 
 it('refuses a request while 50,000 ids wait, and keeps nothing of it', async () => {
@@ -66,27 +55,14 @@ it('refuses a request while 50,000 ids wait, and keeps nothing of it', async () 
 
 it('repeats a failed batch one by one, so that one failure does not affect the others', async () => {
   const { commits, take } = openQueue();
-  const taken = ['first', 'a', 'bad', 'b'].map((name) => take(name, 1));
-  expect(await Promise.all(taken)).toEqual([
-    'tracked',
-    'tracked',
-    'this one cannot be kept',
-    'tracked',
-  ]);
-  expect(commits).toEqual(['first', 'a+bad+b', 'a', 'bad', 'b']);
+  const taken = ['a', 'bad', 'b'].map((name) => take(name, 1));
+  expect(await Promise.all(taken)).toEqual(['tracked', 'this one cannot be kept', 'tracked']);
+  expect(commits).toEqual(['a+bad+b', 'a', 'bad', 'b']);
 });
 
 it('fails a whole batch at once if the ledger cannot be written', async () => {
   const { commits, take } = openQueue();
-  const taken = ['first', 'a', 'full'].map((name) => take(name, 1));
-  expect(await Promise.all(taken)).toEqual(['tracked', 'no room', 'no room']);
-  expect(commits).toEqual(['first', 'a+full']);
-});
-
-it('ends a large request that is refused, or that cannot be committed', async () => {
-  const { queue, commits, take } = openQueue();
-  const taken = [take('late', 2_000), take('full', 2_000), take('next', 1)];
-  expect(await Promise.all(taken)).toEqual(['late', 'no room', 'tracked']);
-  expect(commits).toEqual(['next', 'full']);
-  expect(queue.waitingIds).toBe(0);
+  const taken = ['a', 'full'].map((name) => take(name, 1));
+  expect(await Promise.all(taken)).toEqual(['no room', 'no room']);
+  expect(commits).toEqual(['a+full']);
 });

@@ -6,8 +6,8 @@ import { auditAfterFault } from '../support/audit.ts';
 import { watch } from '../support/probe.ts';
 import { prepareWorld } from '../support/world.ts';
 
-const MANY = 10_000;
-const CLIENTS = 64;
+const MANY = 1_000;
+const CLIENTS = 128;
 /** No server listens there: submissions at this upstream stay open and cost no responses. */
 const ABSENT = { url: 'http://127.0.0.1:1', api_key: 'any' };
 /** In addition to an idle server: bodies, responses and watched submissions. */
