@@ -2,7 +2,6 @@
 // npm run test:chain, which installs it; afterwards npm run format.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TIMESTAMP_KEY } from '../../src/operations/doctor/chain.ts';
 import { connectRaw, startChopsticks } from '../../test/polling/chain/support/chopsticks.ts';
 import type { BuiltBlock } from '../../test/polling/chain/support/node-conformance.ts';
 import type { Recording, Step } from '../../test/polling/chain/support/recorded-node.ts';
@@ -34,7 +33,6 @@ const steps = [
     ['chain_getBlockHash', 0],
     ['chain_subscribeFinalizedHeads'],
     ['chain_getFinalizedHead'],
-    ['state_getStorage', TIMESTAMP_KEY, transaction.block_hash],
     hashOf(transaction),
     ['chain_getBlock', transaction.block_hash],
     ['chain_getBlockHash', transaction.block_number + 1],

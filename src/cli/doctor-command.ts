@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { escapeText } from '../lib/text.ts';
 import { ConfigError, type LoadedConfig, loadConfig } from '../operations/config/load.ts';
 import { type Finding, type Level, problem, worstLevel } from '../operations/doctor/finding.ts';
-import type { DoctorOptions } from '../operations/doctor/run-doctor.ts';
+import type { DoctorOptions } from '../wiring/doctor.ts';
 import { durationOption } from './input.ts';
 import { type Paint, paintFor, toJson, withWaitIndicator } from './output.ts';
 
@@ -45,7 +45,7 @@ export function addDoctor(program: Command): void {
   program
     .command('doctor')
     .description(
-      'Check everything that a server with these settings needs, and show problems with their solutions. Changes nothing.',
+      'Show why a server with these settings does not work, and the solution. Changes nothing.',
     )
     .option(
       '--config <file>',
@@ -67,7 +67,7 @@ Example:
   dawatch doctor --json | jq -r '.checks[] | select(.status != "ok") | .action'
 
 Run it on the host of the server, whether the server runs or not. It polls each upstream once for an id that does not exist,
-and opens a connection to each receiver without sending anything.
+and gets the first page of each receiver's host.
 
 Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
     )
@@ -87,7 +87,7 @@ async function check({
   timeout: limitMs,
 }: Options): Promise<Finding[]> {
   // Loaded on demand, because it would slow down the start of every command.
-  const { runDoctor } = await import('../operations/doctor/run-doctor.ts');
+  const { runDoctor } = await import('../wiring/doctor.ts');
   const features: DoctorOptions['features'][number][] = [];
   features.push((await import('../redis/doctor-redis.ts')).redisCheck);
   let loaded: LoadedConfig;

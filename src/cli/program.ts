@@ -37,9 +37,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
  * and process.exitCode applies.
  */
 export async function run(args: readonly string[]): Promise<number | undefined> {
-  const isServer = args[0] === 'serve' || args[0] === 'worker';
-  if (isServer || Object.keys(process.env).some((name) => /^https?_proxy$/i.test(name)))
-    (await import('../lib/outgoing-proxy.ts')).configureFetch({ reuse: !isServer });
   const program = await createProgram(args[0]);
   let command = '';
   program.hook('preSubcommand', (_program, subcommand) => {
@@ -47,6 +44,7 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
   });
   program.hook('preAction', (_program, action) => refuseMistypedPaths(action));
   try {
+    await useProxy();
     await program.parseAsync(args, { from: 'user' });
     return undefined;
   } catch (error) {
@@ -55,6 +53,17 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
     process.stderr.write(`dawatch: ${escapeLines(message)}\n`);
     return exitCode;
   }
+}
+
+/** Uses the proxy of the environment for `fetch`, too. Throws a CommandError. */
+async function useProxy(): Promise<void> {
+  const isSet = Object.keys(process.env).some((name) => /^https?_proxy$/i.test(name));
+  if (!isSet) return;
+  const { outgoingAgent, proxyVariables } = await import('../lib/outgoing.ts');
+  for (const [name, address] of proxyVariables())
+    if (!/^https?:$/.test(URL.parse(address)?.protocol ?? ''))
+      throw new CommandError(`${name} must begin with http:// or https://`, ExitCode.usage);
+  (await import('undici')).setGlobalDispatcher(outgoingAgent({}));
 }
 
 /** Throws a CommandError if an option or argument `<file>` is in quotes or begins with `~`. */

@@ -12,14 +12,6 @@ export class RefusedAddressError extends Error {
   }
 }
 
-/** The proxy of HTTPS_PROXY or HTTP_PROXY made no connection. `reason` contains no address. */
-export class ProxyError extends Error {
-  override readonly name = 'ProxyError';
-  constructor(reason: string) {
-    super(`the proxy of HTTPS_PROXY or HTTP_PROXY made no connection: ${reason}`);
-  }
-}
-
 export type ConnectionCause =
   | 'closed'
   | 'refused'
@@ -54,6 +46,12 @@ const CAUSES: readonly [codes: RegExp, cause: ConnectionCause, sentence: string]
   ],
   [/^UND_ERR_HEADERS_OVERFLOW$/, 'headers_too_large', 'the response headers are too large'],
   [/^UND_ERR_RES_/, 'not_http', NOT_HTTP],
+  // undici aborts a request if the proxy refuses it.
+  [
+    /^UND_ERR_(?:ABORTED|PRX_)/,
+    'proxy',
+    'the proxy of HTTPS_PROXY or HTTP_PROXY made no connection',
+  ],
 ];
 
 /**
@@ -62,7 +60,6 @@ const CAUSES: readonly [codes: RegExp, cause: ConnectionCause, sentence: string]
  */
 export function causeOf(error: unknown): { cause: ConnectionCause; sentence: string } {
   if (error instanceof RefusedAddressError) return { cause: 'guarded', sentence: error.message };
-  if (error instanceof ProxyError) return { cause: 'proxy', sentence: error.message };
   // undici 8 sets no code for it.
   if (error instanceof errors.HTTPParserError) return { cause: 'not_http', sentence: NOT_HTTP };
   const code = codeOf(error);

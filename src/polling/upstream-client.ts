@@ -1,8 +1,7 @@
-import { buildConnector, type Pool } from 'undici';
+import type { Dispatcher } from 'undici';
 import { secretsOfHeaders } from '../lib/extra-headers.ts';
 import { type HttpResult, httpCall } from '../lib/http-call.ts';
-import { outgoingPool } from '../lib/outgoing-connections.ts';
-import { throughProxy } from '../lib/outgoing-proxy.ts';
+import { outgoingAgent } from '../lib/outgoing.ts';
 import { redactorOf } from '../lib/text.ts';
 import { type Classification, classify } from '../submissions/classify.ts';
 
@@ -40,7 +39,8 @@ const MAX_BODY_BYTES = 1024 * 1024;
  */
 export class UpstreamClient {
   readonly #options: UpstreamClientOptions;
-  readonly #pool: Pool;
+  readonly #agent: Dispatcher;
+  readonly #origin: string;
   readonly #prefix: string;
   /**
    * By request headers, which are mostly the same object: making one takes half as long as a poll
@@ -67,12 +67,12 @@ export class UpstreamClient {
     this.#prefix = url.pathname.replace(/\/+$/, '');
     // The timeout of httpCall covers the whole call; undici's own timeouts would obscure the
     // reason.
-    const { timeoutMs } = options;
-    const connect = throughProxy(buildConnector({ timeout: timeoutMs }), { timeoutMs });
-    const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect };
-    this.#pool = outgoingPool(url.origin, {
+    this.#origin = url.origin;
+    this.#agent = outgoingAgent({
       connections: options.connections ?? null,
-      ...timeouts,
+      connectTimeout: options.timeoutMs,
+      headersTimeout: 0,
+      bodyTimeout: 0,
     });
   }
 
@@ -92,13 +92,14 @@ export class UpstreamClient {
     const { timeoutMs, now } = this.#options;
     const request = {
       method: 'GET',
+      origin: this.#origin,
       path: `${this.#prefix}${path}`,
       headers: { ...this.#common, ...headers },
       body: body ?? null,
     } as const;
     return new Promise((resolve) => {
       const onEnd = (response: HttpResult) => resolve(this.#redact(headers, response));
-      this.#pool.dispatch(request, httpCall({ timeoutMs, maxBytes, now, onEnd }));
+      this.#agent.dispatch(request, httpCall({ timeoutMs, maxBytes, now, onEnd }));
     });
   }
 
@@ -123,7 +124,7 @@ export class UpstreamClient {
 
   /** Closes immediately; calls in flight return failures. */
   async close(): Promise<void> {
-    await this.#pool.destroy();
+    await this.#agent.destroy();
   }
 }
 

@@ -9,18 +9,17 @@ import {
   writeSync,
 } from 'node:fs';
 import type { RequestListener } from 'node:http';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/operations/config/load.ts';
-import { checkDisk } from '../../src/operations/doctor/ledger.ts';
-import { runDoctor } from '../../src/operations/doctor/run-doctor.ts';
 import { redisCheck } from '../../src/redis/doctor-redis.ts';
+import { checkDisk, runDoctor } from '../../src/wiring/doctor.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { cli } from '../support/processes/cli.ts';
 import { CLIENT, openOidcProvider } from '../support/servers/oidc-provider.ts';
-import { openReceiver, selfSigned } from '../support/servers/receiver.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
 import { openSmtpReceiver } from '../support/servers/smtp-receiver.ts';
-import { deadAddress, KEY, serve, serveRaw } from '../support/servers/upstream-server.ts';
+import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const NOT_FOUND = JSON.stringify({ state: 'ERROR', error: 'record not found' });
@@ -99,7 +98,7 @@ it('the doctor logs in at a mail server without sending a mail', async () => {
   expect(mails).toEqual([]);
 });
 
-it('the doctor checks every upstream, webhook and channel, without sending to receivers', async () => {
+it('the doctor checks every upstream, webhook and channel, without calling their addresses', async () => {
   const ledger = openLedger();
   const receiver = await openReceiver();
   const dead = await deadAddress();
@@ -113,7 +112,7 @@ it('the doctor checks every upstream, webhook and channel, without sending to re
   create(`${dead}/disabled`, false);
   const { findings, named } = await examine({
     database: ledger.file,
-    upstreams: { default: { url: dead, bearer: 'abc' }, second: { url: dead }, third: {} },
+    upstreams: { default: { url: dead, bearer: 'abc' }, second: { url: dead } },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     channels: {
       ops: { type: 'slack', url: `${receiver.url}/${SECRET_PATH}` },
@@ -128,14 +127,10 @@ it('the doctor checks every upstream, webhook and channel, without sending to re
     heartbeat: { url: `${receiver.url}/${SECRET_PATH}` },
   });
   expect(findings.map(({ name, status }) => `${name} ${status}`)).toEqual([
-    'settings ok',
-    'settings problem',
-    'credentials ok',
     'upstream.default problem',
     'upstream.second problem',
     'users.default warning',
     'ledger ok',
-    'ledger.rights ok',
     'disk ok',
     'redis problem',
     `webhook.${refused} problem`,
@@ -146,8 +141,8 @@ it('the doctor checks every upstream, webhook and channel, without sending to re
     'heartbeat ok',
   ]);
   expect(named(`webhook.${refused}`)[0]?.action).toContain('webhooks.allow_http');
-  expect(named('channel.mail')[0]?.action).toContain('channels.mail.smtp_url');
-  expect(receiver.requests).toEqual([]);
+  expect(named('channel.mail')[0]?.action).toContain('channels.mail');
+  expect(new Set(receiver.requests.map(({ path }) => path))).toEqual(new Set(['/']));
 });
 
 describe('an upstream', () => {
@@ -155,7 +150,6 @@ describe('an upstream', () => {
     const { url, requests } = await serve(respondWith(500, NOT_FOUND));
     expect(await upstream(url)).toMatchObject([
       { status: 'ok', message: `${new URL(url).host} works and accepts the key` },
-      { status: 'ok' },
     ]);
     expect(requests).toHaveLength(1);
     expect(requests[0]?.url).toMatch(/^\/v1\/get_submission_info\?submission_id=[0-9a-f-]{36}$/);
@@ -175,26 +169,18 @@ describe('an upstream', () => {
       'behind a firewall that refuses the request',
       respondWith(403, '<html>'),
       'problem',
-      /was not reached: a proxy or firewall refused the request: HTTP 403/,
-      /key was not tested.*User-Agent/,
+      /a proxy or firewall refused the request: HTTP 403/,
+      /firewalls and proxies/,
     ],
-    ['that redirects', respondWith(302, ''), 'problem', /redirects \(HTTP 302\)/, /target/],
-    ['behind a proxy', respondWith(200, '<html>'), 'problem', /web page/, /base address/],
-    ['of another kind', respondWith(200, '[]'), 'problem', /not respond like/, /base address/],
-    ['that fails', respondWith(503, `${KEY} bad`), 'problem', /\[redacted\] bad/, /resumes/],
+    ['that redirects', respondWith(302, ''), 'problem', /302/, /upstreams\.default\.url/],
+    ['behind a proxy', respondWith(200, '<html>'), 'problem', /not respond like/, /proxies/],
+    ['that fails', respondWith(503, `${KEY} bad`), 'problem', /\[redacted\] bad/, /runs/],
     [
       'that refuses UUIDs',
       respondWith(406, '{"error":"invalid submission id"}'),
       'warning',
       /invalid submission id/,
       /UUIDs/,
-    ],
-    [
-      'that closes the connection',
-      (request) => request.socket.destroy(),
-      'problem',
-      /does not respond/,
-      /base address of the upstream/,
     ],
   ])('%s', async (_what, respond, status, message, action) => {
     const [found] = await upstream((await serve(respond)).url);
@@ -205,12 +191,9 @@ describe('an upstream', () => {
     });
   });
 
-  it('that never responds, or does not speak TLS, is abandoned at the time limit', async () => {
+  it('that never responds is abandoned at the time limit', async () => {
     const silent = await serve(() => undefined);
     expect((await upstream(silent.url, { limitMs: 100 }))[0]?.message).toMatch(/within 0.1 s/);
-    const { url } = await serveRaw((socket) => socket.pause());
-    const [found] = await upstream(url.replace('http:', 'https:'), { limitMs: 100 });
-    expect(found?.message).toMatch(/the connection timed out/);
   });
 
   it('passes without a key if it requires none, and fails if it requires one', async () => {
@@ -223,20 +206,6 @@ describe('an upstream', () => {
     expect(named('upstream.closed')).toMatchObject([
       { status: 'problem', message: expect.stringMatching(/none is set/) },
     ]);
-  });
-
-  it('whose name does not resolve', async () => {
-    expect(await upstream('http://nowhere.invalid')).toMatchObject([
-      { status: 'problem', action: expect.stringMatching(/verify the host name/) },
-    ]);
-  });
-
-  it.skipIf(!selfSigned())('with an untrusted certificate', async () => {
-    const tls = selfSigned();
-    const { url, requests } = await openReceiver({}, tls && { tls });
-    const [found] = await upstream(url);
-    expect(found?.action).toMatch(/NODE_EXTRA_CA_CERTS/);
-    expect(requests).toEqual([]);
   });
 
   it.each<[string, number, string, RegExp]>([
@@ -268,57 +237,20 @@ describe('an upstream', () => {
   });
 });
 
-describe('the settings', () => {
-  it('in a file that everyone may read are a risk if they contain a secret', async () => {
-    const file = join(tempFolder(), 'dawatch.yaml');
-    const database = join(tempFolder(), 'dawatch.db');
-    const limits = { full: false, limitMs: 1_000, features: [], now: 0 };
-    const found = async (api_key: string | undefined) => {
-      const settings = { database, upstreams: { default: { api_key } } };
-      writeFileSync(file, JSON.stringify(settings), { mode: 0o644 });
-      const findings = await runDoctor({ loaded: loadConfig({ env: {}, file }), ...limits });
-      return findings.filter(({ action }) => action?.startsWith('chmod'));
-    };
-    expect(await found('k')).toMatchObject([{ name: 'settings', status: 'warning' }]);
-    expect(await found(undefined)).toEqual([]);
-  });
-
-  it.each([
-    [{}, 'ok', /first start creates a service key/],
-    [{ server: { host: '0.0.0.0' } }, 'problem', /refuses to listen on 0\.0\.0\.0/],
-    [{ server: { host: '0.0.0.0' }, auth: { api_key: 'x'.repeat(32) } }, 'ok', /^set$/],
-  ])('must lead to a credential: %j', async (settings, status, message) => {
-    expect((await examine(settings)).named('credentials')).toMatchObject([
-      { status, message: expect.stringMatching(message) },
-    ]);
-  });
-
-  it('must not give one key two roles', async () => {
-    const auth = { api_key: 'x'.repeat(32), admin_token: 'x'.repeat(32) };
-    expect((await examine({ auth })).named('credentials')).toMatchObject([
-      { status: 'ok' },
-      { status: 'problem', message: expect.stringMatching(/are identical/) },
-    ]);
-  });
-});
-
 describe('the provider', () => {
   const settings = (issuer: string, public_url: string, scopes: string[]) => ({
     server: { public_url },
     oidc: { issuer, client_id: CLIENT.id, scopes, roles: { admin: ['admins'] } },
   });
 
-  it('responds, lists the scopes, and is used with https', async () => {
+  it('responds', async () => {
     const provider = await openOidcProvider({
       redirectUri: 'https://da.example/v1/session/oidc/callback',
     });
-    const well = await examine(settings(provider.url, 'https://da.example/', ['openid']));
-    expect(well.named('oidc')).toMatchObject([
+    const { named } = await examine(settings(provider.url, 'https://da.example/', ['openid']));
+    expect(named('oidc')).toMatchObject([
       { status: 'ok', message: expect.stringContaining('https://da.example/v1/session/oidc/call') },
     ]);
-    const risky = await examine(settings(provider.url, 'http://da.example', ['openid', 'teams']));
-    expect(risky.named('oidc.scopes')).toMatchObject([{ status: 'warning' }]);
-    expect(risky.named('oidc.public_url')).toMatchObject([{ status: 'warning' }]);
   });
 
   it('that is down, or has another name, is a problem', async () => {
@@ -348,7 +280,6 @@ describe('the ledger', () => {
     const before = readFileSync(file);
     expect(await ledgerFindings(file, true)).toMatchObject([
       { name: 'ledger', status: 'ok' },
-      { name: 'ledger.rights', status: 'ok' },
       { name: 'ledger.integrity', status: 'ok' },
     ]);
     expect(readFileSync(file).equals(before)).toBe(true);
@@ -364,17 +295,6 @@ describe('the ledger', () => {
     writeFileSync(empty, '', { mode: 0o600 });
     expect(await ledgerFindings(empty, true)).toMatchObject([
       { name: 'ledger', status: 'ok', message: expect.stringMatching(/first start initializes/) },
-      { name: 'ledger.rights', status: 'ok' },
-    ]);
-  });
-
-  it('that other users may read, or whose folder they may change, is a risk', async () => {
-    const file = closedLedger();
-    chmodSync(file, 0o644);
-    chmodSync(dirname(file), 0o1777);
-    expect((await ledgerFindings(file)).slice(1)).toMatchObject([
-      { status: 'warning', action: `chmod 600 ${file}` },
-      { status: 'warning', message: expect.stringContaining(dirname(file)) },
     ]);
   });
 
@@ -408,7 +328,9 @@ describe('the ledger', () => {
       status: 'problem',
       message: expect.stringMatching(/damaged/),
     });
-    expect(await ledgerFindings(join(file, 'dawatch.db'))).toMatchObject([{ status: 'problem' }]);
+    expect((await ledgerFindings(join(file, 'dawatch.db')))[1]).toMatchObject({
+      status: 'problem',
+    });
   });
 
   it('with an overwritten page, or a text that is not JSON, is damaged', async () => {

@@ -18,7 +18,7 @@ const OWN_TEXT = [
   /^sandbox\//,
   /^cli\//,
   /-command\.ts$/,
-  /^operations\/doctor\//,
+  /\/doctor\.ts$/,
   /^submissions\/cli-/,
   /^dashboard\/assets\.ts$/,
   /^notifications\/channels\/sender\.ts$/,

@@ -5,7 +5,6 @@ import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 import { type Address, contains, parseRange } from '../../lib/addresses.ts';
 import { RefusedAddressError } from '../../lib/connection-error.ts';
-import { throughProxy } from '../../lib/outgoing-proxy.ts';
 
 export type AddressGuard = {
   /**
@@ -85,44 +84,32 @@ export type LookupAll = (
 ) => void;
 
 export type GuardedConnectorOptions = {
-  /** Undefined: every address is allowed, and a proxy resolves the name. */
+  /** Undefined: every address is allowed. */
   guard: AddressGuard | undefined;
   /** Limit for one connection, including name resolution and TLS. */
   timeoutMs: number;
   /** Closes all connections, including those being established. */
   signal?: AbortSignal;
   lookup: LookupAll;
-  /** Whether the proxy of the environment applies; default: true. */
-  isProxied?: boolean;
 };
 
 /**
  * Returns a connector for undici that applies the guard to the address it connects to. A name that
- * changes from a public to a private address after a check is therefore refused, too. A proxy of
- * the environment gets the checked address, not the name.
+ * changes from a public to a private address after a check is therefore refused, too.
  */
 export function guardedConnector(options: GuardedConnectorOptions): buildConnector.connector {
-  const { guard, timeoutMs, signal, lookup, isProxied = true } = options;
+  const { guard, timeoutMs, signal, lookup } = options;
   const checked = guardedLookup(guard, lookup);
   const common = { timeout: timeoutMs, allowH2: false, lookup: checked };
-  const addressOf = (hostname: string) =>
-    new Promise<string>((resolve, reject) =>
-      checked(hostname, {}, (error, address) => (error ? reject(error) : resolve(`${address}`))),
-    );
   return (target, callback) => {
     // No lookup takes place for an IP address.
-    const isAddress = isIP(target.hostname) > 0;
-    const reason = isAddress ? guard?.check(target.hostname) : undefined;
+    const reason = isIP(target.hostname) ? guard?.check(target.hostname) : undefined;
     if (reason !== undefined) {
       process.nextTick(callback, new RefusedAddressError(reason), null);
       return;
     }
     const own = signal && ownSignal(signal);
-    const direct = buildConnector({ ...common, ...(own && { signal: own.signal }) });
-    const resolve = guard && !isAddress ? { resolve: addressOf } : {};
-    const connect = isProxied
-      ? throughProxy(direct, { timeoutMs, signal: own?.signal, ...resolve })
-      : direct;
+    const connect = buildConnector({ ...common, ...(own && { signal: own.signal }) });
     connect(target, (...result: Parameters<buildConnector.Callback>) => {
       const [, socket] = result;
       if (socket) socket.once('close', () => own?.release());
@@ -139,6 +126,17 @@ function ownSignal(signal: AbortSignal): { signal: AbortSignal; release: () => v
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
   return { signal: own.signal, release: () => signal.removeEventListener('abort', abort) };
+}
+
+/** Rejects with RefusedAddressError if the guard refuses the addresses of a host. */
+export function checkHost(hostname: string, guard: AddressGuard, lookup: LookupAll): Promise<void> {
+  const address = hostname.replace(/^\[(.*)\]$/, '$1');
+  const reason = isIP(address) ? guard.check(address) : undefined;
+  if (reason !== undefined) return Promise.reject(new RefusedAddressError(reason));
+  if (isIP(address)) return Promise.resolve();
+  return new Promise((resolve, reject) =>
+    guardedLookup(guard, lookup)(hostname, {}, (error) => (error ? reject(error) : resolve())),
+  );
 }
 
 function guardedLookup(guard: AddressGuard | undefined, lookup: LookupAll): LookupFunction {

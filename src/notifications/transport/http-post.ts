@@ -3,12 +3,13 @@ import { LruMap } from 'toad-cache';
 import type { Dispatcher } from 'undici';
 import { basicAuthorization, secretsOfLogin } from '../../lib/basic-auth.ts';
 import { causeOf } from '../../lib/connection-error.ts';
-import { outgoingAgent } from '../../lib/outgoing-connections.ts';
+import { outgoingAgent, proxyVariables } from '../../lib/outgoing.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 import { redactorOf } from '../../lib/text.ts';
 import type { SendResult } from '../channels/channel.ts';
 import {
   type AddressGuard,
+  checkHost,
   createLookup,
   guardedConnector,
   type LookupAll,
@@ -142,6 +143,8 @@ export function createHttpPost(options: HttpPostOptions) {
   // Every open connection adds a listener.
   setMaxListeners(0, closing.signal);
   const connect = guardedConnector({ guard, timeoutMs, signal: closing.signal, lookup });
+  // A proxy resolves the name itself, so the guard cannot check the address of the connection.
+  const isProxied = proxyVariables().length > 0;
   // One deadline covers the whole call. HTTP/2 is off: there, aborting a body leaves the connection
   // open, and undici delays further requests until the first connection has negotiated its version.
   const agent = outgoingAgent({
@@ -204,6 +207,8 @@ export function createHttpPost(options: HttpPostOptions) {
     signal.addEventListener('abort', stop);
     inFlight.add(stop);
     try {
+      if (guard && isProxied) await checkHost(target.hostname, guard, lookup);
+      if (ended !== undefined) return noResponse(ended);
       current = exchange(agent, request, limits);
       const { httpStatus, headers: head, body: start } = await current.response;
       return {

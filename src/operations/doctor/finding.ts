@@ -1,3 +1,4 @@
+import { redactorOf } from '../../lib/text.ts';
 import { variableOf } from '../config/load.ts';
 
 /**
@@ -10,6 +11,9 @@ export type Level = (typeof LEVELS)[number];
  * The result of a check. `name` is stable. `action` states the solution, null if none is needed.
  */
 export type Finding = { name: string; status: Level; message: string; action: string | null };
+
+/** A check of one subject, with its own time limits. */
+export type Check = { name: string; run: () => Promise<Finding[]> | Finding[] };
 
 export function ok(name: string, message: string): Finding {
   return { name, status: 'ok', message, action: null };
@@ -36,4 +40,30 @@ export function worstLevel(findings: readonly Finding[]): Level {
 export function settingName(path: string): string {
   const variable = variableOf(path);
   return variable === null ? path : `${variable} (${path})`;
+}
+
+/**
+ * Returns the findings of all checks, in their order. Never rejects: a check that fails hides no
+ * other finding. An upstream may quote the key that it refuses, so `secrets` are redacted.
+ */
+export async function runChecks(
+  checks: readonly Check[],
+  secrets: readonly string[],
+): Promise<Finding[]> {
+  const findings = await Promise.all(
+    checks.map(async ({ name, run }) => {
+      try {
+        return await run();
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        return [problem(name, `the check failed: ${message}`, 'report this defect of dawatch')];
+      }
+    }),
+  );
+  const redact = redactorOf(secrets);
+  return findings.flat().map(({ message, action, ...finding }) => ({
+    ...finding,
+    message: redact(message),
+    action: action && redact(action),
+  }));
 }

@@ -1,5 +1,5 @@
-import { isIP, type Socket } from 'node:net';
-import { buildConnector } from 'undici';
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
 import { WebSocket } from 'ws';
 import {
   basicAuthorization,
@@ -10,7 +10,7 @@ import {
 import type { Clock } from '../../lib/clock.ts';
 import { causeOf, codeOf } from '../../lib/connection-error.ts';
 import { isObject } from '../../lib/json.ts';
-import { throughProxy } from '../../lib/outgoing-proxy.ts';
+import { proxyVariables } from '../../lib/outgoing.ts';
 import { escapeText, redactorOf } from '../../lib/text.ts';
 import { ChainError } from './port.ts';
 
@@ -179,33 +179,17 @@ function parsed(text: string): unknown {
 
 /** Opens a WebSocket through the proxy of the environment, if it has one. */
 function openSocket(url: URL, version: string): WebSocket {
-  const headers = { 'user-agent': `dawatch/${version}`, ...basicAuthorization(url) };
   const address = new URL(url);
   address.username = '';
   address.password = '';
-  const abort = new AbortController();
-  const connect = throughProxy(buildConnector({ timeout: RESPONSE_MS, allowH2: false }), {
-    timeoutMs: RESPONSE_MS,
-    signal: abort.signal,
-  });
-  const protocol = url.protocol === 'wss:' ? 'https:' : 'http:';
-  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  const port = url.port || (protocol === 'https:' ? '443' : '80');
-  const target = { protocol, hostname, host: url.host, port };
-  const socket = new WebSocket(address, {
-    headers,
+  const Agent = url.protocol === 'wss:' ? HttpsAgent : HttpAgent;
+  return new WebSocket(address, {
+    headers: { 'user-agent': `dawatch/${version}`, ...basicAuthorization(url) },
     maxPayload: MAX_MESSAGE_BYTES,
     // A block of a few KiB could otherwise become gigabytes.
     perMessageDeflate: false,
-    createConnection: ((_options: unknown, callback: (...result: unknown[]) => void) =>
-      connect(isIP(hostname) ? target : { ...target, servername: hostname }, (error, made) => {
-        if (abort.signal.aborted) made?.destroy();
-        callback(error, made);
-      })) as unknown as () => Socket,
+    ...(proxyVariables().length > 0 && { agent: new Agent({ proxyEnv: process.env }) }),
   });
-  // It may close before there is a connection.
-  socket.once('close', () => abort.abort());
-  return socket;
 }
 
 function isTooLarge(error: Error): boolean {

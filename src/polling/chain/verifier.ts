@@ -339,7 +339,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** Returns a hash with 0x in lower case. */
-export function normalized(hash: unknown): string {
+function normalized(hash: unknown): string {
   const text = String(hash).trim().toLowerCase();
   return text.startsWith('0x') ? text : `0x${text}`;
 }

@@ -5,9 +5,6 @@ import type { Model } from '../model.ts';
 import { invalidParams, type Method, type Methods } from './json-rpc.ts';
 import type { NodeFault } from './node-faults.ts';
 
-/** The storage item `Timestamp.Now` of Substrate: milliseconds, 64 bits, little-endian. */
-const TIMESTAMP_KEY = '0xf0c365c3cf59d671eb72da0e7a4113c49f1f0515f462cdcf84e0f1d6045dfcbb';
-
 type NodeSetting = {
   seed: number;
   model: Model;
@@ -87,16 +84,6 @@ export function createChainNode({ seed, model, clock, now, fault }: NodeSetting)
       : { block: { header: headerOf(number), extrinsics }, justifications: null };
   }
 
-  /** Returns a stored value after a block: only the time of the block is known. */
-  function storageAt(key: unknown, hash: unknown): string | null {
-    const number = numberOf(hash);
-    const producedMs = number === undefined ? undefined : model.producedAt(number);
-    if (key !== TIMESTAMP_KEY || producedMs === undefined) return null;
-    const value = Buffer.alloc(8);
-    value.writeBigUInt64LE(BigInt(Math.floor(producedMs)));
-    return `0x${value.toString('hex')}`;
-  }
-
   const byHash =
     (find: (blockNumber: number) => object | null): Method =>
     ([hash]) => {
@@ -109,7 +96,6 @@ export function createChainNode({ seed, model, clock, now, fault }: NodeSetting)
     chain_getHeader: byHash(headerOf),
     chain_getBlockHash: ([given]) => hashAt(given),
     chain_getBlock: byHash(blockOf),
-    state_getStorage: ([key, hash]) => storageAt(key, hash),
     system_chain: () => (fault().kind === 'other_chain' ? 'another chain' : 'dawatch sandbox'),
     system_health: () => ({ peers: 8, isSyncing: false, shouldHavePeers: true }),
   };

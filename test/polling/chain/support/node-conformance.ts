@@ -1,5 +1,4 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { checkNodes } from '../../../../src/operations/doctor/chain.ts';
 import { openChain } from '../../../../src/polling/chain/chain.ts';
 import type { ChainHead } from '../../../../src/polling/chain/port.ts';
 import { ChainVerifier } from '../../../../src/polling/chain/verifier.ts';
@@ -145,27 +144,6 @@ export function describeNode(name: string, open: () => Promise<NodeUnderTest>): 
       await expect(chain.call('eth_blockNumber', [])).rejects.toMatchObject({
         reason: 'method_not_found',
       });
-    });
-
-    it('satisfies the doctor', async () => {
-      const { url, name, transaction } = await open();
-      const settings = { urls: [url], verify: 'report' as const, verify_data: false };
-      const { block_number: blockNumber, block_hash: blockHash } = transaction;
-      const finals = [{ upstream: 'default', blockNumber, blockHash }];
-      const findings = await checkNodes({
-        ...{ name: 'default', settings, finals, now: 0, limitMs: 10_000 },
-      });
-      const { host } = new URL(url);
-      expect(findings).toMatchObject([
-        {
-          status: 'ok',
-          message: expect.stringMatching(`${host} works: ${name}, block \\d+ is final, 0 s old`),
-        },
-        {
-          status: 'ok',
-          message: `1 of the 1 newest blocks of final submissions are on the chain of ${host}`,
-        },
-      ]);
     });
   });
 }

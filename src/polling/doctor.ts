@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import type { HttpResult } from '../lib/http-call.ts';
+import { systemClock } from '../lib/system-clock.ts';
+import type { UpstreamConfig } from '../operations/config/schema.ts';
+import {
+  type Check,
+  type Finding,
+  ok,
+  problem,
+  settingName,
+  warning,
+} from '../operations/doctor/finding.ts';
+import { VERSION } from '../operations/version.ts';
+import { type Classification, classify } from '../submissions/classify.ts';
+import { openChain } from './chain/chain.ts';
+import type { ChainSettings } from './chain/port.ts';
+import { UpstreamClient } from './upstream-client.ts';
+
+type Upstream = UpstreamConfig & { url: string };
+
+/** Returns the checks of an upstream and of the nodes of its chain. */
+export function upstreamChecks(name: string, upstream: Upstream, limitMs: number): Check[] {
+  return [
+    { name: `upstream.${name}`, run: () => checkUpstream(name, upstream, limitMs) },
+    ...upstream.chain.urls.map((url) => ({
+      name: `chain.${name}`,
+      run: () => checkNode({ name, url, settings: upstream.chain, limitMs }),
+    })),
+  ];
+}
+
+/**
+ * Polls an id that does not exist: "not found" shows that the upstream works and accepts the key.
+ */
+async function checkUpstream(
+  name: string,
+  upstream: Upstream,
+  limitMs: number,
+): Promise<Finding[]> {
+  const client = new UpstreamClient({
+    url: upstream.url,
+    apiKey: upstream.api_key,
+    extraHeaders: upstream.headers,
+    version: VERSION,
+    timeoutMs: Math.min(limitMs, upstream.timeout_s * 1_000),
+    // Marks responses without a Date header, which are not used to compare clocks.
+    now: () => Number.NaN,
+  });
+  try {
+    const submissionId = randomUUID();
+    const sentAt = Date.now();
+    const response = await client.getSubmissionInfo(submissionId);
+    const answer = classify(submissionId, response);
+    return [findingOf(name, upstream, answer), ...checkClock(name, response, sentAt)];
+  } finally {
+    await client.close();
+  }
+}
+
+function findingOf(name: string, { url, api_key }: Upstream, answer: Classification): Finding {
+  const about = `upstream.${name}`;
+  const { host } = new URL(url);
+  const key = settingName(`upstreams.${name}.api_key`);
+  switch (answer.kind) {
+    case 'not_found':
+    case 'pending':
+    case 'finalized':
+    case 'error':
+      return api_key === undefined
+        ? warning(about, `${host} works without a key`, `set ${key} if the upstream requires one`)
+        : ok(about, `${host} works and accepts the key`);
+    case 'rejected':
+      return warning(
+        about,
+        `${host} works, but refuses the test id: ${answer.error}`,
+        'verify that the upstream accepts UUIDs',
+      );
+    case 'unauthorized':
+      return problem(
+        about,
+        `${host} ${api_key === undefined ? 'requires a key, and none is set' : 'refuses the key'}`,
+        `set ${key} to a valid key`,
+      );
+    case 'throttled':
+      return warning(
+        about,
+        `${host} is rate limiting, so the key was not tested`,
+        `try again later; if it persists, lower upstreams.${name}.budget: other clients may share the limit`,
+      );
+    case 'unavailable':
+      return problem(
+        about,
+        `${host} does not respond like the upstream service: ${answer.error}`,
+        `verify ${settingName(`upstreams.${name}.url`)}, that the upstream runs, and that firewalls and proxies permit the request`,
+      );
+    default:
+      return answer satisfies never;
+  }
+}
+
+const CLOCK_WARNING_S = 5;
+const CLOCK_PROBLEM_S = 60;
+
+/**
+ * Compares the clock of this machine with the Date header of a response, which has a resolution of
+ * one second.
+ */
+function checkClock(name: string, response: HttpResult, sentAt: number): Finding[] {
+  const date =
+    response.kind === 'response' && response.date !== null ? Date.parse(response.date) : Number.NaN;
+  if (Number.isNaN(date)) return [];
+  // The server set the date at any time between request and response, truncated to a second.
+  const aheadMs = sentAt - (date + 999);
+  const offS = Math.max(0, aheadMs, date - Date.now()) / 1_000;
+  if (offS <= CLOCK_WARNING_S) return [];
+  const message = `this clock is ${offS.toFixed(0)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of ${name}`;
+  const action = 'synchronize this machine with a time server (timedatectl set-ntp true)';
+  return [(offS > CLOCK_PROBLEM_S ? problem : warning)(`clock.${name}`, message, action)];
+}
+
+/** Checks that a node of the chain announces a finalized block within the limit. */
+async function checkNode({
+  name,
+  url,
+  settings,
+  limitMs,
+}: {
+  name: string;
+  url: string;
+  settings: ChainSettings;
+  limitMs: number;
+}): Promise<Finding[]> {
+  const about = `chain.${name}`;
+  const { promise, resolve } = Promise.withResolvers<Finding>();
+  const action = `verify ${settingName(`upstreams.${name}.chain.urls`)}, and that the node runs and offers WebSocket`;
+  const fail = (trouble: string) =>
+    resolve(
+      settings.verify === 'require' && settings.urls.length === 1
+        ? problem(about, `${trouble}; submissions wait for it, because verify is require`, action)
+        : warning(about, `${trouble}; polling works as without this node`, action),
+    );
+  const chain = openChain({
+    version: VERSION,
+    settings: { ...settings, urls: [url] },
+    clock: systemClock,
+    random: Math.random,
+    onChange: ({ problem }) => problem !== null && fail(problem),
+  });
+  chain.onHead(({ number }) => {
+    const { host, name: chainName } = chain.status() ?? {};
+    resolve(ok(about, `${host} works: ${chainName ?? 'no name'}, block ${number} is final`));
+  });
+  const cancel = systemClock.after(limitMs, () => {
+    const { host = '', isConnected } = chain.status() ?? {};
+    const missing = isConnected ? 'announces no finalized block' : 'does not respond';
+    fail(`${host}: it ${missing} within ${limitMs / 1_000} s`);
+  });
+  try {
+    return [await promise];
+  } finally {
+    cancel();
+    await chain.close();
+  }
+}

@@ -1,0 +1,208 @@
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { accessChecks } from '../access/doctor.ts';
+import { assertIntact } from '../ledger/check.ts';
+import { guarded, LedgerError } from '../ledger/errors.ts';
+import { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
+import { realPath } from '../ledger/open.ts';
+import { needsRecovery } from '../ledger/recovery.ts';
+import { assertOwnSchema, schemaOf } from '../ledger/schema.ts';
+import { systemClock } from '../lib/system-clock.ts';
+import type { DeadLetters } from '../notifications/delivery.ts';
+import { receiverChecks } from '../notifications/doctor.ts';
+import { EventRoutes, Outbox } from '../notifications/outbox.ts';
+import type { Webhook } from '../notifications/webhook.ts';
+import { Webhooks } from '../notifications/webhooks-store.ts';
+import { type LoadedConfig, secretsOf } from '../operations/config/load.ts';
+import type { Config } from '../operations/config/schema.ts';
+import { StartError } from '../operations/config/start-error.ts';
+import {
+  type Check,
+  type Finding,
+  ok,
+  problem,
+  runChecks,
+  settingName,
+  warning,
+} from '../operations/doctor/finding.ts';
+import { VERSION } from '../operations/version.ts';
+import { upstreamChecks } from '../polling/doctor.ts';
+import { openUpstreams, type Upstreams } from '../polling/upstreams.ts';
+
+export type DoctorOptions = {
+  loaded: LoadedConfig;
+  now: number;
+  /** Also reads all of the ledger, which can take long. */
+  full: boolean;
+  /** Time limit of a connection or a response. */
+  limitMs: number;
+  /** Return the checks of optional features; undefined if the feature is not configured. */
+  features: readonly ((config: Config, limitMs: number) => Check | undefined)[];
+};
+
+/**
+ * Checks what a server with these settings needs to work, and returns the findings in a fixed
+ * order. Changes nothing; never rejects.
+ */
+export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
+  const { loaded, now, full, limitMs, features } = options;
+  const { config } = loaded;
+  const path = realPath(config.database);
+  const { webhooks, finding, mayBeRead } = inspectLedger(config.database, now);
+  const checks: Check[] = [];
+  let upstreams: Upstreams | undefined;
+  try {
+    upstreams = openUpstreams(config, { clock: systemClock, version: VERSION });
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    const [message = '', ...solution] = error.message.split(': ');
+    const action = solution.join(': ').replaceAll('\n', ' ') || `set it, or remove the upstream`;
+    checks.push({ name: 'settings', run: () => [problem('settings', message, action)] });
+  }
+  for (const [name, upstream] of upstreams?.named ?? [])
+    checks.push(...upstreamChecks(name, upstream, limitMs));
+  checks.push(...accessChecks(config, upstreams?.userClient, limitMs));
+  checks.push({ name: 'ledger', run: () => [finding, ...checkFiles(config.database, path)] });
+  checks.push({ name: 'disk', run: () => [checkDisk(path)] });
+  checks.push(...features.flatMap((checkOf) => checkOf(config, limitMs) ?? []));
+  checks.push(...receiverChecks(config, webhooks, limitMs));
+  const findings = await runChecks(checks, secretsOf(loaded.settings));
+  await upstreams?.close();
+  // Last, because it blocks the event loop, and the other checks have time limits.
+  return full && mayBeRead ? [...findings, checkIntegrity(path)] : findings;
+}
+
+type Inspection = {
+  finding: Finding;
+  /** At most `MAX_WEBHOOKS`. */
+  webhooks: Webhook[];
+  /** A file of another version or program may have other tables. */
+  mayBeRead: boolean;
+};
+
+const BUSY_MS = 2_000;
+const MAX_WEBHOOKS = 1_000;
+
+/**
+ * Reads the state of a ledger, with or without a server. Never throws, and never creates, migrates
+ * or changes a ledger. Without a server, SQLite leaves its two empty side files, which the next
+ * server reuses.
+ */
+function inspectLedger(file: string, now: number): Inspection {
+  const path = realPath(file);
+  const without = { webhooks: [], mayBeRead: false };
+  if (!existsSync(path))
+    return {
+      ...without,
+      finding: ok('ledger', `${file} does not exist yet; the first start creates it`),
+    };
+  try {
+    return guarded(file, () => {
+      const db = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_MS });
+      try {
+        assertOwnSchema(db, file);
+        const { found, needed } = schemaOf(db);
+        if (found === needed) {
+          const webhooks = webhooksOf(new LedgerDatabase(db, file), now);
+          return { webhooks, mayBeRead: true, finding: ok('ledger', `${file}, schema ${found}`) };
+        }
+        const message = `${file} has schema ${found}, this version of dawatch uses ${needed}`;
+        const action = 'back it up (dawatch backup), then start this version, which migrates it';
+        const isEmpty = found === 0;
+        return {
+          ...without,
+          finding: isEmpty
+            ? ok('ledger', `${file} is empty; the first start initializes it`)
+            : warning('ledger', message, action),
+        };
+      } finally {
+        db.close();
+      }
+    });
+  } catch (error) {
+    const isDamaged = error instanceof LedgerError && error.problem === 'corrupt';
+    // Restoring a backup loses later data, so it is not advised for a file of a newer version.
+    const action = isDamaged
+      ? `restore a backup to ${file}, or verify ${settingName('database')}`
+      : `verify ${settingName('database')}, the version of dawatch that wrote the file, and its permissions`;
+    const message = error instanceof Error ? error.message : String(error);
+    return { webhooks: [], mayBeRead: isDamaged, finding: problem('ledger', message, action) };
+  }
+}
+
+function webhooksOf(database: LedgerDatabase, now: number): Webhook[] {
+  const routes = new EventRoutes(database);
+  const dead = new CommittedChanges<DeadLetters>(database);
+  const outbox = new Outbox(database, { routes, dead });
+  return new Webhooks(database, { routes, outbox, dead }).list({ limit: MAX_WEBHOOKS, now })
+    .webhooks;
+}
+
+/** Checks that this user may write the ledger, and that its last sync succeeded. */
+function checkFiles(file: string, path: string): Finding[] {
+  const findings: Finding[] = [];
+  const folder = nearestFolder(path);
+  const files = [folder, ...(existsSync(path) ? [path] : [])];
+  if (!statSync(folder).isDirectory() || !files.every(mayWrite))
+    findings.push(
+      problem(
+        'ledger.rights',
+        `this user may not write ${file} and its folder`,
+        'run the server as the owner of the ledger, or change the permissions',
+      ),
+    );
+  if (needsRecovery(path))
+    findings.push(
+      warning(
+        'ledger',
+        `the last sync of ${file} failed; the next start replaces it by a verified copy`,
+        'check the system log for disk errors, replace the disk, then start the server',
+      ),
+    );
+  return findings;
+}
+
+function mayWrite(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Reads all of the ledger, and blocks meanwhile. */
+function checkIntegrity(path: string): Finding {
+  try {
+    assertIntact(path);
+    return ok('ledger.integrity', 'intact, including indexes');
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const advice = 'stop the server, keep a copy of the file, and restore the last backup';
+    return problem('ledger.integrity', message, advice);
+  }
+}
+
+const PROBLEM_BYTES = 100e6;
+const WARNING_BYTES = 1e9;
+
+export function checkDisk(
+  file: string,
+  statfs: (path: string) => { bavail: number; bsize: number } = statfsSync,
+): Finding {
+  const folder = nearestFolder(file);
+  const { bavail, bsize } = statfs(folder);
+  const freeBytes = bavail * bsize;
+  const message = `${(freeBytes / 1e9).toFixed(1)} GB free in ${folder}`;
+  const action =
+    'free disk space, or stop the server and move the ledger; with a full disk, no submissions can be tracked';
+  if (freeBytes < PROBLEM_BYTES) return problem('disk', message, action);
+  return freeBytes < WARNING_BYTES ? warning('disk', message, action) : ok('disk', message);
+}
+
+/** Returns the directory of a file, or its nearest existing ancestor. */
+function nearestFolder(file: string): string {
+  const folder = dirname(file);
+  return existsSync(folder) || folder === dirname(folder) ? folder : nearestFolder(folder);
+}
