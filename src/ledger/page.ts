@@ -37,7 +37,7 @@ export type Position = readonly (number | string)[];
 /** A walk along an index. The SQL refers to `parameters` by name. */
 export type Walk = {
   /**
-   * FROM and WHERE for the rows behind a position. Several ranges of an index have no row in common.
+   * FROM and WHERE of the rows behind a position. Several ranges have no row in common.
    * A parameter is written as `+@p0`, so that SQLite does not plan a walk again for each value.
    */
   ranges: readonly string[];
@@ -67,9 +67,8 @@ export function walkSql({ ranges, id, keys, direction, match }: Walk): string {
 }
 
 /**
- * Reads at most `limit` matching rows, among at most MAX_EXAMINED. `next`: the position behind which
- * the list continues, even if the page is short or empty; null at the end. Must be called in a
- * snapshot.
+ * Reads at most `limit` matching rows, among at most MAX_EXAMINED. `next`: the position after which
+ * the list continues, also of a short or empty page; null at the end. Must be called in a snapshot.
  */
 export function findPage<Row extends object>(
   db: LedgerDatabase,

@@ -33,7 +33,7 @@ export type SubmissionFilter = {
  */
 export type SubmissionOrder = 'newest' | 'tracked' | 'ended' | 'id';
 
-/** Returns the order of a list: that of its index, which depends only on the names of conditions. */
+/** Returns the order of a list: that of its index. It depends only on the names of conditions. */
 export function orderOf(filter: SubmissionFilter): SubmissionOrder {
   return indexOf(filter).order;
 }
@@ -166,8 +166,8 @@ function prefixesOf(prefix: string): string[] {
 }
 
 /**
- * Returns where the ranges of ids with a prefix continue after an id, and where they end. "!" is the
- * least character of an id and "~" the greatest.
+ * Returns where the ranges of ids with a prefix continue after an id, and where they end. "!" is
+ * the least character of an id and "~" the greatest.
  */
 function prefixParameters(
   prefix: string | undefined,

@@ -175,15 +175,13 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     await signIn(page, ADMIN_TOKEN);
     await visit('tokens', async () => {
       await page.getByRole('button', { name: 'Create a token' }).click();
-      await page.getByLabel('Permissions').selectOption('scopes of its own');
-      await page.getByLabel('webhooks:write').check();
       await page.getByLabel('Name of the client').fill(client);
     });
     await page.getByRole('button', { name: 'Create', exact: true }).click();
     await page.getByRole('region', { name: `Token of ${client}` }).waitFor();
     await check('a new token');
     await page.getByRole('button', { name: 'I have stored it' }).click();
-    for (const name of ['Rotate', 'Change', 'Revoke']) {
+    for (const name of ['Change', 'Revoke']) {
       await page.getByRole('button', { name: `${name}: ${client}` }).click();
       await page.getByRole('dialog').waitFor();
       await check(name);
@@ -205,18 +203,13 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     });
     await visit('channels', () => page.getByText('No channels.').waitFor());
     await visit('alerts', async () => {
-      await page.getByRole('button', { name: 'Plan a maintenance window' }).click();
+      await page.getByRole('button', { name: 'Mute all alerts' }).click();
       await page.getByLabel('Reason').fill('upgrade');
-      await page.getByRole('button', { name: 'Plan', exact: true }).click();
+      await page.getByRole('button', { name: 'Mute', exact: true }).click();
       await main(page).getByRole('row').filter({ hasText: 'upgrade' }).waitFor();
-      await page.getByRole('button', { name: 'Plan a maintenance window' }).click();
+      await page.getByRole('button', { name: 'Mute all alerts' }).click();
     });
-    await visit('audit', async () => {
-      await main(page).getByRole('button', { name: 'Verify every hash' }).click();
-      await main(page)
-        .getByText(/^Intact/)
-        .waitFor();
-    });
+    await visit('audit', () => main(page).getByRole('row').first().waitFor());
     expectNothing();
   });
 
@@ -232,7 +225,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     };
     await goTo(page, `webhooks/${working}`);
     await act('a webhook that is tested', 'Send test event', /^Delivered in/);
-    await act('dead letters that are counted', 'Replay dead letters…', /0 deliveries/);
+    await act('dead letters to replay', 'Replay dead letters', /All dead letters of/);
     await page.keyboard.press('Escape');
     await act('a webhook that is edited', 'Edit', /Metadata filter/);
     await page.keyboard.press('Escape');

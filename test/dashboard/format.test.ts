@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { filtersOf } from '../../src/dashboard/page/parts/filters.js';
 import { fromUtcText, toUtcText } from '../../src/dashboard/page/parts/form.js';
 import {
   absoluteTime,
@@ -49,24 +48,6 @@ it.each([
 ])('the time %s is read as %s', (text, at) => {
   expect(fromUtcText(text)).toBe(at);
   expect(fromUtcText(toUtcText(at))).toBe(at);
-});
-
-it.each([
-  ['status:failing', { status: 'failing' }],
-  [
-    'order=4711 shop="Rotterdam West"',
-    { 'metadata.order': '4711', 'metadata.shop': 'Rotterdam West' },
-  ],
-  ['since:2026-01-02 late', { since: '2026-01-02T00:00:00.000Z', text: 'late' }],
-  ['"order=4711" a:b', { text: 'order=4711 a:b' }],
-  ['', {}],
-])('the search %s means %j', (text, filters) => {
-  const fields = [
-    { name: 'status', label: 'Status', values: ['failing'] },
-    { name: 'since', label: 'Since', isTime: true },
-  ];
-  const search = { placeholder: '', fieldOf: () => 'text', hasMetadata: true };
-  expect(filtersOf(text, fields, search)).toEqual(filters);
 });
 
 it('a share is shown as 0 or 100 % only if it is exact', () => {

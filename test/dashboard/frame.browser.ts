@@ -177,24 +177,6 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
     await expect.poll(height).toBeLessThanOrEqual(4_000);
   });
 
-  it('goes to pages and submissions with Ctrl K', async () => {
-    const id = randomUUID();
-    await post(app.url, { submission_id: id });
-    const page = await open('', LAPTOP);
-    const field = page.getByRole('combobox', { name: 'Page, submission or action' });
-    await page.keyboard.press('Control+k');
-    await field.fill('paci');
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'Pacing' }).waitFor();
-    await page.keyboard.press('Control+k');
-    await field.fill(id.slice(0, 8));
-    await page.getByRole('option', { name: id }).click();
-    await page.getByRole('heading', { name: id }).waitFor();
-    await page.keyboard.press('Control+k');
-    await page.keyboard.press('Escape');
-    await field.waitFor({ state: 'detached' });
-  });
-
   it('has a menu on a phone, which closes with a navigation and with Escape', async () => {
     const page = await open('', PHONE);
     const menu = page.getByRole('button', { name: 'Menu' });

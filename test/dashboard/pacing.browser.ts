@@ -93,7 +93,7 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
     const page = await open(url);
     await page.getByText('No curve yet').first().waitFor();
     await page.getByText('Few data yet: this is an assumption.').first().waitFor();
-    await page.getByText('nothing yet: the initial belief').first().waitFor();
+    await page.getByText('nothing yet: default estimate').first().waitFor();
     await page.getByRole('row', { name: 'Measured – – –' }).first().waitFor();
     await page
       .getByText(/to find out whether the upstream works|by its age/)

@@ -115,12 +115,12 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
         ['webhooks', 'This session cannot change webhooks'],
         ['deliveries', 'Deliveries'],
         ['channels', 'This session cannot test them'],
-        ['alerts', 'This session cannot acknowledge or mute alerts'],
+        ['alerts', 'This session cannot mute alerts'],
       ] as const) {
         await goTo(operator, path);
         await main(operator).getByText(text).first().waitFor();
         const buttons = main(operator).getByRole('button', {
-          name: /^(?!Refresh$|Copy |Filter$|Views$|.*attempts)/,
+          name: /^(?!Refresh$|Copy |Apply$|.*attempts)/,
         });
         expect(await buttons.allTextContents(), path).toEqual([]);
       }
@@ -224,24 +224,14 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
         .click();
       await timeline.getByText('block_number').waitFor();
       await page.getByText('4711', { exact: true }).waitFor();
-      const dots = page.getByTitle(/^(?:pending|finalized) after .* s, /);
-      await expect.poll(() => dots.last().getAttribute('class')).toBe('poll final');
-      // The legend of the strip names its colors.
-      await page.locator('.strip .keys').getByText('tracking').waitFor();
       await goTo(page, 'pacing');
+      const dots = page.getByTitle(/^(?:pending|finalized) after .* s, /);
       const upstream = page.getByRole('region', { name: 'default', exact: true }).first();
       await upstream.getByText(/\d+ found final/).waitFor();
       const shown = await dots.count();
       const next = app.submit();
       await track({ submission_id: next });
       await expect.poll(() => dots.count(), { timeout: 10_000 }).toBeGreaterThan(shown);
-    });
-
-    it('shows when and why it was polled late', async () => {
-      await track({ submission_id: 'late', upstream: 'other' });
-      const page = await open('submissions/late');
-      const late = main(page).getByRole('listitem').filter({ hasText: 'The upstream was down' });
-      await late.getByText('the connection was refused').waitFor();
     });
 
     it('shows hostile text of an upstream as text', async () => {

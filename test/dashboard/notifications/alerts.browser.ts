@@ -67,23 +67,9 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
     await main(page).getByText('The ledger cannot be written').waitFor();
     expect(
       await main(page)
-        .getByRole('button', { name: /^(Mute|Acknowledge):/ })
+        .getByRole('button', { name: /^Mute:/ })
         .count(),
     ).toBe(0);
-  });
-
-  it('leaves out an acknowledged alert until that is withdrawn', async () => {
-    const page = await browser.open(app.url);
-    await signIn(page, ADMIN_TOKEN);
-    const banner = page.getByRole('region', { name: 'Alerts', exact: true });
-    await banner.getByRole('button', { name: `Acknowledge: ${TEXT}` }).click();
-    await banner.getByRole('link', { name: '1 acknowledged or muted' }).click();
-    await main(page).getByText('acknowledged by DAWATCH_ADMIN_TOKEN').waitFor();
-    await main(page)
-      .getByRole('button', { name: /^Withdraw/ })
-      .click();
-    await goTo(page, 'submissions');
-    await banner.getByRole('button', { name: `Acknowledge: ${TEXT}` }).waitFor();
   });
 
   it('offers no change to a service, and leaves out muted alerts', async () => {
@@ -92,7 +78,7 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
     const page = await browser.open(app.url);
     await signIn(page, API_KEY);
     const banner = page.getByRole('region', { name: 'Alerts', exact: true });
-    await banner.getByText('1 acknowledged or muted').waitFor();
+    await banner.getByText('1 muted').waitFor();
     expect(await banner.getByRole('button').count()).toBe(0);
     await mutes('DELETE', `/${id}`);
   });
@@ -130,7 +116,7 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
     await button(page, 'Mute').click();
     await alertRow(page).getByText('mute ends').waitFor();
     const mute = page
-      .getByRole('region', { name: 'Mutes and maintenance windows' })
+      .getByRole('region', { name: 'Mutes' })
       .getByRole('row')
       .filter({ hasText: HOSTILE });
     await mute.getByText('upstream_down default').waitFor();
@@ -138,26 +124,9 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
     await alertRow(page)
       .getByRole('button', { name: /^Unmute/ })
       .click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Unmute' }).click();
     await alertRow(page).getByRole('button', { name: /^Mute/ }).waitFor();
     await mute.waitFor({ state: 'detached' });
-  });
-
-  it('plans a maintenance window, and cancels it after a confirmation', async () => {
-    const page = await open('alerts');
-    await button(page, 'Plan a maintenance window').click();
-    await page.getByLabel('From').fill(inHours(5));
-    await page.getByLabel('Until').fill(inHours(3));
-    await page.getByLabel('Reason').fill('database upgrade');
-    await button(page, 'Plan').click();
-    await page.getByText('must be after').waitFor();
-    await page.getByLabel('Until').fill(inHours(9));
-    await button(page, 'Plan').click();
-    const row = main(page).getByRole('row').filter({ hasText: 'database upgrade' });
-    await row.getByText('planned').waitFor();
-    await row.getByText('all alerts').waitFor();
-    await row.getByRole('button', { name: 'Cancel the mute of all alerts' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel', exact: true }).click();
-    await row.waitFor({ state: 'detached' });
   });
 
   it('lists resolved alerts on request', async () => {
@@ -173,7 +142,7 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
     const page = await browser.open(`${app.url}/#/alerts`);
     await signIn(page, API_KEY);
     await alertRow(page).waitFor();
-    await page.getByText('This session cannot acknowledge or mute alerts').waitFor();
+    await page.getByText('This session cannot mute alerts').waitFor();
     await expect.poll(() => main(page).getByRole('button').count()).toBe(0);
   });
 });

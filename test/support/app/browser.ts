@@ -179,13 +179,14 @@ export async function signIn(page: Page, token: string): Promise<void> {
     .waitFor();
 }
 
-/** Sets a filter of a list through its menu; empty: removes it. */
+/** Sets a filter of a list through its form; empty: removes it. */
 export async function setFilter(page: Page, label: string, value: string): Promise<void> {
   const bar = page.getByRole('search');
-  await bar.getByRole('button', { name: 'Filter', exact: true }).click();
-  await bar.getByRole('button', { name: label, exact: true }).click();
-  await bar.locator('form').getByLabel(label, { exact: true }).fill(value);
-  await page.keyboard.press('Enter');
+  if ((await bar.locator('details[open]').count()) === 0) await bar.getByText('Filters').click();
+  const field = bar.getByLabel(new RegExp(`^${label}(, UTC)?$`));
+  if (await field.evaluate((one) => one.tagName === 'SELECT')) await field.selectOption(value);
+  else await field.fill(value);
+  await bar.getByRole('button', { name: 'Apply' }).click();
 }
 
 /** Opens another page of the dashboard without a reload. */

@@ -31,7 +31,7 @@ export function AuditPage({ query }) {
   return html`<${PageHeader} title="Audit">
       <${Export} onExported=${reload} />
     <//>
-    <${Filters} list=${list} label="Entries" fields=${fields} search=${SEARCH} />
+    <${Filters} list=${list} label="Entries" fields=${fields} />
     <${List}
       list=${list}
       of="entries"
@@ -44,12 +44,6 @@ export function AuditPage({ query }) {
       <//>`}
     />`;
 }
-
-/** @type {import('../parts/filters.js').Search} */
-const SEARCH = {
-  placeholder: 'subject, action:webhooks.create',
-  fieldOf: (words) => (words.includes('@') ? 'email' : 'subject'),
-};
 
 /** The person who signed in, or else the name of the credential. @param {AuditEntry} entry */
 function nameOf({ caller, caller_person }) {
@@ -64,19 +58,16 @@ const COLUMNS = [
     class: 'from-m',
     width: 14,
     cell: (entry) =>
-      html`<a class="quiet" href=${hrefTo('audit', undefined, { caller: nameOf(entry) })}>${nameOf(entry)}</a>`,
+      html`<a href=${hrefTo('audit', undefined, { caller: nameOf(entry) })}>${nameOf(entry)}</a>`,
   },
   {
     title: 'Action',
-    class: 'at-left',
     width: 10,
-    cell: ({ action }) =>
-      html`<a class="quiet" href=${hrefTo('audit', undefined, { action })}>${action}</a>`,
+    cell: ({ action }) => html`<a href=${hrefTo('audit', undefined, { action })}>${action}</a>`,
   },
-  { title: 'Result', width: 4.5, class: 'at-state', cell: ({ result }) => result },
+  { title: 'Result', width: 4.5, cell: ({ result }) => result },
   {
     title: 'Subject',
-    class: 'at-middle',
     cell: ({ subject }) =>
       subject !== null &&
       html`<a class="id" href=${hrefTo('audit', undefined, { subject })}>${subject}</a>`,
@@ -87,7 +78,7 @@ const COLUMNS = [
     has: ({ email_hash }) => email_hash,
     cell: ({ email_hash, email_masked }) =>
       email_hash !== null &&
-      html`<a class="quiet" href=${hrefTo('audit', undefined, { email: email_hash })}>${email_masked}</a>`,
+      html`<a href=${hrefTo('audit', undefined, { email: email_hash })}>${email_masked}</a>`,
   },
   { title: 'Detail', class: 'from-m', has: ({ detail }) => detail, cell: ({ detail }) => detail },
   { title: 'Address', width: 8, class: 'from-l', cell: ({ address }) => address },
@@ -101,8 +92,7 @@ const EXPORT_TIMEOUT_MS = 600_000;
 function Export({ onExported }) {
   const { api } = useDashboard();
   const exportAll = async () => {
-    const entries = await api.download('v1/audit?format=ndjson', EXPORT_TIMEOUT_MS);
-    save(entries, 'audit.ndjson');
+    save(await api.download('v1/audit?format=ndjson', EXPORT_TIMEOUT_MS), 'audit.ndjson');
     onExported();
     return 'The browser saves the export. The audit records the export.';
   };

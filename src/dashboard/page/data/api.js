@@ -73,7 +73,7 @@ export class Api {
   }
 
   /**
-   * @param {string} path @param {{ signal?: AbortSignal, timeoutMs?: number }} [options] @returns
+   * @param {string} path @param {{ signal?: AbortSignal }} [options] @returns
    * {Promise<any>}
    */
   get(path, options = {}) {
@@ -103,11 +103,11 @@ export class Api {
 
   /**
    * @param {string} method @param {string} path @param {{ body?: unknown, signal?: AbortSignal |
-   * undefined, timeoutMs?: number }} options
+   * undefined }} options
    */
-  async #send(method, path, { body, signal, timeoutMs = TIMEOUT_MS }) {
+  async #send(method, path, { body, signal }) {
     const headers = body === undefined ? {} : { 'content-type': 'application/json' };
-    const timeout = AbortSignal.timeout(timeoutMs);
+    const timeout = AbortSignal.timeout(TIMEOUT_MS);
     const response = await this.#fetch(method, path, {
       headers: { accept: 'application/json', ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),

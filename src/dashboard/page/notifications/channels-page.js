@@ -53,7 +53,7 @@ const COLUMNS = [
   },
   {
     title: 'Events',
-    class: 'from-m at-middle',
+    class: 'from-m',
     cell: ({ routes }) =>
       routes.length === 0
         ? html`<span class="muted">none: no route selects it</span>`
@@ -65,7 +65,6 @@ const COLUMNS = [
   {
     title: 'State',
     width: 15,
-    class: 'at-state',
     cell: (channel) => {
       const { at, ...state } = stateOf(channel);
       return html`<${Badge} ...${state} />${at && html` <span class="muted"><${Time} at=${at} /></span>`}`;
@@ -107,7 +106,7 @@ function deliveriesLink({ name, deliveries }, state) {
 function testColumn(reload) {
   return {
     title: 'Action',
-    class: 'at-end',
+    class: 'end',
     width: 11,
     cell: ({ name }) => html`<${ChannelTest} name=${name} reload=${reload} />`,
   };

@@ -2,20 +2,10 @@ import { mayChangeNotifications, useDashboard, useLoad, useWhileVisible } from '
 import { TYPES } from '../data/feed.js';
 import { useLiveData } from '../data/live.js';
 import { Filters } from '../parts/filters.js';
-import { absoluteTime, count } from '../parts/format.js';
+import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
-import {
-  Action,
-  Badge,
-  Command,
-  Empty,
-  Facts,
-  Loadable,
-  PageHeader,
-  Tabs,
-  Time,
-} from '../parts/parts.js';
+import { Action, Badge, Command, Empty, Loadable, PageHeader, Tabs, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { CreateCommand } from './webhooks-page.js';
@@ -26,12 +16,6 @@ const REFRESH_MS = 2_000;
 /** @type {readonly (DeliveryState | 'failing')[]} */
 const STATES = ['waiting', 'failing', 'delivered', 'dead', 'discarded'];
 /** @typedef {(query: Record<string, string | undefined>) => string} HrefOf */
-
-/** @type {import('../parts/filters.js').Search} */
-const SEARCH = {
-  placeholder: 'submission id, state:failing',
-  fieldOf: () => 'submission_id',
-};
 
 /** @param {{ query: URLSearchParams }} props */
 export function DeliveriesPage({ query }) {
@@ -59,14 +43,14 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
     onReplayed?.();
   };
   const { overview } = useLiveData();
-  const numbers = webhookId === undefined ? overview.data?.deliveries : undefined;
-  const destination = webhookId === undefined ? given.destination : `webhook:${webhookId}`;
-  const hidden = webhookId === undefined ? [] : ['To'];
+  const isAll = webhookId === undefined;
+  const numbers = isAll ? overview.data?.deliveries : undefined;
+  const destination = isAll ? given.destination : `webhook:${webhookId}`;
   const fields = [
     { name: 'state', label: 'State', values: STATES },
     { name: 'event_type', label: 'Event types', placeholder: 'submission.*', suggest: TYPES },
     { name: 'submission_id', label: 'Submission ID' },
-    ...(webhookId === undefined
+    ...(isAll
       ? [
           {
             name: 'destination',
@@ -88,27 +72,15 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
     href: hrefOf({ ...given, state }),
     isCurrent: given.state === state,
   }));
+  const mayReplay = mayChangeNotifications(session) && !loaded.error && destination;
   return html`<${Tabs} label="Deliveries by state" of=${tabs} />
-    <${Filters} list=${list} label="Deliveries" fields=${fields} search=${SEARCH}>
-      ${
-        mayChangeNotifications(session) &&
-        !loaded.error &&
-        destination &&
-        (!given.state || given.state.split(',').includes('dead')) &&
-        html`<${BulkReplay} key=${destination} filter=${{ ...given, destination }} onReplayed=${replayed} />`
-      }
-    <//>
-    ${
-      mayChangeNotifications(session) &&
-      !destination &&
-      given.state === 'dead' &&
-      html`<p class="muted">Filter by destination to replay its dead letters.</p>`
-    }
+    <${Filters} list=${list} label="Deliveries" fields=${fields} />
+    ${mayReplay && html`<${ReplayAll} key=${destination} destination=${destination} onReplayed=${replayed} />`}
     <${List}
       list=${list}
       of="deliveries"
       caption=${`Deliveries${given.state ? ` that are ${given.state}` : ''}, newest first`}
-      columns=${useDeliveryColumns({ hidden, onReplayed: replayed })}
+      columns=${useDeliveryColumns({ hidden: isAll ? [] : ['To'], onReplayed: replayed })}
       details=${detailsOf}
       empty=${html`<${Nothing} given=${given} />`}
     />`;
@@ -130,63 +102,22 @@ function Nothing({ given: { state, ...others } }) {
         : 'No deliveries yet.';
   return html`<${Empty} title=${title}>
     <p>${(state && ABOUT[state]) ?? 'Each event becomes a delivery per matching destination, such as a webhook:'}</p>
-    ${state ? html`<p>The newest deliveries in a terminal:</p><${Command}>npx dawatch deliveries list<//>` : html`<${CreateCommand} />`}
+    ${state ? html`<p>The newest deliveries in a terminal:</p><${Command}>npx dawatch api /v1/deliveries<//>` : html`<${CreateCommand} />`}
   <//>`;
 }
 
 const OLDEST = '1970-01-01T00:00:00.000Z';
 
-/** @typedef {Record<string, string> & { destination: string }} ReplayFilter */
-
-/**
- * Counts the dead letters of a destination, and replays them after a confirmation.
- * @param {{ filter: ReplayFilter, onReplayed: () => void }} props
- */
-function BulkReplay({ filter, onReplayed }) {
+/** @param {{ destination: string, onReplayed: () => void }} props */
+function ReplayAll({ destination, onReplayed }) {
   const { api } = useDashboard();
-  const body = bodyOf(filter);
   const replay = async () => {
-    const { replayed } = await api.post('v1/deliveries/replay', body);
+    const { replayed } = await api.post('v1/deliveries/replay', { destination, since: OLDEST });
     onReplayed();
     return `${count(replayed)} ${replayed === 1 ? 'waits' : 'wait'} to be sent again.`;
   };
-  return html`<${Action} label="Replay dead letters…" title="Replay dead letters?" submit="Replay" act=${replay}>
-    <p>Dead letters, also the events while the webhook was disabled, are sent again:</p>
-    <${DeadLetters} body=${body} />
-    <${Facts} of=${factsOf(filter)} />
-  <//>`;
-}
-
-/** The number of dead letters that a replay would send. @param {{ body: object }} props */
-function DeadLetters({ body }) {
-  const { api } = useDashboard();
-  const count = () => api.post('v1/deliveries/replay', { ...body, dry_run: true });
-  return html`<${Loadable} loaded=${useLoad(count, JSON.stringify(body))}>
-    ${(/** @type {{ replayed: number }} */ { replayed }) =>
-      html`<p><strong>${replayed === 1 ? '1 delivery' : `${replayed} deliveries`}</strong></p>`}
-  <//>`;
-}
-
-/** @param {ReplayFilter} filter */
-function bodyOf({ destination, since, until, event_type, submission_id }) {
-  return {
-    destination,
-    since: since || OLDEST,
-    ...(until && { until }),
-    ...(event_type && { event_types: event_type.split(',') }),
-    ...(submission_id && { submission_id }),
-  };
-}
-
-/** @param {ReplayFilter} filter @returns {[string, any][]} */
-function factsOf({ destination, since, until, event_type, submission_id }) {
-  return [
-    ['To', html`<span class="id value">${destination}</span>`],
-    ['Events since', since ? absoluteTime(since) : 'the oldest that is kept'],
-    ['Events before', until ? absoluteTime(until) : 'now'],
-    ['Event types', event_type || 'all'],
-    ['Submission', submission_id || 'all'],
-  ];
+  const text = `All dead letters of ${destination} are sent again, also the events while it was disabled.`;
+  return html`<${Action} label="Replay dead letters" submit="Replay" confirm=${text} act=${replay} />`;
 }
 
 /** Why a delivery is dead. @type {Record<string, string>} */
@@ -221,17 +152,15 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     {
       title: 'Delivery',
       width: 6.5,
-      cell: ({ id, destination }) =>
-        html`<span class="unseen">Delivery </span>${id}<span class="unseen">: attempts</span>
-          ${!hidden.includes('To') && html`<span class="on-phone muted">${nameOf(destination, names)}</span>`}`,
+      cell: ({ id }) =>
+        html`<span class="unseen">Delivery </span>${id}<span class="unseen">: attempts</span>`,
     },
     {
       title: 'State',
-      class: 'at-state',
       width: 8,
       cell: (one) => html`<${Badge} state=${isFailing(one) ? 'failing' : one.state} />`,
     },
-    { title: 'Event', class: 'at-left', width: 13, cell: ({ event_type }) => event_type },
+    { title: 'Event', width: 13, cell: ({ event_type }) => event_type },
     {
       title: 'Submission',
       class: 'from-m',
@@ -251,12 +180,12 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     {
       title: 'Ended or next',
       width: 10,
-      class: 'from-l at-middle',
+      class: 'from-l',
       cell: (one) => html`<${When} one=${one} />`,
     },
     {
       title: 'Action',
-      class: 'at-end',
+      class: 'end',
       width: 8,
       cell: (one) => html`<${Replay} one=${one} onReplayed=${onReplayed} />`,
     },

@@ -70,7 +70,7 @@ const COLUMNS = [
   },
   {
     title: 'Address',
-    class: 'at-middle from-m wraps',
+    class: 'from-m wraps',
     cell: ({ url }) =>
       url === null
         ? html`<span class="muted">set per submission</span>`
@@ -80,15 +80,13 @@ const COLUMNS = [
   {
     title: 'State',
     width: 16,
-    class: 'at-state',
     cell: (webhook) => html`<${WebhookState} webhook=${webhook} />`,
   },
   {
     title: 'Success in 24 h',
     width: 12,
-    class: 'from-m at-below',
-    cell: (webhook) =>
-      html`${webhook.last_day && html`<span class="on-phone muted">Success in 24 h: </span>`}<${LastDay} webhook=${webhook} />`,
+    class: 'from-m',
+    cell: (webhook) => html`<${LastDay} webhook=${webhook} />`,
   },
 ];
 

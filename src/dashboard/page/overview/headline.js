@@ -32,9 +32,7 @@ export function headlineOf({ at, upstreams, submissions, total }, alerts) {
       text: `${what}${since}; ${submissionsOf(waiting)} ${waiting === 1 ? 'waits' : 'wait'}.`,
     };
   }
-  const unhandled = alerts.filter(
-    ({ acknowledged, muted_until }) => !acknowledged && muted_until === null,
-  );
+  const unhandled = alerts.filter(({ muted_until }) => muted_until === null);
   const now = `${submissionsOf(open)} ${open === 1 ? 'is' : 'are'} open, ${count(total.finalized)} became final in the last hour.`;
   if (unhandled.length === 0) return { state: 'good', text: `All healthy: ${now}` };
   const firing =

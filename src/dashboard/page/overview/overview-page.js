@@ -31,9 +31,24 @@ import {
   TrackHint,
 } from '../submissions/submission-table.js';
 import { headlineOf } from './headline.js';
-import { RANGES, STEP_MS } from './ranges.js';
 
 /** @import { Alert, Overview } from '../../../client/api.ts' */
+
+/**
+ * What the charts can show, by the name in the address. Hours and days are those of UTC.
+ * @type {Record<Overview['range'], { label: string, unit: 'minute' | 'hour' | 'day' }>}
+ */
+const RANGES = {
+  '15m': { label: '15 min', unit: 'minute' },
+  '1h': { label: '1 h', unit: 'minute' },
+  '24h': { label: '24 h', unit: 'hour' },
+  '7d': { label: '7 d', unit: 'hour' },
+  '30d': { label: '30 d', unit: 'day' },
+  '90d': { label: '90 d', unit: 'day' },
+};
+
+/** Milliseconds of the steps of a range. */
+const STEP_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
 const REFRESH_MS = 60_000;
 /** That of the overview which all pages share. */
@@ -92,41 +107,18 @@ function OtherRange({ range }) {
   <//>`;
 }
 
-/** Alerts about times in which submissions were found final late. */
-const OUTAGES = ['upstream_down', 'credentials_refused', 'ledger_not_writable', 'redis_down'];
-
-/**
- * The outages as bands of the charts, in seconds since the epoch.
- * @returns {[from: number, to: number][]}
- */
-function useOutages() {
-  const { api } = useDashboard();
-  const path = 'v1/alerts?state=all&limit=200';
-  const { data } = useLoad((signal) => api.get(path, { signal }), path);
-  /** @type {readonly Alert[]} */
-  const alerts = data?.alerts ?? [];
-  return alerts
-    .filter(({ rule }) => OUTAGES.includes(rule))
-    .map(({ since, resolved_at }) => [
-      Date.parse(since) / 1_000,
-      (resolved_at === null ? Date.now() : Date.parse(resolved_at)) / 1_000,
-    ]);
-}
-
 /** The numbers of a range and its charts. @param {{ overview: Overview }} props */
 function Charts({ overview }) {
   const { steps, total } = overview;
   const { unit } = RANGES[overview.range];
-  const outages = useOutages();
   const at = steps.map((step) => Date.parse(step.at) / 1_000);
-  const shown = outages.filter(([, to]) => to > (at[0] ?? 0));
   const hrefOf = (/** @type {number} */ index) => {
     const step = steps[index];
     if (!step?.finalized) return undefined;
     const from = Date.parse(step.at);
     return endedBetween(from, from + STEP_MS[unit], { status: 'finalized' });
   };
-  const common = { at, times: timesOf(unit), bands: shown, hrefOf };
+  const common = { at, times: timesOf(unit), hrefOf };
   const spread = (/** @type {'time_to_finality_s' | 'detection_lag_s'} */ name) => [
     { label: 'p50', values: steps.map((step) => step[name]?.p50 ?? null), color: '--plot-1' },
     { label: 'p99', values: steps.map((step) => step[name]?.p99 ?? null), color: '--plot-2' },
@@ -153,13 +145,12 @@ function Charts({ overview }) {
 
 /** @param {'minute' | 'hour' | 'day'} unit @returns {import('../parts/plot.js').Times} */
 function timesOf(unit) {
-  const empty = 'Nothing became final in this time.';
-  if (unit === 'minute') return { title: 'Minute', name: utcMinuteOf, mark: utcMinuteOf, empty };
-  if (unit === 'day') return { title: 'Day', name: utcDayOf, mark: utcDayOf, empty };
+  if (unit === 'minute') return { title: 'Minute', name: utcMinuteOf, mark: utcMinuteOf };
+  if (unit === 'day') return { title: 'Day', name: utcDayOf, mark: utcDayOf };
   const name = (/** @type {number} */ ms) => `${utcDayOf(ms)} ${utcMinuteOf(ms)}`;
   const mark = (/** @type {number} */ ms) =>
     ms % STEP_MS.day === 0 ? utcDayOf(ms) : utcMinuteOf(ms);
-  return { title: 'Hour', name, mark, empty };
+  return { title: 'Hour', name, mark };
 }
 
 /** @param {{ overview: Overview }} props */
@@ -225,7 +216,6 @@ const UPSTREAM_COLUMNS = [
   { title: 'Upstream', cell: ({ name }) => name },
   {
     title: 'State',
-    class: 'at-state',
     width: 7,
     cell: ({ state }) => html`<${Badge} state=${state} label=${STATES[state] ?? state} />`,
   },
@@ -233,7 +223,7 @@ const UPSTREAM_COLUMNS = [
     title: 'Tracked',
     cell: ({ name, tracked }) =>
       html`<a href=${hrefTo('submissions', undefined, { upstream: name, status: OPEN_STATUSES.join() })}>${count(tracked)}</a>`,
-    class: 'number at-left',
+    class: 'number',
     width: 5,
   },
   {
@@ -244,7 +234,6 @@ const UPSTREAM_COLUMNS = [
   },
   {
     title: 'Budget used',
-    class: 'at-middle',
     width: 16,
     cell: ({ name, budget: { used, limit, window_ms } }) => html`
       <meter min="0" max=${limit} value=${used} aria-label=${`Budget used at ${name}`}></meter>
@@ -308,11 +297,10 @@ const OPEN_COLUMNS = [
   {
     title: 'Status',
     width: 8,
-    class: 'at-state',
     cell: ({ status }) => html`<${Badge} state=${status} />`,
   },
-  { title: 'Upstream', class: 'from-m at-middle', cell: ({ upstream }) => upstream },
-  { title: 'Age', width: 8, cell: ({ age_s }) => wholeDuration(age_s), class: 'number at-left' },
+  { title: 'Upstream', class: 'from-m', cell: ({ upstream }) => upstream },
+  { title: 'Age', width: 8, cell: ({ age_s }) => wholeDuration(age_s), class: 'number' },
 ];
 
 /** @param {{ oldest: Overview['oldest_open'] }} props */

@@ -2,7 +2,7 @@ import { useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { count, decimal, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, PageHeader } from '../parts/parts.js';
-import { AXIS, CURSOR, css, isAtEnd, PADDING, PlotCanvas, sizeOf } from '../parts/plot.js';
+import { AXIS, css, PlotCanvas, xAxis } from '../parts/plot.js';
 import { PlotTable, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { OPEN_STATUSES } from '../submissions/submission-table.js';
@@ -71,7 +71,7 @@ function Upstream({ upstream, now }) {
             [
               'Learned from',
               observed === 0
-                ? 'nothing yet: the initial belief'
+                ? 'nothing yet: default estimate'
                 : `${count(observed)} finalized submissions`,
             ],
             [
@@ -103,7 +103,7 @@ function Costs({ name, cost, price }) {
     ['Polling every 5 s', cost.every_five_seconds],
   ];
   const numberOf = (/** @type {(cost: PollingCost) => string} */ format) => ({
-    cell: (/** @type {Row} */ [, known]) => (known ? format(known) : '–'),
+    cell: (/** @type {Row} */ [, value]) => (value ? format(value) : '–'),
     class: 'number',
   });
   const columns = [
@@ -127,8 +127,7 @@ const MOST_POLLS = 5;
 const FEW = 20;
 
 /**
- * The probability that a submission is final by its time since tracking, with its polls. A point
- * opens the submissions that are still open at that age.
+ * The probability that a submission is final by its time since tracking, with its polls.
  * @param {{ upstream: UpstreamPacing, now: number }} props
  */
 function CurvePlot({ upstream, now }) {
@@ -148,7 +147,7 @@ function CurvePlot({ upstream, now }) {
     ${
       at.length === 0
         ? html`<p class="state muted">No curve yet.</p>`
-        : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} hrefOf=${(/** @type {number} */ index) => hrefOf((at[index] ?? 0) * 1_000)} />`
+        : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} />`
     }
     <div class="keys muted">
       ${at.length > 0 && html`<span class="key">share that is final</span><span class="key key-2">planned polls</span>`}
@@ -177,45 +176,22 @@ function summaryOf({ curve, polls_ms: pollsMs, observed }) {
 }
 
 const OPTIONS = {
-  padding: PADDING,
-  cursor: CURSOR,
   scales: { x: { time: false }, y: { range: /** @type {[number, number]} */ ([0, 1.05]) } },
   axes: [
+    xAxis(axisText),
     {
       ...AXIS,
-      size: 28,
-      grid: { show: false },
-      values: (/** @type {uPlot} */ plot, /** @type {number[]} */ splits) =>
-        splits.map((s) => (isAtEnd(plot, s) ? '' : axisText(s))),
-    },
-    {
-      ...AXIS,
-      size: sizeOf,
       splits: [0, 0.25, 0.5, 0.75, 1],
-      values: (/** @type {unknown} */ _plot, /** @type {number[]} */ splits) => splits.map(percent),
+      values: (/** @type {unknown} */ _, /** @type {number[]} */ splits) => splits.map(percent),
     },
   ],
   series: [
+    {},
+    { stroke: () => css('--plot-1'), width: 1.5, points: { show: false } },
     {
-      label: 'after',
-      value: (/** @type {unknown} */ _plot, /** @type {number | null} */ s) =>
-        s === null ? '–' : duration(s),
-    },
-    {
-      label: 'final',
-      stroke: () => css('--plot-1'),
-      width: 1.5,
-      points: { show: false },
-      value: (/** @type {unknown} */ _plot, /** @type {number | null} */ share) =>
-        share === null ? '–' : percent(share),
-    },
-    {
-      label: 'poll',
       stroke: () => css('--plot-2'),
       paths: () => null,
       points: { show: true, size: 10, fill: () => css('--plot-2') },
-      value: (/** @type {unknown} */ _plot, /** @type {number | null} */ share) =>
-        share === null ? '–' : 'here',
     },
   ],
 };

@@ -28,32 +28,25 @@ export function filtersIn(query) {
 
 /**
  * @param {string} path
- * @param {{ query: URLSearchParams, hrefOf: (query: Query) => string, limit?: number, fixed?: Query, version?: number, load?: (list: { given: Record<string, string>, cursor: string, signal: AbortSignal }) => Promise<any> }} options
- *   `fixed`: further parameters of the request; `version`: a change loads again; `load`: replaces
- *   the request of one page
+ * @param {{ query: URLSearchParams, hrefOf: (query: Query) => string, limit?: number, fixed?: Query, version?: number }} options
+ *   `fixed`: further parameters of the request; `version`: a change loads again
  * @returns {ListState}
  */
-export function useList(path, { query, hrefOf, limit = 50, fixed, version, load }) {
+export function useList(path, { query, hrefOf, limit = 50, fixed, version }) {
   const { api } = useDashboard();
   const given = filtersIn(query);
   const cursor = query.get('cursor') ?? '';
   const url = withQuery(path, { ...fixed, ...given, cursor, limit });
-  const loaded = useLoad(
-    (signal) => (load ? load({ given, cursor, signal }) : api.get(url, { signal })),
-    url,
-    version,
-  );
+  const loaded = useLoad((signal) => api.get(url, { signal }), url, version);
   return { given, cursor, hrefOf, loaded };
 }
 
 /**
  * The rows of a page and the links to others.
- * @param {{ list: ListState, of: string, empty?: any, after?: (page: any) => any, nextLabel?: (page: any) => string | undefined } & Omit<import('./table.js').Props, 'rows'>} props
- *   `of`: the member of the response with the rows; `empty`: shown if there are none; `after`:
- *   shown below the rows
+ * @param {{ list: ListState, of: string, empty?: any } & Omit<import('./table.js').Props, 'rows'>} props
+ *   `of`: the member of the response with the rows; `empty`: shown if there are none
  */
-export function List({ list, of, empty, after, nextLabel, ...table }) {
-  const { given, cursor, hrefOf, loaded } = list;
+export function List({ list: { given, cursor, hrefOf, loaded }, of, empty, ...table }) {
   return html`<${Loadable} loaded=${loaded}>
     ${(/** @type {any} */ page) => html`
       ${
@@ -63,13 +56,11 @@ export function List({ list, of, empty, after, nextLabel, ...table }) {
             ? empty
             : html`<${Empty} title="No match so far."><p>The search continues on the next page.</p><//>`
       }
-      ${after?.(page)}
       <${Pager}
         key=${JSON.stringify(given)}
         cursor=${cursor}
         next=${page.next_cursor}
         to=${(/** @type {string | undefined} */ place) => hrefOf({ ...given, cursor: place })}
-        nextLabel=${nextLabel?.(page)}
       />
     `}
   <//>`;
@@ -77,17 +68,17 @@ export function List({ list, of, empty, after, nextLabel, ...table }) {
 
 /**
  * Cursors only lead forward, so the previous page is known only for pages that were opened from it.
- * @param {{ cursor: string, next: string | null, to: (cursor: string | undefined) => string, nextLabel?: string | undefined }} props
+ * @param {{ cursor: string, next: string | null, to: (cursor: string | undefined) => string }} props
  */
-function Pager({ cursor, next, to, nextLabel = 'Next page' }) {
+function Pager({ cursor, next, to }) {
   const before = useRef(/** @type {Map<string, string>} */ (new Map()));
   // While a page loads, `next` is still that of the previous page.
   if (next !== null && !before.current.has(next)) before.current.set(next, cursor);
   const previous = before.current.get(cursor);
   if (cursor === '' && next === null) return null;
-  return html`<nav class="pager" aria-label="Pages of the list">
+  return html`<nav class="actions" aria-label="Pages of the list">
     ${cursor !== '' && html`<a href=${to(undefined)}>First page</a>`}
     ${cursor !== '' && previous !== undefined && html`<a href=${to(previous)}>Previous page</a>`}
-    ${next !== null && html`<a href=${to(next)}>${nextLabel}</a>`}
+    ${next !== null && html`<a href=${to(next)}>Next page</a>`}
   </nav>`;
 }

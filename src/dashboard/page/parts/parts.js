@@ -5,7 +5,7 @@ import { hrefTo, parseRoute } from '../router.js';
 import { FormDialog } from './form.js';
 import { absoluteTime, count, relativeTime, useAbsoluteTimes } from './format.js';
 import { html } from './html.js';
-import { Icon } from './icon.js';
+import { Icon } from './icons.js';
 
 /** Shown only after a delay, so that fast responses do not flicker. */
 export function Loading() {
@@ -20,15 +20,14 @@ export function Loading() {
 /**
  * The title of a page, a sentence about it, and its actions. The page of one item has a link to its
  * list, and copies the id.
- * @param {{ title: any, id?: string, isPanel?: boolean, about?: any, children?: any }} props
- *   `id`: of the item; `isPanel`: it is not the title of the page; `children`: the actions
+ * @param {{ title: any, id?: string, about?: any, children?: any }} props
+ *   `id`: of the item; `children`: the actions
  */
-export function PageHeader({ title, id, isPanel, about, children }) {
-  const name = title === id ? 'id' : '';
+export function PageHeader({ title, id, about, children }) {
   const { page } = parseRoute(location.hash);
   return html`<div class="header">
-    ${id && !isPanel && html`<a class="parent" href=${hrefTo(page)}>${page}</a>`}
-    ${isPanel ? html`<h2 class=${name}>${title}</h2>` : html`<h1 tabindex="-1" class=${name}>${title}</h1>`}
+    ${id && html`<a href=${hrefTo(page)}>All ${page}</a>`}
+    <h1 tabindex="-1" class=${title === id ? 'id' : ''}>${title}</h1>
     ${id && html`<${CopyButton} text=${id} name="the id" />`}
     ${about && html`<p class="muted">${about}</p>`}
     ${children && html`<div class="actions">${children}</div>`}
@@ -244,7 +243,7 @@ export function CopyButton({ text, name, label }) {
     <button type="button" class="plain" ref=${button} aria-label=${`Copy ${name}`} title=${`Copy ${name}`} onClick=${copy}>
       <${Icon} name="copy" />${label}
     </button>
-    ${result && html`<span class="bubble" aria-hidden="true">${result}</span>`}
+    ${result && html`<span class="muted" aria-hidden="true">${result}</span>`}
   </span>`;
 }
 

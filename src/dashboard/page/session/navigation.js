@@ -3,10 +3,9 @@ import { maySeeSubmissions, useDashboard, useFeedState } from '../data/context.j
 import { useLiveData } from '../data/live.js';
 import { count, switchTimes, useAbsoluteTimes } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Icon } from '../parts/icon.js';
+import { Icon } from '../parts/icons.js';
 import { hrefTo } from '../router.js';
 import { OPEN_STATUSES } from '../submissions/submission-table.js';
-import { Palette } from './palette.js';
 
 /** @typedef {{ title: string, group: string }} Named */
 
@@ -26,18 +25,6 @@ export function Navigation({ pages, page, place, signOut }) {
   return html`<header class=${isOpen ? 'top open' : 'top'} onKeyDown=${close}>
     <a class="brand" href=${hrefTo('overview')}>dawatch</a>
     ${maySeeSubmissions(session) && html`<${Connection} />`}
-    <${Palette}
-      pages=${pages}
-      actions=${[
-        {
-          icon: 'clock',
-          label: areAbsolute ? 'Relative times' : 'Absolute times',
-          about: 'Action',
-          run: switchTimes,
-        },
-        { icon: 'out', label: 'Sign out', about: 'Action', run: signOut },
-      ]}
-    />
     <button type="button" class="menu" aria-expanded=${isOpen} aria-controls="menu" onClick=${() => setIsOpen(!isOpen)}>
       <${Icon} name="menu" />Menu
     </button>
@@ -62,7 +49,7 @@ export function Navigation({ pages, page, place, signOut }) {
         )}
       </nav>
       <div class="session">
-        <p class="who">
+        <p>
           <span class="muted">Signed in as</span> ${session.name} <span class="muted">(${session.role ?? session.scopes.join(', ')})</span>
         </p>
         <button type="button" aria-pressed=${areAbsolute} onClick=${switchTimes}><${Icon} name="clock" />Absolute times</button>

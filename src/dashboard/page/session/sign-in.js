@@ -47,8 +47,8 @@ export function SignInPage({ reason, provider, onSignedIn }) {
   return html`<main class="sign-in">
     <h1>dawatch</h1>
     ${notice && html`<p class="wrong" role="alert">${notice}</p>`}
-    ${provider && html`<a class="provider" href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
-    <form onSubmit=${submit} novalidate>
+    ${provider && html`<a class="provider primary" href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
+    <form class="form" onSubmit=${submit} novalidate>
       <label for="token">Token</label>
       <input
         id="token"

@@ -22,7 +22,6 @@ import { OverviewPage } from '../overview/overview-page.js';
 import { PacingPage } from '../pacing/pacing-page.js';
 import { html } from '../parts/html.js';
 import { Empty, PageHeader } from '../parts/parts.js';
-import { moveByRow } from '../parts/table.js';
 import { hrefTo, useRoute } from '../router.js';
 import { SubmissionPage } from '../submissions/submission-page.js';
 import { SubmissionsPage } from '../submissions/submissions-page.js';
@@ -56,8 +55,6 @@ export function SignedIn({ session, signOut, onEnded }) {
   const isLater = useRef(false);
   useEffect(() => {
     isLater.current = true;
-    document.addEventListener('keydown', moveByRow);
-    return () => document.removeEventListener('keydown', moveByRow);
   }, []);
 
   const place = `${page}/${route.id ?? ''}`;

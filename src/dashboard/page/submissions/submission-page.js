@@ -12,28 +12,20 @@ import { submissionOf } from '../data/feed.js';
 import { DeliveryTable } from '../notifications/deliveries-page.js';
 import { between, text, wholeDuration } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Icon } from '../parts/icon.js';
+import { Icon } from '../parts/icons.js';
 import { Badge, CopyButton, Empty, Facts, Loadable, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
-import { grouped, Strip, sentenceOf } from './story.js';
+import { grouped, sentenceOf } from './story.js';
 import { pathOf, SubmissionActions } from './submission-actions.js';
 import { FINAL_STATUSES, TrackHint } from './submission-table.js';
 
-/** @import { Delay, Delivery, DeliveryPage, HistoryEntry, SubmissionWithHistory } from '../../../client/api.ts' */
+/** @import { Delivery, DeliveryPage, HistoryEntry, SubmissionWithHistory } from '../../../client/api.ts' */
 
 const DELIVERIES = 100;
 const REFRESH_MS = 2_000;
 
 /** One submission, from its tracking on. @param {{ id: string }} props */
 export function SubmissionPage({ id }) {
-  return html`<${SubmissionDetails} id=${id} />`;
-}
-
-/**
- * The same on a page of its own, and beside a list.
- * @param {{ id: string, isPanel?: boolean, children?: any }} props `children`: further actions
- */
-export function SubmissionDetails({ id, isPanel, children }) {
   const { api, session, announce } = useDashboard();
   const loaded = useLoad((signal) => api.get(pathOf(id), { signal }), id);
   // The URL may contain the UUID in upper case.
@@ -59,10 +51,9 @@ export function SubmissionDetails({ id, isPanel, children }) {
     return html`<${PageHeader} title=${id} id=${id} />
       <${Empty} title="This submission is not tracked."><${TrackHint} id=${id} /><//>`;
   const one = loaded.data;
-  return html`<${PageHeader} title=${shownId} id=${shownId} isPanel=${isPanel}>
-      ${!isPanel && html`<${CopyButton} text=${new URL(hrefTo('submissions', shownId), document.baseURI).href} name="the link to this page" label="Link" />`}
+  return html`<${PageHeader} title=${shownId} id=${shownId}>
+      <${CopyButton} text=${new URL(hrefTo('submissions', shownId), document.baseURI).href} name="the link to this page" label="Link" />
       ${one && mayChangeSubmissions(session) && html`<${SubmissionActions} one=${one} onChanged=${loaded.reload} />`}
-      ${children}
     <//>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {SubmissionWithHistory} */ one) =>
@@ -84,16 +75,52 @@ function WithDeliveries({ one, version }) {
   const deliveries = loaded.data?.deliveries ?? [];
   const isWaiting = deliveries.some(({ state }) => state === 'waiting');
   useWhileVisible(loaded.reload, REFRESH_MS, isWaiting);
-  return html`<${Details} one=${one} deliveries=${deliveries}><${Deliveries} loaded=${loaded} /><//>`;
+  return html`<${Details} one=${one} deliveries=${deliveries}>
+    <section aria-labelledby="deliveries">
+      <h2 id="deliveries">Deliveries</h2>
+      <${Loadable} loaded=${loaded}>
+        ${(/** @type {DeliveryPage} */ { deliveries, next_cursor }) =>
+          deliveries.length === 0
+            ? html`<p class="muted">No deliveries: no event yet, or no webhook subscribes to it.</p>`
+            : html`<${DeliveryTable}
+                  deliveries=${deliveries}
+                  caption="Deliveries of this submission, newest first"
+                  hidden=${['Submission']}
+                  onReplayed=${loaded.reload}
+                />
+                ${next_cursor !== null && html`<p class="muted">These are the newest ${DELIVERIES}; there are more.</p>`}`}
+      <//>
+    </section>
+  <//>`;
 }
 
 /**
  * @param {{ one: SubmissionWithHistory, deliveries: readonly Delivery[], children?: any }} props
  */
 function Details({ one, deliveries, children }) {
-  const final = one.finalized_at;
-  const isFinal = FINAL_STATUSES.includes(one.status);
-  const facts = [
+  return html`<section aria-label="Summary">
+      <p class=${`headline ${one.status}`}>${sentenceOf(one, deliveries, Date.now())}</p>
+      <${Facts} of=${factsOf(one).filter(([, value]) => (value ?? null) !== null)} />
+      <details open=${!FINAL_STATUSES.includes(one.status)}>
+        <summary>Options</summary>
+        <${Facts} of=${optionsOf(one)} />
+      </details>
+    </section>
+    <${Values} id="data" title="Data of the upstream" values=${one.data} nothing="No data from the upstream yet." shownOf=${grouped} />
+    <${Values} id="metadata" title="Metadata" values=${one.metadata} nothing="No metadata." />
+    ${children}
+    <section aria-labelledby="history">
+      <h2 id="history">History</h2>
+      <ol class="timeline">
+        ${one.history.map((entry, index) => html`<${Entry} key=${entry.seq} entry=${entry} before=${one.history[index - 1]} begin=${one.history[0]?.at} />`)}
+      </ol>
+    </section>`;
+}
+
+/** @param {SubmissionWithHistory} one @returns {[string, any][]} */
+function factsOf(one) {
+  const { finalized_at: final, explorer_url: explorer } = one;
+  return [
     ['Status', html`<${Badge} state=${one.status} />`],
     ['Upstream', one.upstream],
     ['Upstream state', one.upstream_state],
@@ -101,8 +128,8 @@ function Details({ one, deliveries, children }) {
     ['Chain', one.chain && [one.chain, one.chain_reason].filter(Boolean).join(': ')],
     [
       'Explorer',
-      one.explorer_url &&
-        html`<a href=${one.explorer_url} target="_blank" rel="noreferrer">${new URL(one.explorer_url).host} <${Icon} name="link" /></a>`,
+      explorer &&
+        html`<a href=${explorer} target="_blank" rel="noreferrer">${new URL(explorer).host} <${Icon} name="link" /></a>`,
     ],
     ['Tracked', html`<${Time} at=${one.tracked_at} />`],
     ['Final', html`<${Time} at=${final} />`],
@@ -116,7 +143,11 @@ function Details({ one, deliveries, children }) {
     ['Next poll', one.next_poll_at && html`<${Time} at=${one.next_poll_at} />`],
     ['Not found since', one.not_found_since && html`<${Time} at=${one.not_found_since} />`],
   ];
-  const options = [
+}
+
+/** @param {SubmissionWithHistory} one @returns {[string, any][]} */
+function optionsOf(one) {
+  return [
     ['Deadline', html`<${Time} at=${one.deadline_at} />`],
     ['Not-found grace', wholeDuration(one.unknown_grace_s)],
     ['Stuck after', wholeDuration(one.stuck_after_s)],
@@ -126,23 +157,6 @@ function Details({ one, deliveries, children }) {
     ],
     ['Data hash', one.data_hash && html`<${Copied} value=${one.data_hash} name="the data hash" />`],
   ];
-  const now = Date.now();
-  return html`<section aria-label="Summary">
-      <p class=${`headline ${one.status}`}>${sentenceOf(one, deliveries, now)}</p>
-      <${Strip} one=${one} deliveries=${deliveries} now=${now} />
-      <${Facts} of=${facts.filter(([, value]) => (value ?? null) !== null)} />
-      <details open=${!isFinal}>
-        <summary>Options</summary>
-        <${Facts} of=${options} />
-      </details>
-    </section>
-    <${Values} id="data" title="Data of the upstream" values=${one.data} nothing="No data from the upstream yet." shownOf=${grouped} />
-    <${Values} id="metadata" title="Metadata" values=${one.metadata} nothing="No metadata." />
-    ${children}
-    <section aria-labelledby="history">
-      <h2 id="history">History</h2>
-      <${Timeline} entries=${one.history} delays=${one.delays} />
-    </section>`;
 }
 
 /**
@@ -162,17 +176,15 @@ function lagOf({ finalized_at, finality_at, finality_source }) {
  * @param {{ value: unknown, name: string, shownOf?: (value: unknown) => string }} props
  */
 function Copied({ value, name, shownOf = text }) {
-  return html`<span class="copied">
-    <span class="value" title=${text(value)}>${shownOf(value)}</span><${CopyButton} text=${text(value)} name=${name} />
-  </span>`;
+  return html`<span class="value" title=${text(value)}>${shownOf(value)}</span> <${CopyButton} text=${text(value)} name=${name} />`;
 }
 
 /**
  * @param {{ id: string, title: string, values: Record<string, unknown> | null, nothing: string, shownOf?: (value: unknown) => string }} props
  */
 function Values({ id, title, values, nothing, shownOf }) {
-  return html`<section class="data" aria-labelledby=${id}>
-    <div class="title">
+  return html`<section aria-labelledby=${id}>
+    <div class="actions">
       <h2 id=${id}>${title}</h2>
       ${values !== null && html`<${CopyButton} text=${JSON.stringify(values, null, 2)} name=${`${title} as JSON`} label="JSON" />`}
     </div>
@@ -184,68 +196,11 @@ function Values({ id, title, values, nothing, shownOf }) {
   </section>`;
 }
 
-/** @param {{ loaded: import('../data/context.js').Loaded<DeliveryPage> }} props */
-function Deliveries({ loaded }) {
-  return html`<section aria-labelledby="deliveries">
-    <h2 id="deliveries">Deliveries</h2>
-    <${Loadable} loaded=${loaded}>
-      ${(/** @type {DeliveryPage} */ { deliveries, next_cursor }) =>
-        deliveries.length === 0
-          ? html`<p class="muted">No deliveries: no event yet, or no webhook subscribes to it.</p>`
-          : html`<${DeliveryTable}
-                deliveries=${deliveries}
-                caption="Deliveries of this submission, newest first"
-                hidden=${['Submission']}
-                onReplayed=${loaded.reload}
-              />
-              ${next_cursor !== null && html`<p class="muted">These are the newest ${DELIVERIES}; there are more.</p>`}`}
-    <//>
-  </section>`;
-}
-
-/**
- * Every change and every delay, oldest first. @param {{ entries: readonly HistoryEntry[], delays:
- * readonly Delay[] }} props
- */
-function Timeline({ entries, delays }) {
-  const begin = entries[0]?.at ?? '';
-  const items = [
-    ...entries.map((entry, index) => ({
-      at: entry.at,
-      shown: html`<${Entry} key=${entry.seq} entry=${entry} before=${entries[index - 1]} begin=${begin} />`,
-    })),
-    ...delays.map((delay) => ({
-      at: delay.began_at,
-      shown: html`<${Late} key=${`${delay.began_at} ${delay.cause}`} delay=${delay} />`,
-    })),
-  ];
-  const sorted = items.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
-  return html`<ol class="timeline">${sorted.map(({ shown }) => shown)}</ol>`;
-}
-
-/** @type {Record<Delay['cause'], string>} */
-const CAUSES = {
-  upstream_down: 'The upstream was down',
-  key_refused: 'The upstream refused the API key',
-  paused: 'The upstream requested a pause',
-  budget_exhausted: 'The request budget was exhausted',
-  ledger_unavailable: 'The ledger could not be written',
-  server_down: 'The server was down',
-  clock_stepped: 'The clock was set forward',
-};
-
-/** A time in which it was polled late. @param {{ delay: Delay }} props */
-function Late({ delay: { cause, reason, began_at, ended_at } }) {
-  return html`<li class="delay">
-    <p>${CAUSES[cause] ?? cause}${ended_at === null ? '; this continues' : ` for ${between(began_at, ended_at)}`}</p>
-    <p class="muted"><${Time} at=${began_at} /></p>
-    <p class="wrong">${reason}</p>
-  </li>`;
-}
-
 /** @param {{ entry: HistoryEntry, before: HistoryEntry | undefined, begin: string }} props */
 function Entry({ entry, before, begin }) {
-  const changes = changedIn(before?.data ?? {}, entry.data ?? {});
+  const changes = Object.entries(entry.data ?? {}).filter(
+    ([name, value]) => value !== null && text(before?.data?.[name]) !== text(value),
+  );
   return html`<li class=${entry.status}>
     <p>
       <${Badge} state=${entry.status} />
@@ -255,40 +210,26 @@ function Entry({ entry, before, begin }) {
     ${entry.upstream_state && entry.upstream_state !== before?.upstream_state && html`<p>The upstream reports ${entry.upstream_state}</p>`}
     ${entry.error && html`<p class="wrong">${entry.error}</p>`}
     ${entry.chain_reason && entry.chain_reason !== before?.chain_reason && html`<p class="wrong">${entry.chain} by the chain: ${entry.chain_reason}</p>`}
-    ${entry.changes && html`<${OptionChanges} changes=${entry.changes} />`}
+    ${entry.changes && html`<${Facts} of=${optionChanges(entry.changes)} />`}
     ${
       changes.length > 0 &&
       html`<details>
         <summary>${changes.length === 1 ? '1 field of its data' : `${changes.length} fields of its data`}</summary>
-        <dl class="changes">
-          ${changes.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd class="value">${text(value)}</dd></div>`)}
-        </dl>
+        <${Facts} of=${changes.map(([name, value]) => [name, html`<span class="value">${text(value)}</span>`])} />
       </details>`
     }
   </li>`;
 }
 
 /**
- * The options that a client changed, with their previous values. @param {{ changes: Record<string,
- * { from: unknown, to: unknown }> }} props
+ * The options that a client changed, with their previous values. @param {Record<string, { from:
+ * unknown, to: unknown }>} changes
  */
-function OptionChanges({ changes }) {
-  return html`<dl class="changes">
-    ${Object.entries(changes).map(
-      ([name, { from, to }]) => html`<div key=${name}>
-        <dt>${name}</dt>
-        <dd class="value">${name.endsWith('_at') ? html`<${Time} at=${from} /> → <${Time} at=${to} />` : `${text(from)} → ${text(to)}`}</dd>
-      </div>`,
-    )}
-  </dl>`;
-}
-
-/**
- * Returns the fields that were added or changed. @param {Record<string, unknown>} before @param
- * {Record<string, unknown>} now
- */
-function changedIn(before, now) {
-  return Object.entries(now).filter(
-    ([name, value]) => value !== null && text(before[name]) !== text(value),
-  );
+function optionChanges(changes) {
+  return Object.entries(changes).map(([name, { from, to }]) => [
+    name,
+    name.endsWith('_at')
+      ? html`<${Time} at=${from} /> → <${Time} at=${to} />`
+      : html`<span class="value">${text(from)} → ${text(to)}</span>`,
+  ]);
 }

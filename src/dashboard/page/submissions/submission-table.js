@@ -5,35 +5,12 @@ import { hrefTo } from '../router.js';
 
 /** @import { Submission } from '../../../client/api.ts' */
 
-/**
- * The columns after the first one.
- * @type {readonly import('../parts/table.js').Column<Submission>[]}
- */
+/** @type {readonly import('../parts/table.js').Column<Submission>[]} */
 export const COLUMNS = [
-  {
-    title: 'Status',
-    width: 8,
-    class: 'at-state',
-    cell: ({ status }) => html`<${Badge} state=${status} />`,
-  },
-  {
-    title: 'Metadata',
-    class: 'from-m at-middle',
-    cell: ({ metadata }) => metadataOf(metadata),
-  },
-  { title: 'Upstream', width: 8, class: 'from-m', cell: ({ upstream }) => upstream },
-  {
-    title: 'Upstream state',
-    width: 12,
-    class: 'from-l',
-    cell: ({ upstream_state, error }) => [upstream_state, error].filter(Boolean).join(': '),
-  },
-  {
-    title: 'Tracked',
-    width: 7.5,
-    class: 'at-left',
-    cell: ({ tracked_at }) => html`<${Time} at=${tracked_at} />`,
-  },
+  { title: 'Submission', width: 23.5, cell: submissionLink },
+  { title: 'Status', width: 8, cell: ({ status }) => html`<${Badge} state=${status} />` },
+  { title: 'Metadata', class: 'from-m', cell: ({ metadata }) => metadataOf(metadata) },
+  { title: 'Tracked', width: 7.5, cell: ({ tracked_at }) => html`<${Time} at=${tracked_at} />` },
   {
     title: 'Final',
     width: 7.5,
@@ -43,16 +20,11 @@ export const COLUMNS = [
   {
     title: 'Took',
     width: 6.5,
-    class: 'number from-l at-end',
+    class: 'number from-l',
     cell: ({ tracked_at, finalized_at }) => finalized_at && between(tracked_at, finalized_at),
   },
   { title: 'Requests', width: 6, class: 'number from-l', cell: ({ polls }) => polls },
 ];
-
-/** Those that are shown unless others are chosen. */
-export const DEFAULT_COLUMNS = COLUMNS.map(({ title }) => title).filter(
-  (title) => title !== 'Upstream' && title !== 'Upstream state',
-);
 
 /** @param {Record<string, unknown> | null} metadata */
 function metadataOf(metadata) {
@@ -62,67 +34,9 @@ function metadataOf(metadata) {
   );
 }
 
-/**
- * @typedef {{ selected: readonly Submission[], select: (submissions: readonly Submission[]) => void }} Selection
- *   `selected`: includes rows of other pages
- */
-
-/**
- * @param {Selection | undefined} selection undefined: rows cannot be selected
- * @returns {import('../parts/table.js').Column<Submission>}
- */
-export function firstColumn(selection) {
-  const ids = new Set(selection?.selected.map(submissionId));
-  const toggle = (/** @type {Submission} */ one) =>
-    selection?.select([
-      ...without(selection.selected, [one]),
-      ...(ids.has(one.submission_id) ? [] : [one]),
-    ]);
-  return {
-    title: 'Submission',
-    width: 23.5,
-    cell: (one) =>
-      html`${
-        selection &&
-        html`<input
-        type="checkbox"
-        aria-label=${`Select ${one.submission_id}`}
-        checked=${ids.has(one.submission_id)}
-        onChange=${() => toggle(one)}
-      />`
-      }${submissionLink(one)}`,
-  };
-}
-
 /** @param {{ submission_id: string }} submission */
 export function submissionId({ submission_id }) {
   return submission_id;
-}
-
-/**
- * A checkbox that selects the rows of the page. It is not in the table, whose head a phone does not
- * show. @param {Selection & { rows: readonly Submission[] }} props
- */
-export function SelectAll({ rows, selected, select }) {
-  const ids = new Set(selected.map(submissionId));
-  const here = rows.filter((one) => ids.has(submissionId(one))).length;
-  const isAll = here === rows.length && rows.length > 0;
-  return html`<label class="check">
-    <input
-      type="checkbox"
-      checked=${isAll}
-      indeterminate=${!isAll && here > 0}
-      disabled=${rows.length === 0}
-      onChange=${() => select([...without(selected, rows), ...(isAll ? [] : rows)])}
-    />
-    <span class="unseen">Select all on this page</span>
-  </label>`;
-}
-
-/** @param {readonly Submission[]} submissions @param {readonly Submission[]} others */
-function without(submissions, others) {
-  const ids = new Set(others.map(submissionId));
-  return submissions.filter((one) => !ids.has(submissionId(one)));
 }
 
 /** @param {{ submission_id: string }} submission */

@@ -92,7 +92,7 @@ function Nothing({ isListed, mayList }) {
  */
 const FIELDS = [
   ['name', ''],
-  ['email', 'at-middle'],
+  ['email', ''],
   ['app_id', 'from-m'],
   ['assigned_wallet', 'from-l'],
   ['id', 'from-m'],
