@@ -5,8 +5,8 @@ import { html } from './html.js';
  * @template [Row=any]
  * @typedef {{ title: any, cell: (row: Row) => any, class?: string, width?: number, has?: (row: Row) => unknown }} Column
  *   `class`: of the title and of every cell: "number"; "wraps": on a phone, long texts are not cut;
- *   "from-m", "from-l": only where there is that much space; `width`: in rem, default: a share of the
- *   rest; `has`: whether a row has a value; a column that is empty in every row is absent
+ *   "from-m", "from-l": only where there is that much space; `width`: in rem, default: a share of
+ *   the rest; `has`: whether a row has a value; a column that is empty in every row is absent
  */
 
 /**
@@ -14,8 +14,8 @@ import { html } from './html.js';
  * are the headers of their rows.
  * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean, keyOf?: (row: any, index: number) => string | number, details?: (row: any) => any }} Props
  * @param {Props} props `label`: the name of its region, if it is not the caption; `isShort`: it
- *   scrolls vertically; `keyOf`: identifies a row, so that the focus stays in it when others appear;
- *   default: its `id`; `details`: shown below a row on demand, by a button in its first cell
+ *   scrolls vertically; `keyOf`: identifies a row, so that the focus stays in it when others
+ *   appear; default: its `id`; `details`: shown below a row on demand, by a button in its first cell
  */
 export function Table({
   caption,
