@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { fdatasync, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { migrate } from '../../src/ledger/schema.ts';
 
@@ -15,16 +14,12 @@ export type Attempted = {
 /**
  * The ledger's tables and indexes with the same durability, and the fewest statements for the work
  * of each benchmark row: what a careful user with no other needs would write. Each write of several
- * rows is one transaction.
- *
- * `syncs`: `each commit` waits for the disk. `apart`: commits do not wait, as in dawatch
- * (docs/decisions/0026), and `whenDurable` of the returned object must be used before anything
- * promises them.
+ * rows is one transaction, which is on the disk when it returns.
  */
-export function openBareLedger(file: string, { syncs }: { syncs: 'each commit' | 'apart' }) {
+export function openBareLedger(file: string) {
   const db = new Database(file);
   db.pragma('journal_mode = WAL');
-  db.pragma(`synchronous = ${syncs === 'apart' ? 'NORMAL' : 'FULL'}`);
+  db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
   migrate(db);
   db.exec("INSERT INTO upstreams (name) VALUES ('default') ON CONFLICT DO NOTHING");
@@ -60,7 +55,6 @@ export function openBareLedger(file: string, { syncs }: { syncs: 'each commit' |
     UPDATE deliveries SET attempts = attempts + 1, state = 'delivered', next_at = NULL, ended_at = ? WHERE id = ?`);
 
   return {
-    whenDurable: syncs === 'apart' ? logSync(`${file}-wal`) : (run: () => void) => run(),
     insert: db.transaction((ids: readonly string[]) => {
       const now = Date.now();
       for (const id of ids) {
@@ -113,35 +107,10 @@ export function openBareLedger(file: string, { syncs }: { syncs: 'each commit' |
   };
 }
 
-/**
- * Returns a function that syncs the write-ahead log in a thread of libuv, and calls `run` when
- * everything that was committed before is on the disk. Commits during a sync share the next one.
- */
-function logSync(log: string): (run: () => void) => void {
-  const fd = openSync(log, 'r');
-  let waiting: (() => void)[] = [];
-  let isRunning = false;
-  const start = () => {
-    const covered = waiting;
-    waiting = [];
-    isRunning = true;
-    fdatasync(fd, (error) => {
-      if (error) throw error;
-      isRunning = false;
-      for (const run of covered) run();
-      if (waiting.length > 0) start();
-    });
-  };
-  return (run) => {
-    waiting.push(run);
-    if (!isRunning) start();
-  };
-}
-
 /** Collects items and passes all of them to `keep` when `later` runs its callback. */
 export function gathering<Item>(
   keep: (items: readonly Item[]) => void,
-  later: (run: () => void) => void,
+  later: (run: () => void) => void = setImmediate,
 ) {
   const items: Item[] = [];
   return (item: Item): void => {

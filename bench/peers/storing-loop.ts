@@ -1,7 +1,6 @@
-// Minimal cost of durable polls: the bare loop, which also stores every response in the ledger's
-// tables, with one transaction per turn of the event loop, synced in another thread without
-// waiting: a lost response is polled again. There is no pacing, classification, circuit breaker or
-// notification.
+// Minimal cost of durable polls: an undici Pool whose responses are parsed and stored in the
+// ledger's tables, with one transaction per turn of the event loop. There is no pacing,
+// classification, circuit breaker or notification.
 import { randomUUID } from 'node:crypto';
 import { Pool } from 'undici';
 import { gathering, openBareLedger, type Polled } from './bare-ledger.ts';
@@ -13,13 +12,10 @@ const [url, concurrency, seconds, file, tracked] = JSON.parse(process.argv[2] ??
   string,
   number,
 ];
-const { insert, keepPolls, whenDurable } = openBareLedger(file, { syncs: 'apart' });
+const { insert, keepPolls } = openBareLedger(file);
 const ids = Array.from({ length: tracked }, () => randomUUID());
 insert(ids);
-const keep = gathering<Polled>((polls) => {
-  keepPolls(polls);
-  whenDurable(() => undefined);
-}, setImmediate);
+const keep = gathering<Polled>(keepPolls);
 const pool = new Pool(url, { connections: concurrency });
 let [sent, polls] = [0, 0];
 // The first response about each id is a change and costs more than a typical poll.

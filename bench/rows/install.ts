@@ -9,7 +9,7 @@ import { installPackage, npm, packPackages } from '../support/packages.ts';
  * dependency.
  */
 export const row: Row = {
-  rounds: 3,
+  rounds: 1,
   metrics: [
     {
       what: 'installed size of `dawatch` with its dependencies',
@@ -25,8 +25,7 @@ export const row: Row = {
       beside: '–',
       unit: 's',
       value: ({ serverS = 0 }) => serverS,
-      context: () =>
-        '`npm install` into an empty folder, packages in the cache of npm from the second round',
+      context: () => '`npm install` into an empty folder, with the packages in the cache of npm',
     },
     {
       what: 'installed size of `@dawatch/client`',

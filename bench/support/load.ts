@@ -8,50 +8,31 @@ export type Load = {
   url: string;
   apiKey: string;
   connections: number;
-  /** The duration, or the total number of requests. */
-  until: { seconds: number } | { requests: number };
-  /**
-   * POST /v1/submissions with this number of new ids, or GET of a random id of a file (a JSON
-   * array).
-   */
-  send: { newIds: number } | { idsIn: string };
+  seconds: number;
+  /** POST /v1/submissions with a new id each, or GET of a random id of a file (a JSON array). */
+  send: 'new ids' | { idsIn: string };
 };
-export type LoadResult = { perSecond: number; requests: number; cpuS: number };
+export type LoadResult = { perSecond: number; requests: number };
 
 /** The end of a body in chunks; bodies of JSON do not contain it. */
 const LAST_CHUNK = '\r\n0\r\n\r\n';
 
 const [load] = JSON.parse(process.argv[2] ?? '[]') as [Load];
 const { hostname, port } = new URL(load.url);
-const nextRequest = 'newIds' in load.send ? postOf(load.send.newIds) : getOf(load.send.idsIn);
-const { seconds, requests } = {
-  seconds: Number.POSITIVE_INFINITY,
-  requests: Number.POSITIVE_INFINITY,
-  ...load.until,
-};
-let [sent, completed] = [0, 0];
+const nextRequest = load.send === 'new ids' ? postOf() : getOf(load.send.idsIn);
+let completed = 0;
 
 const startedAt = performance.now();
-const endsAt = startedAt + seconds * 1_000;
+const endsAt = startedAt + load.seconds * 1_000;
 await Promise.all(Array.from({ length: load.connections }, sendOnOne));
-const { user, system } = process.cpuUsage();
 const perSecond = (completed * 1_000) / (performance.now() - startedAt);
-console.log(
-  JSON.stringify({
-    perSecond,
-    requests: completed,
-    cpuS: (user + system) / 1e6,
-  } satisfies LoadResult),
-);
+console.log(JSON.stringify({ perSecond, requests: completed } satisfies LoadResult));
 
-function postOf(ids: number): () => string {
+function postOf(): () => string {
   const head = `POST /v1/submissions HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${load.apiKey}\r\ncontent-type: application/json\r\n`;
-  const bodyOf = () =>
-    ids === 1
-      ? `{"submission_id":"${randomUUID()}"}`
-      : `{"submission_ids":["${Array.from({ length: ids }, () => randomUUID()).join('","')}"]}`;
-  const start = `${head}content-length: ${bodyOf().length}\r\n\r\n`;
-  return () => start + bodyOf();
+  const body = () => `{"submission_id":"${randomUUID()}"}`;
+  const start = `${head}content-length: ${body().length}\r\n\r\n`;
+  return () => start + body();
 }
 
 function getOf(file: string): () => string {
@@ -69,12 +50,11 @@ function sendOnOne(): Promise<void> {
      */
     let endsWith: ((chunk: Buffer) => boolean) | undefined;
     const send = () => {
-      if (sent >= requests || performance.now() >= endsAt) {
+      if (performance.now() >= endsAt) {
         socket.end();
         resolve();
         return;
       }
-      sent += 1;
       socket.write(nextRequest(), 'latin1');
     };
     const take = (size: number, buffer: Uint8Array): boolean => {

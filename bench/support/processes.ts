@@ -35,11 +35,6 @@ export function costsOf(pid: number): { cpuS: number; mib: number } {
   };
 }
 
-/** Returns the largest memory of a process so far, in MiB. */
-export function largestMibOf(pid: number): number {
-  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1_024;
-}
-
 export type BenchServer = {
   url: string;
   pid: number;
