@@ -159,7 +159,6 @@ export async function startDemoWorld() {
     await new DawatchClient({ url: app.url, apiKey: billing.secret }).list({ limit: 1 });
     await client.credentials.rotate(billing.id, { overlap_s: 3_600 });
     await client.alerts.mute({
-      from: inDays(1),
       until: inDays(1.1),
       reason: 'Maintenance of the upstream',
     });

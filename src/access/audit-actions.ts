@@ -15,11 +15,8 @@ export const AUDIT_ACTIONS = {
   'webhooks.rotate': 'the secret of a webhook was replaced, and the new one shown; subject: its id',
   'webhooks.test': 'a test event was sent; subject: the webhook',
   'channels.test': 'a test event was sent; subject: the channel',
-  'alerts.acknowledge': 'an alert was acknowledged; subject: its id',
-  'alerts.withdraw': 'the acknowledgement of an alert was withdrawn; subject: the id of the alert',
-  'mutes.create':
-    'alerts were muted, or a maintenance window was planned; subject: the id of the mute',
-  'mutes.delete': 'a mute was ended or cancelled; subject: its id',
+  'mutes.create': 'alerts were muted; subject: the id of the mute',
+  'mutes.delete': 'a mute was ended; subject: its id',
   'deliveries.replay': 'deliveries were sent again; subject: the delivery or the destination',
   'submissions.update':
     'options of a submission were changed; subject: its id; detail: their names',

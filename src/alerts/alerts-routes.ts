@@ -16,17 +16,17 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { iso } from '../lib/timestamps.ts';
-import type { AlertCondition, Mute } from '../notifications/alert.ts';
 import { alertRuleSchema } from '../notifications/event-body.ts';
-import { alertPath, linkTo } from '../notifications/message.ts';
-import { type Alerts, MAX_MUTES, type MutedAlert, type Mutes } from './alerts-store.ts';
+import { linkTo } from '../notifications/message.ts';
+import { type Alerts, MAX_MUTES, type Mute, type MutedAlert } from './alerts-store.ts';
+import { type AlertCondition, alertPath } from './rules.ts';
 
 const MAX_SUBJECT_CHARS = 300;
 const MAX_REASON_CHARS = 200;
 
 const alertStateSchema = z
   .enum(['firing', 'resolved', 'all'])
-  .describe('firing: alerts whose condition holds, also acknowledged and muted ones')
+  .describe('firing: alerts whose condition holds, also muted ones')
   .meta({ id: 'AlertState' });
 
 const alertIdSchema = rowId('an alert', '17');
@@ -40,7 +40,7 @@ const newMuteSchema = z
     rule: alertRuleSchema
       .nullable()
       .default(null)
-      .describe('Only alerts of this rule; null: all alerts, a maintenance window'),
+      .describe('Only alerts of this rule; null: all alerts'),
     subject: z
       .string()
       .min(1)
@@ -50,8 +50,7 @@ const newMuteSchema = z
       .describe(
         'Only the alert about this subject, such as an upstream; requires `rule`. null: all alerts of the rule',
       ),
-    from: moment.optional().describe('Start; default: now'),
-    until: moment.describe('End, after the start and within 366 days from now'),
+    until: moment.describe('End, within 366 days from now'),
     reason: z
       .string()
       .max(MAX_REASON_CHARS)
@@ -75,11 +74,7 @@ const newMuteSchema = z
         until: '2026-12-02T06:00:00Z',
         reason: 'the chain is halted',
       },
-      {
-        from: '2026-12-05T22:00:00Z',
-        until: '2026-12-06T02:00:00Z',
-        reason: 'maintenance of the upstream',
-      },
+      { until: '2026-12-06T02:00:00Z', reason: 'maintenance of the upstream' },
     ],
   });
 
@@ -92,15 +87,9 @@ const EXAMPLE = {
   since: '2026-01-02T03:04:05.123Z',
   firing: true,
   resolved_at: null,
-  acknowledged: { at: '2026-01-02T03:10:00.000Z', by: 'on call' },
   muted_until: null,
   link: 'https://dawatch.example.com/#/pacing',
 } as const;
-
-const acknowledgementSchema = z
-  .object({ at: timeSchema, by: z.string().describe('Name of the credential') })
-  .describe('When an alert was acknowledged. No reminders are sent for it')
-  .meta({ id: 'Acknowledgement' });
 
 export const alertSchema = z
   .object({
@@ -120,7 +109,6 @@ export const alertSchema = z
     resolved_at: timeSchema
       .nullable()
       .describe('When the condition ended; null while it is firing'),
-    acknowledged: acknowledgementSchema.nullable(),
     muted_until: timeSchema
       .nullable()
       .describe('End of the mute that covers it now; null: it is not muted'),
@@ -142,9 +130,7 @@ const MUTE_EXAMPLE = {
   id: 3,
   rule: 'stuck',
   subject: 'default',
-  from: '2026-12-02T03:00:00.000Z',
   until: '2026-12-02T06:00:00.000Z',
-  active: true,
   reason: 'the chain is halted',
   created_at: '2026-12-02T03:00:00.000Z',
   created_by: 'on call',
@@ -153,28 +139,26 @@ const MUTE_EXAMPLE = {
 export const muteSchema = z
   .object({
     id: z.int(),
-    rule: alertRuleSchema.nullable().describe('null: all alerts, a maintenance window'),
+    rule: alertRuleSchema.nullable().describe('null: all alerts'),
     subject: z.string().nullable().describe('null: all alerts of the rule'),
-    from: timeSchema,
     until: timeSchema,
-    active: z.boolean().describe('Whether it has started'),
     reason: z.string(),
     created_at: timeSchema,
     created_by: z.string().describe('Name of the credential'),
   })
-  .describe('A time in which alerts are recorded and not sent')
+  .describe('Alerts that it covers are recorded and not sent until its end')
   .meta({ id: 'Mute', examples: [MUTE_EXAMPLE] });
 
 export const muteListSchema = z
-  .object({ mutes: z.array(muteSchema).describe('Newest first'), next_cursor: nextCursorSchema })
-  .describe('A page of mutes')
-  .meta({ id: 'MutePage', examples: [{ mutes: [MUTE_EXAMPLE], next_cursor: null }] });
+  .object({ mutes: z.array(muteSchema).describe('Newest first') })
+  .describe('All mutes that have not ended')
+  .meta({ id: 'MuteList', examples: [{ mutes: [MUTE_EXAMPLE] }] });
 
 function toAlertBody(
   alert: MutedAlert,
   publicUrl: string | undefined,
 ): z.output<typeof alertSchema> {
-  const { acknowledgedAt, acknowledgedBy, mutedUntil, resolvedAt, since } = alert;
+  const { mutedUntil, resolvedAt, since } = alert;
   const path = alertPath(alert);
   return {
     id: alert.id,
@@ -185,36 +169,19 @@ function toAlertBody(
     since: iso(since),
     firing: resolvedAt === null,
     resolved_at: resolvedAt === null ? null : iso(resolvedAt),
-    acknowledged:
-      acknowledgedAt === null ? null : { at: iso(acknowledgedAt), by: acknowledgedBy ?? '' },
     muted_until: mutedUntil === null ? null : iso(mutedUntil),
     link: publicUrl === undefined ? `/${path}` : linkTo(publicUrl, path),
   };
 }
 
-function toMuteBody(
-  { from, until, createdAt, createdBy, ...mute }: Mute,
-  now: number,
-): z.output<typeof muteSchema> {
-  return {
-    id: mute.id,
-    rule: mute.rule,
-    subject: mute.subject,
-    from: iso(from),
-    until: iso(until),
-    active: from <= now,
-    reason: mute.reason,
-    created_at: iso(createdAt),
-    created_by: createdBy,
-  };
+function toMuteBody({ until, createdAt, createdBy, ...mute }: Mute): z.output<typeof muteSchema> {
+  return { ...mute, until: iso(until), created_at: iso(createdAt), created_by: createdBy };
 }
 
 /** An alert that is not in the ledger. */
 const UNRECORDED = {
   id: 0,
   sentAt: null,
-  acknowledgedAt: null,
-  acknowledgedBy: null,
   mutedUntil: null,
   resolvedAt: null,
 };
@@ -237,20 +204,6 @@ const OPERATIONS = operations('alerts', {
     summary: 'Get an alert',
     params,
     response: { 200: alertSchema, ...problemResponses(404) },
-  },
-  acknowledgeAlert: {
-    summary: 'Acknowledge an alert',
-    description:
-      'No reminders are sent for it any more. The acknowledgement ends with the alert, whose end is sent. Does nothing if the alert is acknowledged already. Audited.',
-    params,
-    response: { 200: alertSchema, ...problemResponses(404, 409, 507) },
-  },
-  withdrawAcknowledgement: {
-    summary: 'Withdraw the acknowledgement of an alert',
-    description:
-      'Reminders are sent again. Does nothing if the alert is not acknowledged. Audited.',
-    params,
-    response: { 200: alertSchema, ...problemResponses(404, 409, 507) },
   },
 });
 
@@ -296,49 +249,8 @@ export function registerAlerts(
   );
 }
 
-export function registerAlertChanges(
-  app: TypedServer,
-  { ledger, clock, publicUrl }: AlertDeps,
-): void {
-  const { alerts, audit } = ledger;
-  type Changed = ReturnType<typeof alerts.withdraw>;
-  const send = (reply: FastifyReply, id: string, changed: Changed) => {
-    if (!changed) return unknown(reply, id);
-    const { alert } = changed;
-    if (alert.resolvedAt !== null)
-      return sendProblem(reply, { status: 409, detail: `the alert ${id} is resolved` });
-    return reply.send(toAlertBody(alert, publicUrl));
-  };
-  const entryOf = (action: 'alerts.acknowledge' | 'alerts.withdraw') => (changed: Changed) =>
-    changed?.isChanged
-      ? { action, subject: String(changed.alert.id), detail: aboutOf(changed.alert) }
-      : undefined;
-
-  app.post(
-    '/v1/alerts/:id/acknowledge',
-    { schema: OPERATIONS.acknowledgeAlert },
-    async (request, reply) => {
-      const { id } = request.params;
-      const [now, actor] = [clock.now(), actorOf(request)];
-      const acknowledge = () => alerts.acknowledge(Number(id), actor.name, now);
-      return send(reply, id, audit.change(actor, now, acknowledge, entryOf('alerts.acknowledge')));
-    },
-  );
-
-  app.delete(
-    '/v1/alerts/:id/acknowledge',
-    { schema: OPERATIONS.withdrawAcknowledgement },
-    async (request, reply) => {
-      const { id } = request.params;
-      const [now, actor] = [clock.now(), actorOf(request)];
-      const withdraw = () => alerts.withdraw(Number(id), now);
-      return send(reply, id, audit.change(actor, now, withdraw, entryOf('alerts.withdraw')));
-    },
-  );
-}
-
-/** Describes an alert, or the alerts that a mute covers, for the audit. */
-function aboutOf({ rule, subject }: { rule: string | null; subject: string | null }): string {
+/** Describes the alerts that a mute covers, for the audit. */
+function aboutOf({ rule, subject }: Mute): string {
   return rule === null ? 'all alerts' : escapeText([rule, subject].filter(Boolean).join(' '));
 }
 
@@ -355,19 +267,19 @@ const muteParams = z.strictObject({ id: muteIdSchema });
 
 const MUTE_OPERATIONS = operations('alerts', {
   createMute: {
-    summary: 'Mute alerts, or plan a maintenance window',
+    summary: 'Mute alerts until a time',
     description:
-      'While a mute is active, the alerts that it covers are recorded and not sent. Alerts that began meanwhile and still fire when it ends are sent then. The end of an alert is always sent if its beginning was. Audited.',
+      'Alerts that it covers are recorded and not sent. Those that began meanwhile and still fire at its end are sent then. The end of an alert is always sent if its beginning was. Audited.',
     body: newMuteSchema,
     response: { 201: muteSchema, ...problemResponses(409, 507) },
   },
   listMutes: {
-    summary: 'List the mutes and maintenance windows that have not ended, newest first',
-    querystring: z.strictObject(pageParameters),
+    summary: 'List the mutes that have not ended, newest first',
+    querystring: z.strictObject({}),
     response: { 200: muteListSchema },
   },
   deleteMute: {
-    summary: 'End a mute, or cancel it before its start',
+    summary: 'End a mute',
     description: 'Alerts that began while it was active and still fire are sent. Audited.',
     params: muteParams,
     response: { 204: z.null().describe('The mute has ended'), ...problemResponses(404, 507) },
@@ -376,32 +288,30 @@ const MUTE_OPERATIONS = operations('alerts', {
 
 export function registerMutes(
   app: TypedServer,
-  { ledger, clock }: { ledger: { mutes: Mutes; audit: AuditTrail }; clock: Clock },
+  { ledger, clock }: { ledger: { alerts: Alerts; audit: AuditTrail }; clock: Clock },
 ): void {
-  const { mutes, audit } = ledger;
+  const { alerts, audit } = ledger;
   const entryOf = (action: 'mutes.create' | 'mutes.delete') => (mute: Mute | undefined) =>
     mute && {
       action,
       subject: String(mute.id),
-      detail: `${aboutOf(mute)}, ${iso(mute.from)} to ${iso(mute.until)}`,
+      detail: `${aboutOf(mute)}, until ${iso(mute.until)}`,
     };
 
   app.post('/v1/mutes', { schema: MUTE_OPERATIONS.createMute }, async (request, reply) => {
     const now = clock.now();
-    const { from: start, until: end, ...fields } = request.body;
-    const [from, until] = [start === undefined ? now : Date.parse(start), Date.parse(end)];
+    const until = Date.parse(request.body.until);
     if (until <= now) return sendInvalidField(reply, 'until', 'must be in the future');
-    if (until <= from) return sendInvalidField(reply, 'until', 'must be after `from`');
     if (until > now + MAX_AHEAD_MS)
       return sendInvalidField(reply, 'until', 'must be within 366 days from now');
     const actor = actorOf(request);
-    const add = () => mutes.add({ ...fields, from, until }, actor.name, now);
+    const add = () => alerts.addMute({ ...request.body, until }, actor.name, now);
     const made = audit.change(actor, now, add, entryOf('mutes.create'));
     if (made)
       return reply
         .code(201)
         .header('location', locationOf(request, String(made.id)))
-        .send(toMuteBody(made, now));
+        .send(toMuteBody(made));
     const detail = `there are ${MAX_MUTES} mutes that have not ended: delete some of them first`;
     return sendProblem(reply, { status: 409, detail });
   });
@@ -409,20 +319,13 @@ export function registerMutes(
   app.get(
     '/v1/mutes',
     { config: { scopes: ['operations:read'] }, schema: MUTE_OPERATIONS.listMutes },
-    async ({ query }) => {
-      const now = clock.now();
-      const page = mutes.list({ ...pageOf(query), now });
-      return {
-        mutes: page.mutes.map((mute) => toMuteBody(mute, now)),
-        next_cursor: nextCursor(page.nextBefore),
-      };
-    },
+    async () => ({ mutes: alerts.mutes(clock.now()).map(toMuteBody) }),
   );
 
   app.delete('/v1/mutes/:id', { schema: MUTE_OPERATIONS.deleteMute }, async (request, reply) => {
     const { id } = request.params;
     const now = clock.now();
-    const remove = () => mutes.delete(Number(id), now);
+    const remove = () => alerts.deleteMute(Number(id), now);
     const deleted = audit.change(actorOf(request), now, remove, entryOf('mutes.delete'));
     if (deleted) return reply.code(204).send(null);
     return sendProblem(reply, { status: 404, detail: `there is no mute ${id} that has not ended` });

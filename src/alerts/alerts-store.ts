@@ -1,133 +1,78 @@
 import { callerShown } from '../access/sessions.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
-import {
-  type Alert,
-  type AlertCondition,
-  type AlertFacts,
-  type AlertQuery,
-  type AlertRecord,
-  covers,
-  type LiveFacts,
-  type Mute,
-  type NewMute,
-  resolvedSummary,
-} from '../notifications/alert.ts';
+import type { Alert, AlertRule } from '../notifications/alert.ts';
 import type { Outbox } from '../notifications/outbox.ts';
 import type { LedgerStats } from '../operations/ledger-stats.ts';
 import { AlertEventType } from '../submissions/event-types.ts';
+import {
+  type AlertCondition,
+  type AlertFacts,
+  FAILURES_WINDOW_MS,
+  type LiveFacts,
+  resolvedSummary,
+} from './rules.ts';
 
-/**
- * Maximum number of mutes that have not ended. Each check compares every firing alert with every
- * active mute.
- */
-export const MAX_MUTES = 1_000;
-/** The highest position that a cursor can have. */
-const HIGHEST_ID = 10 ** 15 - 1;
+/** Alerts that it covers are recorded and not sent until its end. */
+export type NewMute = {
+  /** null: all rules. */
+  rule: AlertRule | null;
+  /** null: all subjects of the rule. */
+  subject: string | null;
+  /** Epoch milliseconds. */
+  until: number;
+  reason: string;
+};
+export type Mute = NewMute & { id: number; createdAt: number; createdBy: string };
 
-/**
- * The times in which alerts are recorded and not sent, and maintenance windows. Throws LedgerError.
- */
-export class Mutes {
-  readonly #db: LedgerDatabase;
+/** Mutes that have not ended. Each check compares every firing alert with all of them. */
+export const MAX_MUTES = 100;
 
-  constructor(database: LedgerDatabase) {
-    this.#db = database;
-  }
-
-  /**
-   * `by`: name of the credential. Returns undefined if there are MAX_MUTES already. Deletes those
-   * that have ended.
-   */
-  add(mute: NewMute, by: string, now: number): Mute | undefined {
-    return this.#db.transaction(() => {
-      this.#db.run`DELETE FROM mutes WHERE ends_at <= ${now}`;
-      if ((this.#db.value<number>('SELECT count(*) FROM mutes') ?? 0) >= MAX_MUTES)
-        return undefined;
-      const { rule, subject, from, until, reason } = mute;
-      const { lastInsertRowid } = this.#db.run`
-        INSERT INTO mutes (rule, subject, starts_at, ends_at, reason, created_at, created_by)
-        VALUES (${rule}, ${subject}, ${from}, ${until}, ${reason}, ${now}, ${by})`;
-      return this.#db.row<Mute>(`${SELECT_MUTE} WHERE id = ?`, lastInsertRowid);
-    });
-  }
-
-  /**
-   * Returns the mutes that have not ended, newest first, and the position to continue `before`;
-   * null at the end.
-   */
-  list(query: { limit: number; before?: number | undefined; now: number }): {
-    mutes: Mute[];
-    nextBefore: number | null;
-  } {
-    const { limit, before = Number.MAX_SAFE_INTEGER, now } = query;
-    const rows = this.#db.iterate<Mute>(
-      `${SELECT_MUTE} WHERE id < ? AND ends_at > ? ORDER BY id DESC LIMIT ?`,
-      before,
-      now,
-      limit + 1,
-    );
-    const { page, hasMore } = takePage(rows, limit);
-    return { mutes: page, nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
-  }
-
-  /**
-   * Ends a mute, or cancels it before its start, and returns it. Returns undefined if there is none
-   * that has not ended.
-   */
-  delete(id: number, now: number): Mute | undefined {
-    return this.#db.transaction(() => {
-      const mute = this.#db.row<Mute>(`${SELECT_MUTE} WHERE id = ? AND ends_at > ?`, id, now);
-      if (mute) this.#db.run`DELETE FROM mutes WHERE id = ${id}`;
-      return mute;
-    });
-  }
-
-  active(now: number): Mute[] {
-    return this.#db.rows(`${SELECT_MUTE} WHERE starts_at <= ? AND ends_at > ?`, now, now);
-  }
-}
-
-const SELECT_MUTE = `
-  SELECT id, rule, subject, starts_at AS "from", ends_at AS until, reason, created_at AS createdAt,
-         ${callerShown('created_by')} AS createdBy
-  FROM mutes`;
+/** An alert as stored. Times are epoch milliseconds. */
+type AlertRecord = Omit<AlertCondition, 'since'> & {
+  /** Identifies this occurrence: a condition that holds again later gets another id. */
+  id: number;
+  since: number;
+  /** null: its beginning was not sent, because the alert was muted. */
+  sentAt: number | null;
+  /** null: it is firing. */
+  resolvedAt: number | null;
+};
+/** `mutedUntil`: null: it is not muted. */
+export type MutedAlert = AlertRecord & { mutedUntil: number | null };
 
 /** Resolved alerts are kept this long, at most this many. */
 const KEEP_RESOLVED_MS = 30 * 86_400_000;
 const MAX_RESOLVED = 10_000;
-
-/** An alert with the end of its mute; null: it is not muted. */
-export type MutedAlert = AlertRecord & { mutedUntil: number | null };
-/** An alert after a request to change it. */
-type ChangedAlert = { alert: MutedAlert; isChanged: boolean };
+/** The highest position that a cursor can have. */
+const HIGHEST_ID = 10 ** 15 - 1;
+/** Dead letters older than this raise no alert. */
+const DEAD_WINDOW_MS = 86_400_000;
+/** Deliveries that wait for less are no backlog: thousands of events at once take some time. */
+const WAITING_MS = 60_000;
 
 /**
- * The alerts, stored so that the beginning and the end of each alert are sent once. An alert that
- * begins during a mute is sent when the mute ends, if it still fires. Throws LedgerError.
+ * Alerts and mutes, stored so that the beginning and the end of each alert are sent once. An alert
+ * that begins during a mute is sent when the mute ends, if it still fires. Throws LedgerError.
  */
 export class Alerts {
   readonly #db: LedgerDatabase;
   readonly #outbox: Outbox;
   readonly #stats: LedgerStats;
-  readonly #mutes: Mutes;
 
-  constructor(
-    database: LedgerDatabase,
-    deps: { outbox: Outbox; stats: LedgerStats; mutes: Mutes },
-  ) {
+  constructor(database: LedgerDatabase, deps: { outbox: Outbox; stats: LedgerStats }) {
     this.#db = database;
     this.#outbox = deps.outbox;
     this.#stats = deps.stats;
-    this.#mutes = deps.mutes;
   }
 
-  /** Returns the facts of the ledger that alert rules depend on. */
-  facts({ upstreams, ...times }: AlertQuery): Omit<AlertFacts, keyof LiveFacts> {
+  /** Returns the facts of the ledger that alert rules depend on. `upstreams`: those configured. */
+  facts(upstreams: readonly string[], now: number): Omit<AlertFacts, keyof LiveFacts> {
+    const failures = { failuresSince: now - FAILURES_WINDOW_MS, names: JSON.stringify(upstreams) };
     return {
-      upstreams: this.#db.rows(UPSTREAMS, { ...times, names: JSON.stringify(upstreams) }),
-      waiting: this.#db.value<number>(WAITING, times) ?? 0,
-      dead: this.#db.rows(DEAD_LETTERS, times),
+      upstreams: this.#db.rows(UPSTREAMS, failures),
+      waiting: this.#db.value<number>(WAITING, { waitingBefore: now - WAITING_MS }) ?? 0,
+      dead: this.#db.rows(DEAD_LETTERS, { deadSince: now - DEAD_WINDOW_MS }),
       disabled: this.#db.rows(
         `SELECT webhook_id AS id, description, disabled_reason AS reason, updated_at AS since
          FROM webhooks WHERE disabled_reason IN ('gone', 'failing')`,
@@ -139,37 +84,27 @@ export class Alerts {
   }
 
   /**
-   * Writes events for new conditions, for conditions that have ended, for alerts that were last
-   * sent `remindAfterMs` ago or earlier, and for alerts whose mute has ended. An acknowledged alert
-   * is sent again only at its end. The end of an alert is sent only if its beginning was sent.
-   * `linkOf` returns the address of the page about an alert. Returns the alerts of the events.
+   * Writes events for new conditions, for conditions that have ended, and for alerts whose mute has
+   * ended. The end of an alert is sent only if its beginning was sent. `linkOf` returns the address
+   * of the page about an alert. Returns the alerts of the events.
    */
   reconcile(
     conditions: readonly AlertCondition[],
-    options: {
-      now: number;
-      remindAfterMs: number;
-      linkOf?: (alert: AlertCondition) => string | undefined;
-    },
+    now: number,
+    linkOf: (alert: AlertCondition) => string | undefined = () => undefined,
   ): { type: AlertEventType; alert: Alert }[] {
-    const { now, remindAfterMs, linkOf = () => undefined } = options;
     return this.#db.transaction(() => {
       const firing = new Map(this.#firing().map((row) => [keyOf(row), row]));
-      const mutes = this.#mutes.active(now);
+      const mutes = this.mutes(now);
       const reported: { type: AlertEventType; alert: Alert }[] = [];
       const report = (type: AlertEventType, record: AlertRecord, isSent: boolean) => {
-        const { id, rule, subject, summary, count, since } = record;
+        const { sentAt: _, resolvedAt: __, ...about } = record;
         const link = linkOf(record);
-        const about = {
-          id,
-          rule,
-          subject,
-          summary,
-          count,
-          since,
+        const alert: Alert = {
+          ...about,
           ...(link !== undefined && { link }),
+          ...(!isSent && { muted: true }),
         };
-        const alert: Alert = isSent ? about : { ...about, muted: true };
         this.#outbox.addAlertEvent(type, alert, now);
         reported.push({ type, alert });
       };
@@ -178,34 +113,22 @@ export class Alerts {
         firing.delete(keyOf(condition));
         const isMuted = mutes.some((mute) => covers(mute, condition));
         if (!row) {
-          const added = this.#add(condition, {
-            since: condition.since ?? now,
-            sentAt: isMuted ? null : now,
-          });
-          report(AlertEventType.raised, added, !isMuted);
+          const sentAt = isMuted ? null : now;
+          report(AlertEventType.raised, this.#add(condition, sentAt, now), !isMuted);
           continue;
         }
-        const { rule: _, subject: __, since: ___, ...changed } = condition;
-        const record = { ...row, ...changed };
-        const isDue =
-          !isMuted &&
-          row.acknowledgedAt === null &&
-          now - (row.sentAt ?? Number.NEGATIVE_INFINITY) >= remindAfterMs;
-        if (isDue)
-          report(
-            row.sentAt === null ? AlertEventType.raised : AlertEventType.reminder,
-            record,
-            true,
-          );
-        if (isDue || row.summary !== record.summary || row.count !== record.count)
-          this.#update({ ...record, sentAt: isDue ? now : row.sentAt });
+        const { summary, count } = condition;
+        const record = { ...row, summary, count };
+        const isDue = !isMuted && row.sentAt === null;
+        if (isDue) report(AlertEventType.raised, record, true);
+        if (isDue || row.summary !== summary || row.count !== count)
+          this.#db.run`
+            UPDATE alerts SET summary = ${summary}, count = ${count}, sent_at = ${isDue ? now : row.sentAt}
+            WHERE id = ${row.id}`;
       }
       for (const row of firing.values()) {
-        report(
-          AlertEventType.resolved,
-          { ...row, summary: resolvedSummary(row) },
-          row.sentAt !== null,
-        );
+        const record = { ...row, summary: resolvedSummary(row) };
+        report(AlertEventType.resolved, record, row.sentAt !== null);
         this.#db.run`UPDATE alerts SET resolved_at = ${now} WHERE id = ${row.id}`;
       }
       if (firing.size > 0) this.#deleteOld(now);
@@ -222,10 +145,7 @@ export class Alerts {
     limit: number;
     before?: number | undefined;
     now: number;
-  }): {
-    alerts: MutedAlert[];
-    nextBefore: number | null;
-  } {
+  }): { alerts: MutedAlert[]; nextBefore: number | null } {
     const { state, limit, before = HIGHEST_ID, now } = query;
     const rows = this.#db.iterate<AlertRecord>(
       `${SELECT} WHERE id < ? AND ${CONDITIONS[state]} ORDER BY id DESC LIMIT ?`,
@@ -245,52 +165,45 @@ export class Alerts {
   }
 
   /**
-   * Acknowledges a firing alert: it is not sent again until its end. `by`: name of the credential.
-   * An alert that is acknowledged already, or resolved, is unchanged. Returns the alert; undefined
-   * if there is none with this id.
+   * `by`: name of the credential. Returns undefined if there are MAX_MUTES already. Deletes those
+   * that have ended.
    */
-  acknowledge(id: number, by: string, now: number): ChangedAlert | undefined {
-    const { changes } = this.#db.run`
-      UPDATE alerts SET acknowledged_at = ${now}, acknowledged_by = ${by}
-      WHERE id = ${id} AND resolved_at IS NULL AND acknowledged_at IS NULL`;
-    return this.#changed(id, now, changes);
+  addMute(mute: NewMute, by: string, now: number): Mute | undefined {
+    return this.#db.transaction(() => {
+      this.#db.run`DELETE FROM mutes WHERE ends_at <= ${now}`;
+      if (this.mutes(now).length >= MAX_MUTES) return undefined;
+      const { rule, subject, until, reason } = mute;
+      const { lastInsertRowid } = this.#db.run`
+        INSERT INTO mutes (rule, subject, ends_at, reason, created_at, created_by)
+        VALUES (${rule}, ${subject}, ${until}, ${reason}, ${now}, ${by})`;
+      return this.#db.row<Mute>(`${SELECT_MUTE} WHERE id = ?`, lastInsertRowid);
+    });
   }
 
-  /**
-   * Withdraws the acknowledgement of a firing alert: reminders are sent again. Returns the alert,
-   * as `acknowledge` does.
-   */
-  withdraw(id: number, now: number): ChangedAlert | undefined {
-    const { changes } = this.#db.run`
-      UPDATE alerts SET acknowledged_at = NULL, acknowledged_by = NULL
-      WHERE id = ${id} AND resolved_at IS NULL AND acknowledged_at IS NOT NULL`;
-    return this.#changed(id, now, changes);
+  /** Ends a mute and returns it; undefined if there is none that has not ended. */
+  deleteMute(id: number, now: number): Mute | undefined {
+    return this.#db.transaction(() => {
+      const mute = this.mutes(now).find((one) => one.id === id);
+      if (mute) this.#db.run`DELETE FROM mutes WHERE id = ${id}`;
+      return mute;
+    });
   }
 
-  #changed(id: number, now: number, changes: number): ChangedAlert | undefined {
-    const alert = this.get(id, now);
-    return alert && { alert, isChanged: changes > 0 };
+  /** Returns the mutes that have not ended, newest first. */
+  mutes(now: number): Mute[] {
+    return this.#db.rows(`${SELECT_MUTE} WHERE ends_at > ? ORDER BY id DESC`, now);
   }
 
   #firing(): AlertRecord[] {
     return this.#db.rows(`${SELECT} WHERE resolved_at IS NULL ORDER BY id`);
   }
 
-  #add(
-    condition: AlertCondition,
-    { since, sentAt }: { since: number; sentAt: number | null },
-  ): AlertRecord {
-    const { rule, subject, summary, count } = condition;
-    return this.#db.row<AlertRecord>`
+  #add(condition: AlertCondition, sentAt: number | null, now: number): AlertRecord {
+    const { rule, subject, summary, count, since = null } = condition;
+    const { lastInsertRowid } = this.#db.run`
       INSERT INTO alerts (rule, subject, summary, count, since, sent_at)
-      VALUES (${rule}, ${subject}, ${summary}, ${count}, ${since}, ${sentAt})
-      RETURNING id, rule, subject, summary, count, since, sent_at AS sentAt, acknowledged_at AS acknowledgedAt,
-                acknowledged_by AS acknowledgedBy, resolved_at AS resolvedAt` as AlertRecord;
-  }
-
-  #update({ id, summary, count, sentAt }: AlertRecord): void {
-    this.#db
-      .run`UPDATE alerts SET summary = ${summary}, count = ${count}, sent_at = ${sentAt} WHERE id = ${id}`;
+      VALUES (${rule}, ${subject}, ${summary}, ${count}, ${since ?? now}, ${sentAt})`;
+    return this.#db.row<AlertRecord>(`${SELECT} WHERE id = ?`, lastInsertRowid) as AlertRecord;
   }
 
   #deleteOld(now: number): void {
@@ -301,20 +214,31 @@ export class Alerts {
   }
 
   #withMute(now: number): (alert: AlertRecord) => MutedAlert {
-    const mutes = this.#mutes.active(now);
+    const mutes = this.mutes(now);
     return (alert) => {
       const ends = mutes.filter((mute) => covers(mute, alert)).map(({ until }) => until);
-      return {
-        ...alert,
-        mutedUntil: alert.resolvedAt !== null || ends.length === 0 ? null : Math.max(...ends),
-      };
+      const mutedUntil = alert.resolvedAt !== null || ends.length === 0 ? null : Math.max(...ends);
+      return { ...alert, mutedUntil };
     };
   }
 }
 
+function covers(mute: Mute, alert: { rule: AlertRule; subject: string }): boolean {
+  if (mute.rule !== null && mute.rule !== alert.rule) return false;
+  return mute.subject === null || mute.subject === alert.subject;
+}
+
+function keyOf({ rule, subject }: { rule: string; subject: string }): string {
+  return `${rule} ${subject}`;
+}
+
+const SELECT_MUTE = `
+  SELECT id, rule, subject, ends_at AS until, reason, created_at AS createdAt,
+         ${callerShown('created_by')} AS createdBy
+  FROM mutes`;
+
 const SELECT = `
-  SELECT id, rule, subject, summary, count, since, sent_at AS sentAt, acknowledged_at AS acknowledgedAt,
-         ${callerShown('acknowledged_by')} AS acknowledgedBy, resolved_at AS resolvedAt
+  SELECT id, rule, subject, summary, count, since, sent_at AS sentAt, resolved_at AS resolvedAt
   FROM alerts`;
 
 const CONDITIONS = {
@@ -322,10 +246,6 @@ const CONDITIONS = {
   resolved: 'resolved_at IS NOT NULL',
   all: 'TRUE',
 };
-
-function keyOf({ rule, subject }: { rule: string; subject: string }): string {
-  return `${rule} ${subject}`;
-}
 
 /**
  * Submissions that failed since @failuresSince and still have that status. Without the named index,

@@ -3,7 +3,7 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
-import type { Alert, LiveFacts } from '../notifications/alert.ts';
+import type { Alert } from '../notifications/alert.ts';
 import type { Outbox } from '../notifications/outbox.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';
 import type { Config } from '../operations/config/schema.ts';
@@ -11,9 +11,10 @@ import type { LedgerStats } from '../operations/ledger-stats.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
 import { AlertWatch } from './alert-watch.ts';
-import { registerAlertChanges, registerAlerts, registerMutes } from './alerts-routes.ts';
-import { Alerts, Mutes } from './alerts-store.ts';
+import { registerAlerts, registerMutes } from './alerts-routes.ts';
+import { Alerts } from './alerts-store.ts';
 import { HEARTBEAT_RESULTS, Heartbeat, type HeartbeatResult } from './heartbeat.ts';
+import type { LiveFacts } from './rules.ts';
 
 type Server = {
   config: Config;
@@ -30,8 +31,7 @@ type Server = {
 /** Opens the alerts: rules that are evaluated periodically, mutes, and the heartbeat. */
 export function openAlerts({ config, clock, log, counters, ...server }: Server) {
   const { database, outbox, stats, audit } = server.ledger;
-  const mutes = new Mutes(database);
-  const alerts = new Alerts(database, { outbox, stats, mutes });
+  const alerts = new Alerts(database, { outbox, stats });
   const publicUrl = config.server.public_url;
   let isWatcherWriting = () => true;
   const watch = new AlertWatch({
@@ -47,14 +47,11 @@ export function openAlerts({ config, clock, log, counters, ...server }: Server) 
     onFailed: (error) => log.error({ err: error }, 'dispatcher.failed'),
   });
   const unrecorded = () => watch.unrecorded;
-  const routes = { ledger: { alerts, mutes, audit }, unrecorded, clock, publicUrl };
+  const routes = { ledger: { alerts, audit }, unrecorded, clock, publicUrl };
   let heartbeat: Heartbeat | undefined;
   return {
     addReadRoutes: (app: TypedServer) => registerAlerts(app, routes),
-    addChangeRoutes(app: TypedServer): void {
-      registerAlertChanges(app, routes);
-      registerMutes(app, routes);
-    },
+    addChangeRoutes: (app: TypedServer) => registerMutes(app, routes),
     start(running: {
       /** Sends a GET request to an address of the operator. */
       get: HttpPost['get'];

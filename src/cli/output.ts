@@ -26,7 +26,6 @@ const COLOURS: Record<string, Colour | undefined> = {
   waiting: 'cyan',
   failing: 'yellow',
   disabled: 'yellow',
-  acknowledged: 'yellow',
   muted: 'gray',
   resolved: 'gray',
   firing: 'red',

@@ -17,7 +17,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   cancel: async () => (await import('../submissions/cancel-command.ts')).addCancel,
   pacing: async () => (await import('../polling/pacing-command.ts')).addPacing,
   tail: async () => (await import('../submissions/tail-command.ts')).addTail,
-  alerts: async () => (await import('../alerts/alerts-command.ts')).addAlerts,
   channels: async () => (await import('../notifications/channels-command.ts')).addChannels,
   webhooks: async () => (await import('../notifications/webhooks-command.ts')).addWebhooks,
   deliveries: async () => (await import('../notifications/deliveries-command.ts')).addDeliveries,

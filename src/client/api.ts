@@ -1,13 +1,5 @@
 // Written by `npm run docs:client` from /openapi.json.
 
-/** When an alert was acknowledged. No reminders are sent for it */
-export type Acknowledgement = {
-  /** ISO 8601, UTC */
-  at: string;
-  /** Name of the credential */
-  by: string;
-};
-
 /** An alert */
 export type Alert = {
   /** Identifies this occurrence. When the same condition begins again, its alert has another id. 0: the alert is not recorded yet, because the ledger cannot be written */
@@ -25,14 +17,13 @@ export type Alert = {
   firing: boolean;
   /** When the condition ended; null while it is firing */
   resolved_at: string | null;
-  acknowledged: Acknowledgement | null;
   /** End of the mute that covers it now; null: it is not muted */
   muted_until: string | null;
   /** The dashboard page about it: a path on this server, or an address if `server.public_url` is set */
   link: string;
 };
 
-/** An alert: raised, reminder, resolved */
+/** An alert: raised, resolved */
 export type AlertEvent = {
   /** The same in every retry, so that receivers can drop duplicates */
   id: string;
@@ -64,7 +55,7 @@ export type AlertEvent = {
   };
 };
 
-export type AlertEventType = 'alert.raised' | 'alert.reminder' | 'alert.resolved';
+export type AlertEventType = 'alert.raised' | 'alert.resolved';
 
 /** A page of alerts */
 export type AlertPage = {
@@ -90,7 +81,7 @@ export type AlertRule =
   | 'no_workers';
 
 /**
- * firing: alerts whose condition holds, also acknowledged and muted ones
+ * firing: alerts whose condition holds, also muted ones
  */
 export type AlertState = 'firing' | 'resolved' | 'all';
 
@@ -107,7 +98,7 @@ export type AuditEntry = {
   credential_id: number | null;
   /** Address of the client, see `server.trusted_proxies`; null if there was no request, or it was not recorded */
   address: string | null;
-  /** users.get: a lookup of one user. users.list: a list of users. tokens.create: a token was created; subject: its id. tokens.update: the name or expiry of a token was changed; subject: its id. tokens.rotate: the secret of a token was replaced, and the new one shown; subject: its id. tokens.revoke: a token was revoked; subject: its id. tokens.readmit: a person whose credential was revoked was admitted again; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. alerts.acknowledge: an alert was acknowledged; subject: its id. alerts.withdraw: the acknowledgement of an alert was withdrawn; subject: the id of the alert. mutes.create: alerts were muted, or a maintenance window was planned; subject: the id of the mute. mutes.delete: a mute was ended or cancelled; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than `audit.keep_days` were deleted; subject: the newest of them */
+  /** users.get: a lookup of one user. users.list: a list of users. tokens.create: a token was created; subject: its id. tokens.update: the name or expiry of a token was changed; subject: its id. tokens.rotate: the secret of a token was replaced, and the new one shown; subject: its id. tokens.revoke: a token was revoked; subject: its id. tokens.readmit: a person whose credential was revoked was admitted again; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. mutes.create: alerts were muted; subject: the id of the mute. mutes.delete: a mute was ended; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than `audit.keep_days` were deleted; subject: the newest of them */
   action: string;
   /** found, not_found, refused, failed, busy, done. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; done: the change is stored */
   result: string;
@@ -465,19 +456,15 @@ export type LookupRequest = {
   submission_ids: string[];
 };
 
-/** A time in which alerts are recorded and not sent */
+/** Alerts that it covers are recorded and not sent until its end */
 export type Mute = {
   id: number;
-  /** null: all alerts, a maintenance window */
+  /** null: all alerts */
   rule: AlertRule | null;
   /** null: all alerts of the rule */
   subject: string | null;
   /** ISO 8601, UTC */
-  from: string;
-  /** ISO 8601, UTC */
   until: string;
-  /** Whether it has started */
-  active: boolean;
   reason: string;
   /** ISO 8601, UTC */
   created_at: string;
@@ -485,12 +472,10 @@ export type Mute = {
   created_by: string;
 };
 
-/** A page of mutes */
-export type MutePage = {
+/** All mutes that have not ended */
+export type MuteList = {
   /** Newest first */
   mutes: Mute[];
-  /** Send it as `cursor` to get the next page; null on the last page */
-  next_cursor: string | null;
 };
 
 export type NewCredential = {
@@ -503,13 +488,11 @@ export type NewCredential = {
 };
 
 export type NewMute = {
-  /** Only alerts of this rule; null: all alerts, a maintenance window */
+  /** Only alerts of this rule; null: all alerts */
   rule?: AlertRule | null;
   /** Only the alert about this subject, such as an upstream; requires `rule`. null: all alerts of the rule */
   subject?: string | null;
-  /** Start; default: now */
-  from?: string;
-  /** End, after the start and within 366 days from now */
+  /** End, within 366 days from now */
   until: string;
   /** A free text for operators */
   reason?: string;
@@ -1461,13 +1444,6 @@ export type ListDeliveriesQuery = {
   since?: string | undefined;
   /** Only events before this time */
   until?: string | undefined;
-  /** A whole number from 1 to 1000 */
-  limit?: number | undefined;
-  /** `next_cursor` of the previous page */
-  cursor?: string | undefined;
-};
-
-export type ListMutesQuery = {
   /** A whole number from 1 to 1000 */
   limit?: number | undefined;
   /** `next_cursor` of the previous page */

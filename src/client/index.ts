@@ -24,7 +24,7 @@ export type {
   HistoryEntry,
   ListAlertsQuery as AlertQuery,
   Mute,
-  MutePage,
+  MuteList,
   NewCredential,
   NewMute,
   NewWebhook,

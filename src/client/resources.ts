@@ -12,10 +12,9 @@ import type {
   DeliveryPage,
   ListAlertsQuery,
   ListCredentialsQuery,
-  ListMutesQuery,
   ListWebhooksQuery,
   Mute,
-  MutePage,
+  MuteList,
   NewCredential,
   NewMute,
   NewWebhook,
@@ -143,30 +142,17 @@ export class AlertRequests {
     return this.#send('GET', `/v1/alerts/${id}`);
   }
 
-  /**
-   * No reminders are sent for the alert any more. Throws ApiError with status 409 if it is
-   * resolved. Needs the role admin.
-   */
-  acknowledge(id: number): Promise<Alert> {
-    return this.#send('POST', `/v1/alerts/${id}/acknowledge`);
-  }
-
-  /** Withdraws the acknowledgement. Needs the role admin. */
-  unacknowledge(id: number): Promise<Alert> {
-    return this.#send('DELETE', `/v1/alerts/${id}/acknowledge`);
-  }
-
-  /** Mutes alerts, or plans a maintenance window. Needs the role admin. */
+  /** Mutes alerts until a time. Needs the role admin. */
   mute(mute: NewMute): Promise<Mute> {
     return this.#send('POST', '/v1/mutes', mute);
   }
 
-  /** Returns a page of the mutes that have not ended, newest first. Needs the role admin. */
-  mutes(query: ListMutesQuery = {}): Promise<MutePage> {
-    return this.#send('GET', `/v1/mutes${queryOf(query)}`);
+  /** Returns the mutes that have not ended, newest first. Needs the role admin. */
+  mutes(): Promise<MuteList> {
+    return this.#send('GET', '/v1/mutes');
   }
 
-  /** Ends a mute, or cancels it before its start. Needs the role admin. */
+  /** Ends a mute. Needs the role admin. */
   async unmute(id: number): Promise<void> {
     await this.#send('DELETE', `/v1/mutes/${id}`);
   }

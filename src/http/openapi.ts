@@ -127,7 +127,7 @@ const TAGS = [
   { name: 'submissions', description: 'Track, read, await and cancel submissions' },
   { name: 'events', description: 'The live feed of events' },
   { name: 'notifications', description: 'Webhooks, channels and deliveries' },
-  { name: 'alerts', description: 'Firing alerts, acknowledgements, mutes and maintenance windows' },
+  { name: 'alerts', description: 'Alerts and mutes' },
   { name: 'credentials', description: 'Tokens of clients: scopes, expiry, rotation' },
   { name: 'users', description: 'Audited lookups of users of the upstream' },
   { name: 'operations', description: 'For operators of dawatch' },

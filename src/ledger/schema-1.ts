@@ -230,8 +230,7 @@ const NOTIFICATIONS = `
 `;
 
 const ALERTS = `
-  -- Alerts with their acknowledgements. Resolved ones are kept for a while. sent_at: when its beginning or a reminder was sent
-  -- last; NULL: nothing was sent, because it has been muted.
+  -- Resolved alerts are kept for a while. sent_at: when its beginning was sent; NULL: not yet, because it has been muted.
   CREATE TABLE alerts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     rule TEXT NOT NULL,
@@ -240,26 +239,21 @@ const ALERTS = `
     count INTEGER,
     since INTEGER NOT NULL,
     sent_at INTEGER,
-    acknowledged_at INTEGER,
-    acknowledged_by TEXT,
-    resolved_at INTEGER,
-    CHECK ((acknowledged_at IS NULL) = (acknowledged_by IS NULL))
+    resolved_at INTEGER
   ) STRICT;
   CREATE UNIQUE INDEX alerts_firing ON alerts (rule, subject) WHERE resolved_at IS NULL;
   CREATE INDEX alerts_resolved ON alerts (resolved_at) WHERE resolved_at IS NOT NULL;
 
-  -- Times in which alerts are recorded and not sent. rule NULL: all alerts, a maintenance window. subject NULL: all of the rule.
+  -- Alerts that it covers are recorded and not sent until ends_at. rule NULL: all alerts. subject NULL: all of the rule.
   CREATE TABLE mutes (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     rule TEXT,
     subject TEXT,
-    starts_at INTEGER NOT NULL,
     ends_at INTEGER NOT NULL,
     reason TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     created_by TEXT NOT NULL,
-    CHECK (rule IS NOT NULL OR subject IS NULL),
-    CHECK (starts_at < ends_at)
+    CHECK (rule IS NOT NULL OR subject IS NULL)
   ) STRICT;
   CREATE INDEX mutes_by_end ON mutes (ends_at);
 `;

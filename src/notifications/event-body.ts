@@ -158,7 +158,7 @@ const alertEventSchema = z
       }),
     }),
   })
-  .meta({ id: 'AlertEvent', title: 'An alert: raised, reminder, resolved' });
+  .meta({ id: 'AlertEvent', title: 'An alert: raised, resolved' });
 
 const testEventSchema = z
   .object({

@@ -59,7 +59,7 @@ const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
 export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail, o.alert,
   CASE
-    WHEN o.type IN ('alert.raised', 'alert.reminder')
+    WHEN o.type = 'alert.raised'
       THEN (SELECT at FROM outbox WHERE alert = o.alert AND type = 'alert.resolved')
     WHEN o.type IN ('upstream.down', 'upstream.unauthorized')
       THEN (SELECT at FROM outbox WHERE upstream = o.upstream AND seq > o.seq AND type = 'upstream.up' ORDER BY seq LIMIT 1)

@@ -7,7 +7,7 @@ import {
   TestEventType,
   UpstreamEventType,
 } from '../submissions/event-types.ts';
-import { AlertRule } from './alert.ts';
+import { ALERT_SEVERITIES } from './alert.ts';
 import type { EventRecord } from './event-body.ts';
 
 /**
@@ -81,28 +81,11 @@ export function durationText(ms: number): string {
   return parts.join(' ');
 }
 
-/**
- * Returns the path of the dashboard page about an alert, relative to the base address of the
- * server.
- */
-export function alertPath({ rule, subject }: { rule: AlertRule; subject: string }): string {
-  if (rule === AlertRule.stuck)
-    return `#/submissions?status=tracking,pending,failing&upstream=${encoded(subject)}`;
-  if (rule === AlertRule.failures)
-    return `#/submissions?status=failing,failed&upstream=${encoded(subject)}`;
-  if (rule === AlertRule.upstreamDown || rule === AlertRule.credentialsRefused)
-    return UPSTREAMS_PATH;
-  if (rule === AlertRule.backlog) return '#/deliveries?state=waiting';
-  if (rule === AlertRule.deadLetters) return '#/deliveries?state=dead';
-  if (rule === AlertRule.webhookDisabled) return webhookPath(subject.replace(/^webhook:/, ''));
-  return ALERTS_PATH;
-}
-
 export function submissionPath(submissionId: string): string {
   return `#/submissions/${encoded(submissionId)}`;
 }
 
-function webhookPath(webhookId: string): string {
+export function webhookPath(webhookId: string): string {
   return `#/webhooks/${encoded(webhookId)}`;
 }
 
@@ -124,7 +107,7 @@ export function linkTo(publicUrl: string, path: string): string {
  */
 const UNSAFE = /[!'()*|<>"[\]\s]/g;
 
-function encoded(text: string): string {
+export function encoded(text: string): string {
   return encodeURIComponent(text.toWellFormed()).replace(UNSAFE, percentEncoded);
 }
 
@@ -225,7 +208,7 @@ export function toMessage(
     MAX_TITLE_CHARS,
   );
   const lines = batch.length === 1 ? linesOf(first) : linesOfMany(batch);
-  const link = publicUrl === undefined ? null : linkTo(publicUrl, pathOf(batch));
+  const link = publicUrl === undefined ? null : linkOf(batch, publicUrl);
   const body = [
     ...lines.map(({ label, value }) => (label === null ? value : `${label}: ${value}`)),
     ...(link === null ? [] : ['', link]),
@@ -240,19 +223,21 @@ export function toMessage(
   };
 }
 
-/** Returns the dashboard page about all events of a batch. */
-function pathOf(batch: readonly [EventRecord, ...EventRecord[]]): string {
-  const paths = new Set(
+/** Returns the address of the dashboard page about all events of a batch. */
+function linkOf(batch: readonly [EventRecord, ...EventRecord[]], publicUrl: string): string {
+  const links = new Set(
     batch.map((event) => {
-      if ('submission' in event) return submissionPath(event.submission.submissionId);
-      if ('alert' in event) return alertPath(event.alert);
-      if ('upstream' in event) return UPSTREAMS_PATH;
-      return 'channel' in event ? CHANNELS_PATH : webhookPath(event.webhookId);
+      if ('submission' in event)
+        return linkTo(publicUrl, submissionPath(event.submission.submissionId));
+      if ('alert' in event) return event.alert.link ?? linkTo(publicUrl, ALERTS_PATH);
+      if ('upstream' in event) return linkTo(publicUrl, UPSTREAMS_PATH);
+      return linkTo(publicUrl, 'channel' in event ? CHANNELS_PATH : webhookPath(event.webhookId));
     }),
   );
-  const [first = ALERTS_PATH, ...others] = paths;
-  if (others.length === 0) return first;
-  return batch.every((event) => 'submission' in event) ? '#/submissions' : ALERTS_PATH;
+  const [first, ...others] = links;
+  if (first !== undefined && others.length === 0) return first;
+  const areSubmissions = batch.every((event) => 'submission' in event);
+  return linkTo(publicUrl, areSubmissions ? '#/submissions' : ALERTS_PATH);
 }
 
 const SUBMISSION_TEXTS: Record<
@@ -297,12 +282,6 @@ const SUBMISSION_TEXTS: Record<
   },
 };
 
-const URGENT_RULES: ReadonlySet<AlertRule> = new Set([
-  AlertRule.ledgerNotWritable,
-  AlertRule.upstreamDown,
-  AlertRule.credentialsRefused,
-]);
-
 function severityOf(event: EventRecord): Severity {
   if ('submission' in event) return SUBMISSION_TEXTS[event.type].severity;
   if ('upstream' in event && event.type === UpstreamEventType.up) return 'good';
@@ -310,7 +289,7 @@ function severityOf(event: EventRecord): Severity {
   if ('upstream' in event) return 'critical';
   if (!('alert' in event)) return 'info';
   if (event.type === AlertEventType.resolved) return 'good';
-  return URGENT_RULES.has(event.alert.rule) ? 'critical' : 'warning';
+  return ALERT_SEVERITIES[event.alert.rule];
 }
 
 /** Whether the condition that the event reports had ended before the message was sent. */
@@ -329,8 +308,6 @@ function titleOf(event: EventRecord): string {
       return `Upstream ${event.upstream} ${isOver(event) ? 'rejected' : 'rejects'} the API key`;
     case AlertEventType.raised:
       return `Alert${since}: ${event.alert.summary}`;
-    case AlertEventType.reminder:
-      return `Reminder${since}: ${event.alert.summary}`;
     case AlertEventType.resolved:
       return `Resolved: ${event.alert.summary}`;
     case TestEventType.webhook:
@@ -381,13 +358,7 @@ function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
     ...(count === null || isEnd ? [] : [{ label: 'Count', value: String(count) }]),
     typeof endedAt === 'number'
       ? { label: 'Was firing', value: timeSpan(since, endedAt) }
-      : {
-          label: 'Since',
-          value:
-            event.type === AlertEventType.reminder
-              ? `${iso(since)}, for ${durationText(event.at - since)}`
-              : iso(since),
-        },
+      : { label: 'Since', value: iso(since) },
   ];
 }
 

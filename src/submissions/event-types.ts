@@ -24,7 +24,6 @@ export type UpstreamEventType = (typeof UpstreamEventType)[keyof typeof Upstream
 /** Events for operators: a condition starts, still holds, has ended. */
 export const AlertEventType = {
   raised: 'alert.raised',
-  reminder: 'alert.reminder',
   resolved: 'alert.resolved',
 } as const;
 export type AlertEventType = (typeof AlertEventType)[keyof typeof AlertEventType];

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { conditionsOf } from '../../src/alerts/alert-watch.ts';
 import {
-  ALERT_RULES,
   type AlertFacts,
-  type AlertRule,
+  alertPath,
+  conditionsOf,
   resolvedSummary,
-} from '../../src/notifications/alert.ts';
+} from '../../src/alerts/rules.ts';
+import { ALERT_RULES, type AlertRule } from '../../src/notifications/alert.ts';
 import { ANOTHER_CHAIN } from '../../src/submissions/chain-verdict.ts';
 
 const QUIET: AlertFacts = {
@@ -196,4 +196,10 @@ it.each(cases)('%s has the text "%s"', (rule, sentence, facts) => {
 it.each(['docs/notifications.md', 'docs/troubleshooting.md'])('%s explains every rule', (file) => {
   const text = readFileSync(file, 'utf8');
   expect(ALERT_RULES.filter((rule) => !text.includes(`\`${rule}\``))).toEqual([]);
+});
+
+it.each(ALERT_RULES)('an alert of the rule %s leads to its page, not to the first one', (rule) => {
+  expect(alertPath({ rule, subject: 'webhook:wh_1' })).toMatch(
+    /^#\/(?:pacing|alerts|(?:submissions|deliveries|webhooks)[/?]\S+)$/,
+  );
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_MUTES } from '../../src/alerts/alerts-store.ts';
-import type { AlertCondition, NewMute } from '../../src/notifications/alert.ts';
+import { MAX_MUTES, type NewMute } from '../../src/alerts/alerts-store.ts';
+import type { AlertCondition } from '../../src/alerts/rules.ts';
 import { withAlerts } from '../support/ledger/alerts-ledger.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger as openPlain, trackRequest } from '../support/ledger/ledger-file.ts';
@@ -20,12 +20,10 @@ const stuck: AlertCondition = {
   summary: '1 is stuck',
   count: 1,
 };
-const times = (now: number) => ({ now, remindAfterMs: 100 });
 const operator = 'on call';
-const mute = (from: number, until: number) => ({
+const mute = (until: number): NewMute => ({
   rule: null,
   subject: null,
-  from,
   until,
   reason: '',
 });
@@ -35,7 +33,7 @@ describe('reported alerts', () => {
     const ledger = openLedger();
     const report = (conditions: AlertCondition[], now: number) =>
       ledger.alerts
-        .reconcile(conditions, times(now))
+        .reconcile(conditions, now)
         .map(({ type, alert }) => [type, alert.rule, alert.count, alert.since]);
     expect(report([down], 10)).toEqual([['alert.raised', 'upstream_down', 3, 10]]);
     expect(report([{ ...down, count: 4 }], 20)).toEqual([]);
@@ -50,22 +48,6 @@ describe('reported alerts', () => {
       'alert.raised',
     ]);
   });
-
-  it('a condition that persists is reported again after each interval', () => {
-    const ledger = openLedger();
-    const reported = [0, 50, 99, 100, 150, 199, 200].map((now) =>
-      ledger.alerts.reconcile([down], times(now)).map(({ type }) => type),
-    );
-    expect(reported).toEqual([
-      ['alert.raised'],
-      [],
-      [],
-      ['alert.reminder'],
-      [],
-      [],
-      ['alert.reminder'],
-    ]);
-  });
 });
 
 /**
@@ -74,7 +56,7 @@ describe('reported alerts', () => {
  */
 function check(ledger: AlertLedger, conditions: AlertCondition[], ...moments: number[]): string[] {
   return moments.flatMap((now) =>
-    ledger.alerts.reconcile(conditions, times(now)).map(({ type, alert }) => {
+    ledger.alerts.reconcile(conditions, now).map(({ type, alert }) => {
       const name = type.replace('alert.', '');
       return alert.muted ? `(${name})` : name;
     }),
@@ -98,33 +80,10 @@ function openWithChannel(file?: string): AlertLedger {
 const idOf = (ledger: AlertLedger) =>
   ledger.alerts.list({ state: 'all', limit: 1, now: 0 }).alerts[0]?.id ?? 0;
 
-describe('an acknowledged alert', () => {
-  it('is not sent again before its end, and is a new alert afterwards', () => {
-    const ledger = openWithChannel();
-    expect(check(ledger, [down], 10)).toEqual(['raised']);
-    const id = idOf(ledger);
-    const acknowledged = { acknowledgedAt: 20, acknowledgedBy: 'on call' };
-    expect(ledger.alerts.acknowledge(id, operator, 20)).toMatchObject({
-      alert: acknowledged,
-      isChanged: true,
-    });
-    expect(check(ledger, [down], 110, 220)).toEqual([]);
-    expect(check(ledger, [], 230)).toEqual(['resolved']);
-    expect(check(ledger, [down], 240, 340)).toEqual(['raised', 'reminder']);
-    expect(sentBy(ledger)).toEqual(['raised', 'resolved', 'raised', 'reminder']);
-    expect(ledger.alerts.get(idOf(ledger), 340)).toMatchObject({ acknowledgedAt: null });
-    expect(ledger.alerts.acknowledge(id, operator, 350)).toMatchObject({
-      alert: acknowledged,
-      isChanged: false,
-    });
-    expect(ledger.alerts.acknowledge(4_711, operator, 350)).toBeUndefined();
-  });
-});
-
 describe('a muted alert', () => {
   it('that begins during the mute is recorded, and sent at its end', () => {
     const ledger = openWithChannel();
-    ledger.mutes.add(mute(5, 50), operator, 0);
+    ledger.alerts.addMute(mute(50), operator, 5);
     expect(check(ledger, [down], 10, 20, 49)).toEqual(['(raised)']);
     expect(sentBy(ledger)).toEqual([]);
     expect(check(ledger, [down], 50, 60)).toEqual(['raised']);
@@ -138,7 +97,7 @@ describe('a muted alert', () => {
 
   it('that begins and ends during the mute is never sent', () => {
     const ledger = openWithChannel();
-    ledger.mutes.add(mute(5, 50), operator, 0);
+    ledger.alerts.addMute(mute(50), operator, 5);
     expect([...check(ledger, [down], 10), ...check(ledger, [], 20, 60)]).toEqual([
       '(raised)',
       '(resolved)',
@@ -148,22 +107,12 @@ describe('a muted alert', () => {
     expect(alert).toMatchObject({ since: 10, resolvedAt: 20, sentAt: null, summary: 'it is out' });
   });
 
-  it('that was sent before is sent at its end, and a reminder that was due meanwhile after the mute', () => {
+  it('that was sent before is sent at its end, also during the mute', () => {
     const ledger = openWithChannel();
     check(ledger, [down, stuck], 0);
-    ledger.mutes.add(mute(50, 250), operator, 0);
-    expect(check(ledger, [down, stuck], 100, 200)).toEqual([]);
+    ledger.alerts.addMute(mute(250), operator, 50);
     expect(check(ledger, [stuck], 210)).toEqual(['resolved']);
-    expect(check(ledger, [stuck], 250, 300)).toEqual(['reminder']);
-  });
-
-  it('is not sent at the end of the mute if it is acknowledged, and neither is its end', () => {
-    const ledger = openWithChannel();
-    ledger.mutes.add(mute(0, 50), operator, 0);
-    check(ledger, [down], 10);
-    ledger.alerts.acknowledge(idOf(ledger), operator, 20);
-    expect([...check(ledger, [down], 60), ...check(ledger, [], 70)]).toEqual(['(resolved)']);
-    expect(sentBy(ledger)).toEqual([]);
+    expect(check(ledger, [stuck], 250, 300)).toEqual([]);
   });
 
   it.each<[string, Partial<NewMute>, boolean]>([
@@ -171,24 +120,24 @@ describe('a muted alert', () => {
     ['its rule and subject', { rule: 'upstream_down', subject: 'default' }, true],
     ['its rule and another subject', { rule: 'upstream_down', subject: 'other' }, false],
     ['another rule', { rule: 'stuck' }, false],
-    ['a time before', { from: 1, until: 10 }, false],
+    ['a time before', { until: 10 }, false],
   ])('is covered by a mute of %s: %j', (_name, fields, isCovered) => {
     const ledger = openWithChannel();
-    ledger.mutes.add({ ...mute(5, 50), ...fields }, operator, 0);
+    ledger.alerts.addMute({ ...mute(50), ...fields }, operator, 5);
     expect(check(ledger, [down], 10)).toEqual([isCovered ? '(raised)' : 'raised']);
     expect(ledger.alerts.get(idOf(ledger), 10)?.mutedUntil).toBe(isCovered ? 50 : null);
   });
 
   it('is sent if the mute is ended early, and only once across restarts', () => {
     const first = openWithChannel();
-    const made = first.mutes.add(mute(5, 1_000), operator, 0);
+    const made = first.alerts.addMute(mute(1_000), operator, 5);
     check(first, [down], 10);
     first.close();
     const second = openWithChannel(first.file);
     expect(check(second, [down], 20)).toEqual([]);
-    expect(second.mutes.list({ limit: 10, now: 20 }).mutes).toEqual([made]);
-    expect(second.mutes.delete(made?.id ?? 0, 30)).toEqual(made);
-    expect(second.mutes.delete(made?.id ?? 0, 30)).toBeUndefined();
+    expect(second.alerts.mutes(20)).toEqual([made]);
+    expect(second.alerts.deleteMute(made?.id ?? 0, 30)).toEqual(made);
+    expect(second.alerts.deleteMute(made?.id ?? 0, 30)).toBeUndefined();
     expect(check(second, [down], 40)).toEqual(['raised']);
     second.close();
     expect(check(openWithChannel(first.file), [down], 50)).toEqual([]);
@@ -198,11 +147,11 @@ describe('a muted alert', () => {
 it('mutes that have ended are not listed, and make room for new ones', () => {
   const ledger = openLedger();
   for (let count = 0; count < MAX_MUTES; count += 1)
-    expect(ledger.mutes.add(mute(0, 50), operator, 0)).toBeDefined();
-  expect(ledger.mutes.add(mute(0, 50), operator, 49)).toBeUndefined();
-  expect(ledger.mutes.add(mute(50, 60), operator, 50)).toBeDefined();
-  expect(ledger.mutes.list({ limit: 10, now: 55 }).mutes).toHaveLength(1);
-  expect(ledger.mutes.list({ limit: 10, now: 60 }).mutes).toEqual([]);
+    expect(ledger.alerts.addMute(mute(50), operator, 0)).toBeDefined();
+  expect(ledger.alerts.addMute(mute(50), operator, 49)).toBeUndefined();
+  expect(ledger.alerts.addMute(mute(60), operator, 50)).toBeDefined();
+  expect(ledger.alerts.mutes(55)).toHaveLength(1);
+  expect(ledger.alerts.mutes(60)).toEqual([]);
 });
 
 it('resolved alerts are listed page by page, for 30 days', () => {
@@ -225,20 +174,16 @@ it('resolved alerts are listed page by page, for 30 days', () => {
   ).toEqual([40, 20]);
 });
 
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
 const facts = (ledger: AlertLedger, failuresSince: number) =>
-  ledger.alerts.facts({
-    upstreams: ['default', 'other'],
-    failuresSince,
-    deadSince: 0,
-    waitingBefore: 1_000,
-    now: 0,
-  });
+  ledger.alerts.facts(['default', 'other'], failuresSince + 10 * MINUTE_MS);
 
 describe('the facts', () => {
   it('cover configured upstreams only, and list the open alerts', () => {
     const ledger = openLedger();
     ledger.upstream('forgotten');
-    ledger.alerts.reconcile([down], times(10));
+    ledger.alerts.reconcile([down], 10);
     const { upstreams, open } = facts(ledger, 0);
     expect(upstreams.map(({ name }) => name)).toEqual(['default']);
     expect(open).toEqual([{ rule: 'upstream_down', subject: 'default' }]);
@@ -251,21 +196,15 @@ describe('the facts', () => {
     ]);
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('finalized', 10, 's')], context());
-    ledger.alerts.reconcile([down], times(20));
-    const query = {
-      upstreams: [],
-      failuresSince: 0,
-      deadSince: 30,
-      waitingBefore: 15,
-      now: 0,
-    };
-    expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 1, dead: [] });
+    ledger.alerts.reconcile([down], 20);
+    const factsAt = (now: number) => ledger.alerts.facts([], now);
+    expect(factsAt(MINUTE_MS + 15)).toMatchObject({ waiting: 1, dead: [] });
     ledger.deliveries.endUnconfigured('channel:ops', 30);
-    expect(ledger.alerts.facts(query)).toMatchObject({
+    expect(factsAt(DAY_MS + 30)).toMatchObject({
       waiting: 0,
       dead: [{ receiver: 'channel:ops', description: null, count: 1 }],
     });
-    expect(ledger.alerts.facts({ ...query, deadSince: 31 })).toMatchObject({ dead: [] });
+    expect(factsAt(DAY_MS + 31)).toMatchObject({ dead: [] });
   });
 
   it('count watched, stuck, failing and failed submissions by upstream, without recovered ones', () => {

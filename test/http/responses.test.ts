@@ -22,10 +22,7 @@ const OPEN_TO_ALL_ROLES = ['GET /v1/whoami', 'POST /v1/session', 'DELETE /v1/ses
 /** Responses that are caused elsewhere. */
 const ELSEWHERE = [
   // The settings of this server never change: test/scenarios/reload.test.ts.
-  // No alert is resolved here, and a thousand mutes take long:
-  // test/alerts/deliveries-alerts.test.ts.
-  'POST /v1/alerts/{id}/acknowledge 409',
-  'DELETE /v1/alerts/{id}/acknowledge 409',
+  // A hundred mutes: test/alerts/deliveries-alerts.test.ts.
   'POST /v1/mutes 409',
   // So do the most credentials and webhooks: test/scenarios/stored-limits.test.ts.
   'POST /v1/credentials 409',
@@ -258,8 +255,6 @@ const NOTIFICATIONS: Cases = [
 ];
 
 const ALERT = 'GET /v1/alerts/{id}';
-const ACKNOWLEDGE = 'POST /v1/alerts/{id}/acknowledge';
-const WITHDRAW = 'DELETE /v1/alerts/{id}/acknowledge';
 let alert = '';
 let mute = 0;
 const ALERTS: Cases = [
@@ -278,8 +273,6 @@ const ALERTS: Cases = [
     },
   ],
   [ALERT, 200, () => on(ALERT, undefined, alert)],
-  [ACKNOWLEDGE, 200, () => on(ACKNOWLEDGE, undefined, alert)],
-  [WITHDRAW, 200, () => on(WITHDRAW, undefined, alert)],
   [
     'POST /v1/mutes',
     201,

@@ -101,11 +101,6 @@ describe('one event', () => {
       'Was firing: 2026-01-02T02:05:00.000Z to 2026-01-02T03:10:30.000Z, for 1 h 5 min',
     ],
     [
-      alertEvent('alert.reminder'),
-      'Reminder, resolved since: 12 submissions are stuck',
-      'Was firing: 2026-01-02T02:05:00.000Z to 2026-01-02T03:10:30.000Z, for 1 h 5 min',
-    ],
-    [
       upstreamEvent('upstream.down'),
       'Upstream default was down',
       'Lasted: 2026-01-02T03:10:00.000Z to 2026-01-02T03:10:30.000Z, for 30 s',
@@ -140,12 +135,6 @@ describe('one event', () => {
       'alert.raised',
       'Alert: 12 submissions are stuck',
       'Since: 2026-01-02T02:05:00.000Z',
-      'warning',
-    ],
-    [
-      'alert.reminder',
-      'Reminder: 12 submissions are stuck',
-      'Since: 2026-01-02T02:05:00.000Z, for 1 h 5 min',
       'warning',
     ],
     [

@@ -66,7 +66,6 @@ export const LOG_EVENTS = {
   'dispatcher.failed':
     'pending deliveries could not be read, or results not be written, which is retried',
   'alert.raised': 'an alert begins ([notifications](notifications.md#alerts))',
-  'alert.reminder': 'an alert persists',
   'alert.resolved': 'an alert has ended',
   'heartbeat.failed':
     'the address of the heartbeat did not accept a call; logged once, and calls continue',

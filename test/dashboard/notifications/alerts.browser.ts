@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { RULES } from '../../../src/dashboard/page/alerts/alerts-page.js';
-import { ALERT_RULES } from '../../../src/notifications/alert.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
 import { call, post } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
@@ -82,10 +80,6 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
     expect(await banner.getByRole('button').count()).toBe(0);
     await mutes('DELETE', `/${id}`);
   });
-});
-
-it('the form knows every rule', () => {
-  expect(RULES).toEqual(ALERT_RULES);
 });
 
 describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {

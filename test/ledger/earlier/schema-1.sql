@@ -250,24 +250,19 @@ CREATE TABLE alerts (
     count INTEGER,
     since INTEGER NOT NULL,
     sent_at INTEGER,
-    acknowledged_at INTEGER,
-    acknowledged_by TEXT,
-    resolved_at INTEGER,
-    CHECK ((acknowledged_at IS NULL) = (acknowledged_by IS NULL))
+    resolved_at INTEGER
   ) STRICT;
 CREATE TABLE mutes (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     rule TEXT,
     subject TEXT,
-    starts_at INTEGER NOT NULL,
     ends_at INTEGER NOT NULL,
     reason TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     created_by TEXT NOT NULL,
-    CHECK (rule IS NOT NULL OR subject IS NULL),
-    CHECK (starts_at < ends_at)
+    CHECK (rule IS NOT NULL OR subject IS NULL)
   ) STRICT;
-INSERT INTO mutes VALUES(1,NULL,NULL,1795784958671,1795788558665,'an upgrade',1795784958671,'DAWATCH_ADMIN_TOKEN');
+INSERT INTO mutes VALUES(1,NULL,NULL,1795788558665,'an upgrade',1795784958671,'DAWATCH_ADMIN_TOKEN');
 CREATE TABLE credentials (
     id INTEGER PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,

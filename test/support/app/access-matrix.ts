@@ -74,8 +74,6 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   'DELETE /v1/webhooks/{id}': { access: WRITE_WEBHOOKS },
   'POST /v1/webhooks/{id}/rotate': { access: WRITE_WEBHOOKS, body: {} },
   'POST /v1/webhooks/{id}/test': { access: WRITE_WEBHOOKS },
-  'POST /v1/alerts/{id}/acknowledge': { access: ADMIN },
-  'DELETE /v1/alerts/{id}/acknowledge': { access: ADMIN },
   'POST /v1/mutes': { access: ADMIN, body: { until: '2000-01-02T03:04:05Z' } },
   'GET /v1/mutes': { access: READ_OPERATIONS },
   'DELETE /v1/mutes/{id}': { access: ADMIN },

@@ -1,10 +1,9 @@
-import { Alerts, Mutes } from '../../../src/alerts/alerts-store.ts';
+import { Alerts } from '../../../src/alerts/alerts-store.ts';
 import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
 
-/** Adds the stores of alerts and mutes to a ledger. */
+/** Adds the store of alerts to a ledger. */
 export function withAlerts<L extends Ledger>(ledger: L) {
   const { database, outbox, stats } = ledger;
-  const mutes = new Mutes(database);
-  const alerts = new Alerts(database, { outbox, stats, mutes });
-  return Object.assign(ledger, { mutes, alerts });
+  const alerts = new Alerts(database, { outbox, stats });
+  return Object.assign(ledger, { alerts });
 }

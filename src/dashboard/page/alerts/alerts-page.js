@@ -24,7 +24,7 @@ import { Action, Badge, Command, Empty, Loadable, PageHeader, Tabs, Time } from 
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
-/** @import { Alert, Mute, MutePage } from '../../../client/api.ts' */
+/** @import { Alert, Mute, MuteList } from '../../../client/api.ts' */
 
 const REFRESH_MS = 30_000;
 /** @type {Record<string, string>} */
@@ -39,8 +39,7 @@ export function AlertsPage({ query }) {
   });
   const seesMutes = maySeeOperations(session);
   const mutes = useLoad(
-    async (signal) =>
-      seesMutes ? await api.get('v1/mutes?limit=1000', { signal }) : { mutes: [] },
+    async (signal) => (seesMutes ? await api.get('v1/mutes', { signal }) : { mutes: [] }),
     'mutes',
   );
   const reload = () => {
@@ -165,22 +164,6 @@ function pageOf({ link }) {
 const MIN_MS = 60_000;
 const HOUR_MS = 60 * MIN_MS;
 
-export const RULES = [
-  'stuck',
-  'failures',
-  'contradicted',
-  'upstream_down',
-  'credentials_refused',
-  'backlog',
-  'dead_letters',
-  'webhook_disabled',
-  'wal_size',
-  'disk_low',
-  'ledger_not_writable',
-  'redis_down',
-  'no_workers',
-];
-
 /**
  * Mutes alerts until a time.
  * @param {{ label: string, name?: string, rule: string, subject: string }} props `rule`, `subject`: what the form begins with; empty: all
@@ -210,8 +193,7 @@ function MuteAction({ label, name, rule, subject }) {
  */
 function MuteFields({ rule, subject, errorOf }) {
   const [chosen, setChosen] = useState(rule);
-  const rules = rule === '' || RULES.includes(rule) ? RULES : [...RULES, rule];
-  const choices = { 'all alerts': '', ...Object.fromEntries(rules.map((one) => [one, one])) };
+  const choices = { ...(rule && { [rule]: rule }), 'all alerts': '' };
   const until = toUtcText(Math.floor(Date.now() / MIN_MS) * MIN_MS + HOUR_MS);
   return html`<p class="muted">Alerts that begin meanwhile are recorded and not sent. Those that still fire at the end are sent then.</p>
     <${ChoiceField} label="Alerts" name="rule" choices=${choices} value=${chosen} onChange=${setChosen} error=${errorOf('rule')} />
@@ -229,13 +211,13 @@ function MuteFields({ rule, subject, errorOf }) {
     <${TextField} label="Reason" name="reason" error=${errorOf('reason')} />`;
 }
 
-/** @param {{ loaded: import('../data/context.js').Loaded<MutePage>, mayChange: boolean }} props */
+/** @param {{ loaded: import('../data/context.js').Loaded<MuteList>, mayChange: boolean }} props */
 function Mutes({ loaded, mayChange }) {
   const columns = mayChange ? [...MUTE_COLUMNS, END_COLUMN] : MUTE_COLUMNS;
   return html`<section aria-labelledby="mutes">
     <h2 id="mutes">Mutes</h2>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {MutePage} */ { mutes }) =>
+      ${(/** @type {MuteList} */ { mutes }) =>
         mutes.length === 0
           ? html`<p class="muted">Nothing is muted.</p>`
           : html`<${Table} caption="Mutes, newest first" hidesCaption columns=${columns} rows=${mutes} />`}

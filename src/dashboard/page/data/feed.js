@@ -28,7 +28,7 @@ export const EVENT_TYPES = {
     'contradicted',
   ],
   upstream: ['down', 'up', 'unauthorized'],
-  alert: ['raised', 'reminder', 'resolved'],
+  alert: ['raised', 'resolved'],
 };
 export const TYPES = Object.entries(EVENT_TYPES).flatMap(([family, names]) =>
   names.map((name) => `${family}.${name}`),
