@@ -727,12 +727,8 @@ export type Readiness = {
   /** Present if Redis is configured */
   redis?: {
     state: RedisState;
-    /** Why it is disconnected; refused: it refuses the password or a write. Operators only */
-    reason?: RedisDisconnectReason | null;
-    /** Live workers; without any, this server polls. Operators only */
-    workers?: Worker[];
-    /** Workers that get no jobs; see `worker.refused` in the log. Operators only */
-    refused_workers?: number;
+    /** Names of the connected workers; without any, this server polls. Operators only */
+    workers?: string[];
   };
 };
 
@@ -755,11 +751,6 @@ export type RecentPoll = {
   duration_ms: number;
   result: PollResult;
 };
-
-/**
- * Why Redis is disconnected; refused: it refuses the password, a command or a write; cluster: it is a cluster, which is not supported
- */
-export type RedisDisconnectReason = 'unreachable' | 'no_response' | 'refused' | 'cluster';
 
 /**
  * disconnected: this server polls alone; events for queues and queued submissions wait
@@ -1298,16 +1289,6 @@ export type Whoami = {
   /** Name of the credential, as in the audit; of a person who signed in by OpenID Connect, the e-mail address or subject */
   name: string;
   users_bearer: UsersBearer;
-};
-
-/** A live worker */
-export type Worker = {
-  name: string;
-  version: string;
-  /** Requests in flight */
-  in_flight: number;
-  /** Batches it processes at once */
-  concurrency: number;
 };
 
 export type ListSubmissionsQuery = CountSubmissionsQuery & {

@@ -10,10 +10,8 @@ import type { UpstreamHealth } from '../polling/watcher.ts';
 /** The state of the Redis link of a server. */
 export type RedisHealth = {
   state: 'up' | 'disconnected';
-  reason: 'unreachable' | 'no_response' | 'refused' | 'cluster' | null;
-  workers: readonly { name: string; version: string; in_flight: number; concurrency: number }[];
-  /** Number of announced workers that get no jobs. */
-  refusedWorkers: number;
+  /** The names of the connected workers. */
+  workers: readonly string[];
   /** Since when Redis has not responded, epoch ms; null: it responds. */
   disconnectedSince: number | null;
   /** When the last worker left, epoch ms; null: there is one, or there has been none. */
@@ -36,23 +34,6 @@ const redisState = z
   .enum(['up', 'disconnected'])
   .describe('disconnected: this server polls alone; events for queues and queued submissions wait')
   .meta({ id: 'RedisState' });
-const redisReason = z
-  .enum(['unreachable', 'no_response', 'refused', 'cluster'])
-  .describe(
-    'Why Redis is disconnected; refused: it refuses the password, a command or a write; cluster: it is a cluster, which is not supported',
-  )
-  .meta({ id: 'RedisDisconnectReason' });
-
-const workerSchema = z
-  .object({
-    name: z.string(),
-    version: z.string(),
-    in_flight: z.int().describe('Requests in flight'),
-    concurrency: z.int().describe('Batches it processes at once'),
-  })
-  .describe('A live worker')
-  .meta({ id: 'Worker' });
-
 const readinessSchema = z
   .object({
     status: readinessStatus,
@@ -77,20 +58,12 @@ const readinessSchema = z
     redis: z
       .object({
         state: redisState,
-        reason: redisReason
-          .nullable()
+        workers: z
+          .array(z.string())
           .optional()
           .describe(
-            'Why it is disconnected; refused: it refuses the password or a write. Operators only',
+            'Names of the connected workers; without any, this server polls. Operators only',
           ),
-        workers: z
-          .array(workerSchema)
-          .optional()
-          .describe('Live workers; without any, this server polls. Operators only'),
-        refused_workers: z
-          .int()
-          .optional()
-          .describe('Workers that get no jobs; see `worker.refused` in the log. Operators only'),
       })
       .optional()
       .describe('Present if Redis is configured'),
@@ -158,12 +131,7 @@ function readinessOf(
     ),
     ...(redis && {
       redis: isDetailed
-        ? {
-            state: redis.state,
-            reason: redis.reason,
-            workers: [...redis.workers],
-            refused_workers: redis.refusedWorkers,
-          }
+        ? { state: redis.state, workers: [...redis.workers] }
         : { state: redis.state },
     }),
   };

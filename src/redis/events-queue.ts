@@ -9,11 +9,11 @@ import {
 import type { EventBody } from '../notifications/event-body.ts';
 import {
   disconnect,
+  fieldOf,
   openRedis,
   type RedisSettings,
-  readRedisInfo,
   waitUntilReady,
-} from './redis.ts';
+} from './connections.ts';
 
 export const EVENTS_QUEUE = 'dawatch-events';
 
@@ -98,7 +98,7 @@ export function createQueueChannel(settings: RedisSettings): Channel {
  * no replica is connected. If not, the events are sent again, under the same job ids.
  */
 async function isReplicated(redis: Redis): Promise<boolean> {
-  const { replicas } = readRedisInfo(await redis.info('replication'));
+  const replicas = Number(fieldOf(await redis.info('replication'), 'connected_slaves') ?? 0);
   return replicas === 0 || (await redis.wait(1, REPLICATED_WITHIN_MS)) > 0;
 }
 

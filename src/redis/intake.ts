@@ -7,7 +7,7 @@ import type { Log } from '../operations/logging/event-catalog.ts';
 import type { TrackEffect } from '../submissions/ports.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
 import { countEffects, type TrackRequestResult } from '../submissions/tracker.ts';
-import { openLoopConnection, type RedisSettings } from './redis.ts';
+import { openLoopRedis, type RedisSettings } from './connections.ts';
 
 /**
  * The queue for submissions of other services: the data of a job is the body of POST
@@ -17,16 +17,11 @@ export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
 
 type Accepted = Record<TrackEffect, number>;
 
-type Refused = { jobId: string | undefined; reason: string };
-/** A job is retried because the ledger could not be written. */
-type Postponed = { jobId: string | undefined; delayMs: number; error: unknown };
-
 type IntakeDeps = {
   redis: RedisSettings;
   /** Commits before it resolves. Rejects if the ledger cannot be written now. */
   track: (body: TrackBody) => Promise<TrackRequestResult>;
-  onRefused: (refused: Refused) => void;
-  onPostponed: (postponed: Postponed) => void;
+  log: Log;
 };
 
 const CONCURRENCY = 8;
@@ -63,7 +58,7 @@ export class Intake {
 
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
-    this.#connection = openLoopConnection(deps.redis);
+    this.#connection = openLoopRedis(deps.redis);
     this.#worker = new Worker<unknown, Accepted>(
       SUBMISSIONS_QUEUE,
       (job, token) => this.#process(job, token),
@@ -85,7 +80,7 @@ export class Intake {
   /** Takes no more jobs. Unfinished jobs are resumed by the next server. */
   async close(limitMs: number): Promise<void> {
     await withTimeout(Math.min(limitMs, CLOSE_WITHIN_MS), this.#worker.close());
-    this.#connection.disconnect();
+    this.#connection.close();
   }
 
   async #process(job: Job<unknown, Accepted>, token: string | undefined): Promise<Accepted> {
@@ -114,13 +109,16 @@ export class Intake {
   /** Delays the job. A delay does not count as one of the attempts that the producer configured. */
   async #postponed(job: Job, token: string | undefined, error: unknown): Promise<DelayedError> {
     const delayMs = Math.min(RETRY_MS * 2 ** Math.max(0, job.attemptsStarted - 1), MAX_DELAY_MS);
-    this.#deps.onPostponed({ jobId: job.id, delayMs, error });
+    this.#deps.log.error(
+      { job_id: job.id, retry_after_ms: delayMs, err: error },
+      'intake.postponed',
+    );
     await job.moveToDelayed(Date.now() + delayMs, token);
     return new DelayedError();
   }
 
   #refusal(job: Job, reason: string): UnrecoverableError {
-    this.#deps.onRefused({ jobId: job.id, reason });
+    this.#deps.log.warn({ job_id: job.id, reason: escapeText(reason) }, 'intake.refused');
     return new UnrecoverableError(reason);
   }
 }
@@ -136,14 +134,4 @@ function explain(error: ZodError): string {
   const lines = z.prettifyError({ issues: error.issues.slice(0, MAX_ISSUES) }).split('\n');
   const found = escapeText(lines.map((line) => line.trim()).join(' '), MAX_REASON_CHARS);
   return `the job data must be a request body of POST /v1/submissions: ${found}`;
-}
-
-/** Returns the listeners that log refused and postponed jobs of the intake queue. */
-export function logIntake(log: Log) {
-  return {
-    onRefused: ({ jobId, reason }: Refused) =>
-      log.warn({ job_id: jobId, reason: escapeText(reason) }, 'intake.refused'),
-    onPostponed: ({ jobId, delayMs, error }: Postponed) =>
-      log.error({ job_id: jobId, retry_after_ms: delayMs, err: error }, 'intake.postponed'),
-  };
 }

@@ -1,19 +1,20 @@
+import { QueueEvents } from 'bullmq';
 import type { Clock } from '../lib/clock.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import type { Counters } from '../operations/metrics/counters.ts';
-import { leaseMsOf, timeoutMsOf, type UsableUpstream } from '../polling/upstreams.ts';
+import { leaseMsOf, type UsableUpstream } from '../polling/upstreams.ts';
 import type { PollEngine } from '../submissions/ports.ts';
 import type { TrackBody } from '../submissions/track-request.ts';
 import type { TrackRequestResult } from '../submissions/tracker.ts';
-import { BullmqEngine, logPolls, REJECTIONS } from './engine.ts';
+import { disconnect, openLoopRedis, openRedis, type RedisSettings } from './connections.ts';
+import { BullmqEngine, untilPreviousPollsEnded } from './engine.ts';
 import { createQueueChannel, EVENTS_QUEUE } from './events-queue.ts';
-import { Intake, logIntake } from './intake.ts';
-import { MessageSigner } from './messages.ts';
-import { redisOf } from './redis.ts';
-import { logRedis, RedisLink, untilPreviousPollsEnded } from './redis-link.ts';
+import { Intake } from './intake.ts';
+import { openPollsQueue, POLLS_QUEUE } from './polls-queue.ts';
+import { RedisLink } from './redis-link.ts';
 
 export type RedisServer = {
   config: Config;
@@ -25,83 +26,80 @@ export type RedisServer = {
   local: PollEngine;
   clock: Clock;
   log: Log;
-  counters: Counters;
 };
 
 /**
  * Opens the parts of a server that exist only with Redis: polls through workers, the queue of
  * producers and the queue of events. Throws StartError.
  */
-export function openQueues({
-  config,
-  upstreams,
-  local,
-  clock,
-  log,
-  counters,
-  ledger,
-}: RedisServer) {
-  const redis = redisOf(config);
-  if (!redis) throw new StartError('redis.url is not set');
-  const signer = new MessageSigner(redis.secret);
-  const link = new RedisLink({ redis, signer, clock, onEvent: logRedis(log) });
-  const usable = new Map(upstreams.named);
-  const measureOf = (name: string, measure: (upstream: UsableUpstream) => number) => {
-    const upstream = usable.get(name);
-    if (!upstream) throw new Error(`no upstream is named ${name}`);
-    return measure(upstream);
-  };
-  const logged = logPolls(log);
-  for (const reason of REJECTIONS) counters.resultsRejected(reason, 0);
-  const engine = new BullmqEngine({
-    redis,
-    link,
-    signer,
-    local,
-    clock,
-    leaseMsOf: (name) => measureOf(name, leaseMsOf),
-    timeoutMsOf: (name) => measureOf(name, timeoutMsOf),
-    onEvent: (event) => {
-      if (event.kind === 'rejected') counters.resultsRejected(event.reason);
-      logged(event);
-    },
-  });
+export function openQueues({ config, upstreams, local, clock, log, ledger }: RedisServer) {
+  const { url } = config.redis;
+  if (url === undefined) throw new StartError('redis.url is not set');
+  const redis = { ...config.redis, url };
+  const leases = new Map(upstreams.named.map(([name, upstream]) => [name, leaseMsOf(upstream)]));
+  const leaseMs = (name: string) => leases.get(name) ?? 0;
+  const polls = openPolls({ redis, local, clock, log, leaseMsOf: leaseMs });
   const now = clock.now();
-  const leasesLastMs = upstreams.named.map(([name, upstream]) => {
+  const leasesLastMs = [...leases.keys()].map((name) => {
     const { pollingUntil } = ledger.upstream(name);
-    return pollingUntil === null ? 0 : Math.min(pollingUntil, now) + leaseMsOf(upstream) - now;
+    return pollingUntil === null ? 0 : Math.min(pollingUntil, now) + leaseMs(name) - now;
   });
   const longestMs = Math.max(0, ...leasesLastMs);
   if (longestMs > 0) log.info({ max_delay_ms: longestMs }, 'polls.startup_delayed');
-  const closing = new AbortController();
   let intake: Intake | undefined;
   return {
-    engine,
-    /**
-     * The engine must not poll before this resolves: workers may still poll for the previous
-     * process of this server. Also resolves on close.
-     */
-    previousPollsEnded: untilPreviousPollsEnded({
-      queue: engine.queue,
-      link,
-      clock,
-      leasesLastMs: longestMs,
-      timeoutMs: Math.max(...upstreams.named.map(([, upstream]) => timeoutMsOf(upstream))),
-      signal: closing.signal,
-    }),
+    engine: polls.engine,
+    /** The engine must not poll before this resolves. Also resolves on close. */
+    previousPollsEnded: polls.untilPreviousEnded(longestMs),
     queueChannel: {
       channel: createQueueChannel(redis),
       address: `${redis.prefix}:${EVENTS_QUEUE}`,
     },
-    redisHealth: (): RedisHealth => link.health,
+    redisHealth: (): RedisHealth => polls.link.health,
     start({ track }: { track: (body: TrackBody) => Promise<TrackRequestResult> }): void {
-      intake = new Intake({ redis, track, ...logIntake(log) });
+      intake = new Intake({ redis, track, log });
     },
     stop: (leftMs: number) => intake?.close(leftMs),
+    close: polls.close,
+  };
+}
+
+const CLOSE_WITHIN_MS = 1_000;
+
+/** Opens what a server needs to poll through workers. */
+export function openPolls(deps: {
+  redis: RedisSettings;
+  local: PollEngine;
+  clock: Clock;
+  log: Log;
+  leaseMsOf: (upstream: string) => number;
+}) {
+  const { prefix } = deps.redis;
+  const redis = openRedis(deps.redis);
+  const loops = openLoopRedis(deps.redis);
+  const queue = openPollsQueue(redis, prefix);
+  const events = new QueueEvents(POLLS_QUEUE, {
+    prefix,
+    connection: loops.redis,
+    skipVersionCheck: true,
+  });
+  events.on('error', () => undefined);
+  const link = new RedisLink({ ...deps, redis, prefix, queue });
+  const engine = new BullmqEngine({ ...deps, redis, queue, events, link });
+  const closing = new AbortController();
+  return {
+    engine,
+    link,
+    queue,
+    untilPreviousEnded: (leasesLastMs: number) =>
+      untilPreviousPollsEnded({ ...deps, queue, link, leasesLastMs, signal: closing.signal }),
     async close(): Promise<void> {
       closing.abort();
       await engine.close();
-      await link.close();
+      link.close();
+      await withTimeout(CLOSE_WITHIN_MS, Promise.all([events.close(), queue.close()]));
+      loops.close();
+      disconnect(redis);
     },
   };
 }

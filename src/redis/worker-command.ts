@@ -43,32 +43,31 @@ If it is killed, its polls in flight are repeated. While Redis is unavailable, t
       ]);
       const log = createLog(config.log, process.stdout, { secrets: secretsOf(loaded.settings) });
       const name = `${HOST}-${process.pid}`;
-      const worker = startWorker({
-        config,
-        log,
-        clock: systemClock,
-        version: VERSION,
-        name,
-      });
+      const worker = startWorker({ config, log, clock: systemClock, version: VERSION, name });
       await untilStopped();
       await worker.close();
       log.end();
     });
 }
 
-/**
- * Throws a CommandError unless a worker of this host is alive, which its announcements in Redis
- * show.
- */
+const CHECK_WITHIN_MS = 2_000;
+
+/** Throws a CommandError unless a worker of this host is connected to Redis. */
 async function check({ redis }: Config): Promise<void> {
-  const { url } = redis;
+  const { url, prefix } = redis;
   if (url === undefined)
     throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
-  const { listWorkers } = await import('./worker-registry.ts');
-  const seen = await listWorkers({ ...redis, url });
-  if (!seen?.some((name) => name.startsWith(`${HOST}-`)))
-    throw new CommandError(
-      seen ? 'no worker of this host is announced in Redis' : 'Redis does not respond',
-      ExitCode.server,
-    );
+  const [{ disconnect, openRedis, waitUntilReady }, { listWorkers, openPollsQueue }] =
+    await Promise.all([import('./connections.ts'), import('./polls-queue.ts')]);
+  const connection = openRedis({ ...redis, url });
+  try {
+    await waitUntilReady(connection, CHECK_WITHIN_MS);
+    const workers = await listWorkers(openPollsQueue(connection, prefix));
+    if (workers.some((name) => name.startsWith(`${HOST}-`))) return;
+  } catch {
+    throw new CommandError('Redis does not respond', ExitCode.server);
+  } finally {
+    disconnect(connection);
+  }
+  throw new CommandError('no worker of this host is connected to Redis', ExitCode.server);
 }

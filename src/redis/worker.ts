@@ -1,11 +1,15 @@
+import { type Job, UnrecoverableError, Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
 import type { Clock } from '../lib/clock.ts';
+import { escapeText } from '../lib/text.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import { openUpstreams, timeoutMsOf } from '../polling/upstreams.ts';
-import { MessageSigner } from './messages.ts';
-import { logWorker, PollWorker } from './poll-worker.ts';
-import { redisOf } from './redis.ts';
+import { createLocalEngine, openUpstreams, timeoutMsOf } from '../polling/upstreams.ts';
+import type { PollEngine } from '../submissions/ports.ts';
+import { openLoopRedis, type RedisSettings, readServer } from './connections.ts';
+import { POLLS_QUEUE, type PollJob, type PollResult } from './polls-queue.ts';
 
 /** Starts `dawatch worker`: a poll worker for the server at the same Redis. Throws StartError. */
 export function startWorker(deps: {
@@ -13,42 +17,118 @@ export function startWorker(deps: {
   log: Log;
   clock: Clock;
   version: string;
-  /** A unique name. */
   name: string;
 }): { close(): Promise<void> } {
   const { config, log, clock, version, name } = deps;
-  const redis = redisOf(config);
-  if (!redis)
+  const { url } = config.redis;
+  if (url === undefined)
     throw new StartError(
       'a worker requires the Redis of its server: set DAWATCH_REDIS_URL or redis.url',
     );
   const upstreams = openUpstreams(config, { clock, version });
-  const usable = new Map(upstreams.named);
-  const worker = new PollWorker({
-    redis,
-    signer: new MessageSigner(redis.secret),
-    name,
-    version,
+  const timeouts = new Map(upstreams.named.map(([one, upstream]) => [one, timeoutMsOf(upstream)]));
+  const worker = openPollWorker({
+    redis: { ...config.redis, url },
+    engine: createLocalEngine({ sendPoll: upstreams.sendPoll, clock }),
+    timeoutMsOf: (upstream) => timeouts.get(upstream),
     concurrency: config.worker.concurrency,
-    clock,
-    sendPoll: upstreams.sendPoll,
-    timeoutMsOf: (upstreamName) => {
-      const upstream = usable.get(upstreamName);
-      return upstream && timeoutMsOf(upstream);
-    },
-    onEvent: logWorker(log),
+    name,
+    log,
   });
   log.info({ worker: name, upstreams: upstreams.names, version }, 'worker.started');
-  let closing: Promise<void> | undefined;
-  async function close(): Promise<void> {
-    await worker.close(config.server.shutdown_s * 1_000);
-    await upstreams.close();
-    log.info('worker.stopped');
-  }
   return {
-    close() {
-      closing ??= close();
-      return closing;
+    async close() {
+      await worker.close(config.server.shutdown_s * 1_000);
+      await upstreams.close();
+      log.info('worker.stopped');
     },
   };
+}
+
+/**
+ * A worker starts no request later than the request timeout plus this margin before the job
+ * expires.
+ */
+const START_MARGIN_MS = 250;
+const RETRY_MS = 1_000;
+
+/**
+ * Takes jobs, polls each of their ids once and returns the observations. `timeoutMsOf`: undefined
+ * if the worker has no such upstream. Throws StartError.
+ */
+export function openPollWorker(deps: {
+  redis: RedisSettings;
+  engine: PollEngine;
+  timeoutMsOf: (upstream: string) => number | undefined;
+  /** Maximum jobs at a time. */
+  concurrency: number;
+  /** Unique among all workers. */
+  name: string;
+  log: Log;
+}) {
+  const { engine, timeoutMsOf, concurrency, name, log } = deps;
+  const connection = openLoopRedis(deps.redis);
+  const { redis } = connection;
+
+  async function process({ data }: Job<PollJob>): Promise<PollResult> {
+    const problem = await reasonNotToPoll(redis, data, timeoutMsOf(data.upstream));
+    if (problem !== undefined) {
+      log.warn({ upstream: data.upstream, reason: problem }, 'polls.refused');
+      throw new UnrecoverableError(`${name}: ${problem}`);
+    }
+    const observations: PollResult['observations'] = [];
+    const { upstream, submission_ids: submissionIds } = data;
+    await engine.poll({ upstream, submissionIds }, ({ at: _, ...one }) => observations.push(one));
+    return { worker: name, observations };
+  }
+
+  const worker = new Worker<PollJob, PollResult>(POLLS_QUEUE, process, {
+    connection: redis,
+    prefix: deps.redis.prefix,
+    name,
+    concurrency,
+    // A stalled job may have been polled: it fails, and the server polls its ids again.
+    maxStalledCount: 0,
+    runRetryDelay: RETRY_MS,
+    skipVersionCheck: true,
+  });
+  // BullMQ retries without end, and reports each attempt: errors of the network, and of permissions
+  // that are missing.
+  let reported: string | undefined;
+  worker.on('error', ({ message }) => {
+    if (message === reported) return;
+    reported = message;
+    const advice = 'the worker reconnects indefinitely';
+    log.error({ message: escapeText(message), advice }, 'redis.disconnected');
+  });
+  redis.on('ready', () => {
+    reported = undefined;
+    log.info('redis.connected');
+  });
+
+  let closing: Promise<unknown> | undefined;
+  return {
+    /** Takes no more jobs and waits up to `limitMs` for those in progress. Idempotent. */
+    async close(limitMs: number): Promise<void> {
+      closing ??= withTimeout(limitMs, worker.close()).then(() => connection.close());
+      await closing;
+    },
+  };
+}
+
+/** Returns why a job must not be polled now; undefined: its requests end before it expires. */
+async function reasonNotToPoll(
+  redis: Redis,
+  { upstream, expires_at, run_id }: PollJob,
+  timeoutMs: number | undefined,
+): Promise<string | undefined> {
+  if (timeoutMs === undefined) return `this worker has no upstream ${upstream}`;
+  const readAt = performance.now();
+  const { runId, nowMs } = await readServer(redis);
+  if (runId !== run_id) return 'Redis has restarted since the job was added';
+  // Redis read its clock after `readAt`, so it cannot show a later time than this now.
+  const latestNow = nowMs + performance.now() - readAt;
+  if (latestNow > expires_at - timeoutMs - START_MARGIN_MS)
+    return 'the job came too late: start more workers, or set timeout_s as on the server';
+  return undefined;
 }

@@ -19,7 +19,6 @@ const CANARY = {
   serviceKey: 'canary-service-key-19c4-0123456789',
   adminToken: 'canary-admin-token-83e0-0123456789',
   redisPassword: 'canary-redis-password-2b6d',
-  redisSecret: 'canary-redis-secret-that-signs-6e21',
   smtpPassword: 'canary-smtp-password-f00d',
   slackPath: 'canary-slack-path-91aa',
   discordPath: 'canary-discord-path-92bb',
@@ -112,7 +111,7 @@ it.each([true, false])(
           budget: { requests: 500, per_s: 1, concurrency: 50 },
         },
       },
-      redis: { url: redis.url, secret: CANARY.redisSecret },
+      redis: { url: redis.url },
       channels: {
         slack: { type: 'slack', url: hook(CANARY.slackPath) },
         discord: { type: 'discord', url: hook(CANARY.discordPath) },

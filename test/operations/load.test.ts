@@ -170,7 +170,6 @@ describe('the effective settings', () => {
       'auth.api_key',
       'heartbeat.url',
       'oidc.client_secret',
-      'redis.secret',
       'redis.sentinel_password',
       'redis.url',
       'upstreams.default.api_key',

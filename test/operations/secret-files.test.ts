@@ -215,7 +215,6 @@ channels:
 routes: [{ types: ['*'], channels: [ops, mail] }]
 redis:
   url_file: ${secret('redis.url', 'redis://127.0.0.1:1')}
-  secret_file: ${secret('redis.secret', 'x'.repeat(32))}
 `;
   }
   const ALL = [
@@ -224,7 +223,6 @@ redis:
       'auth.api_key',
       'channels.mail.smtp_url',
       'channels.ops.url',
-      'redis.secret',
       'redis.url',
     ],
     ...[
@@ -236,16 +234,8 @@ redis:
 
   it.each([
     ['server', ALL],
-    [
-      'worker',
-      [
-        'redis.secret',
-        'redis.url',
-        'upstreams.default.api_key',
-        'upstreams.default.headers.X-Gateway',
-      ],
-    ],
-    ['worker_check', ['redis.secret', 'redis.url']],
+    ['worker', ['redis.url', 'upstreams.default.api_key', 'upstreams.default.headers.X-Gateway']],
+    ['worker_check', ['redis.url']],
     ['client', ['auth.api_key']],
     ['none', []],
   ] as const)('%s reads %j', (user, used) => {

@@ -1,5 +1,7 @@
+import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
 import { createLocalEngine } from '../../src/polling/upstreams.ts';
+import { PENDING } from '../support/redis/bullmq-rig.ts';
 import { openClient } from '../support/servers/upstream-server.ts';
 import { describeEngine } from './engine-conformance.ts';
 
@@ -9,4 +11,19 @@ describeEngine('the local engine', ({ url, apiKey, timeoutMs }) => {
     clock: systemClock,
     sendPoll: (_upstream, submissionId) => client.poll(submissionId),
   });
+});
+
+it('reports each observation when its response arrives: a hanging request delays no other one', async () => {
+  const held = Promise.withResolvers<typeof PENDING>();
+  const engine = createLocalEngine({
+    clock: systemClock,
+    sendPoll: async (_upstream, id) => (id === 'hangs' ? held.promise : PENDING),
+  });
+  const reported: string[] = [];
+  const batch = { upstream: 'default', submissionIds: ['hangs', 'a', 'b'] };
+  const ended = engine.poll(batch, ({ submissionId }) => reported.push(submissionId));
+  await vi.waitFor(() => expect(reported).toEqual(['a', 'b']));
+  held.resolve(PENDING);
+  await ended;
+  expect(reported).toEqual(['a', 'b', 'hangs']);
 });

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerUnavailableError } from '../../src/ledger/errors.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
 import type { TrackBody } from '../../src/submissions/track-request.ts';
-import { openQueue } from '../support/redis/bullmq-rig.ts';
+import { openQueue, recordLog } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 
 type Track = ConstructorParameters<typeof Intake>[0]['track'];
@@ -27,16 +27,14 @@ function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
 }
 
 function openIntake(redis: RedisServer, track: Track) {
-  const refused: unknown[] = [];
-  const postponed: { delayMs: number }[] = [];
+  const { log, logged } = recordLog();
   const intake = new Intake({
     redis: { url: redis.url, prefix: 'bull' },
     track,
-    onRefused: (what) => refused.push(what),
-    onPostponed: (what) => postponed.push(what),
+    log,
   });
   onTestFinished(() => intake.close(2_000));
-  return { intake, refused, postponed };
+  return (event: string) => logged.filter(({ msg }) => msg === event);
 }
 
 function openProducer(redis: RedisServer) {
@@ -96,14 +94,14 @@ describe.skipIf(isRedisMissing())('the intake', () => {
   ])('fails a job of %s with the reason, without a retry', async (_what, data, reason) => {
     const redis = await redisForTest();
     const track = ledger();
-    const { refused } = openIntake(redis, track);
+    const logged = openIntake(redis, track);
     const { enqueue, ended } = openProducer(redis);
     const job = await ended(await enqueue(data, { attempts: 5 }));
     expect(job.failedReason).toMatch(reason);
     expect(job.failedReason.length).toBeLessThan(2_000);
     expect(job.attemptsMade).toBe(1);
     expect(track.ids.size).toBe(0);
-    expect(refused).toHaveLength(1);
+    expect(logged('intake.refused')).toHaveLength(1);
   });
 
   it.each<[Awaited<ReturnType<Track>>, string]>([
@@ -131,7 +129,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     const redis = await redisForTest();
     const track = ledger();
     let failures = 2;
-    const { postponed } = openIntake(redis, async (body) => {
+    const logged = openIntake(redis, async (body) => {
       if (failures-- > 0) throw new LedgerUnavailableError('no room');
       return track(body);
     });
@@ -143,7 +141,10 @@ describe.skipIf(isRedisMissing())('the intake', () => {
       already_final: 0,
       retracked: 0,
     });
-    expect(postponed.map(({ delayMs }) => delayMs)).toEqual([1_000, 2_000]);
+    expect(logged('intake.postponed')).toMatchObject([
+      { retry_after_ms: 1_000 },
+      { retry_after_ms: 2_000 },
+    ]);
   });
 
   it('accepts a job that outlived many servers', async () => {

@@ -153,13 +153,6 @@ export const workerSection = section({
   concurrency: count(100, 1, 1_000).describe('Maximum number of concurrent batches'),
 }).describe('Settings of `dawatch worker`');
 
-const signingSecret = z
-  .string()
-  .regex(
-    /^[\x21-\x7e]{32,512}$/,
-    '32 to 512 characters, printable ASCII without spaces: openssl rand -base64 32',
-  );
-
 export const redisSection = section({
   url: z
     .url({ protocol: /^rediss?$/, error: 'must be a redis:// or rediss:// address' })
@@ -189,11 +182,6 @@ export const redisSection = section({
   tls_key_file: pemFile.describe(
     'PEM file of the private key of `tls_cert_file`, without a passphrase',
   ),
-  secret: signingSecret
-    .optional()
-    .describe(
-      'Signs jobs, results and announcements between the server and its workers, so that other clients of Redis cannot forge them. Set the same secret on all of them; if not set, nothing is signed',
-    ),
   prefix: z
     .string()
     .regex(/^[\w.{}-]{1,64}$/, 'must be letters, digits and _ . - { }, at most 64 of them')

@@ -75,22 +75,13 @@ export const LOG_EVENTS = {
   'log.suppressed': 'a minute has ended in which `suppressed` lines of an event were not written',
   'redis.connected': 'Redis works',
   'redis.disconnected': 'Redis does not work; `advice` says what to do',
-  'redis.fencing_token_lost': 'another server took over this prefix',
   'worker.started': 'a worker has started',
   'worker.stopped': 'a worker has stopped',
   'worker.joined': 'the server receives the first announcement of a worker',
   'worker.left': 'the announcements of a worker have ended',
-  'worker.refused':
-    'a worker gets no jobs because its version or its `redis.secret` does not match, and the server polls instead',
-  'worker.secret_mismatch':
-    'the `redis.secret` of the server differs from that of the worker, which takes no jobs until they match',
-  'worker.secret_matched':
-    'the secrets match after `worker.secret_mismatch`, and the worker takes jobs',
   'polls.startup_delayed':
     'the server starts while jobs of its previous process may still be executed',
-  'polls.returned': 'a worker returned a job without polling, and the server polls instead',
   'polls.job_failed': 'a job returned no usable result, and its submissions are polled again',
-  'polls.rejected': 'a result from Redis failed verification, and its submissions are polled again',
   'polls.refused': 'a worker refused a job as invalid',
   'intake.refused':
     'a job of `dawatch-submissions` is invalid and is kept as failed ([queues](queues.md))',

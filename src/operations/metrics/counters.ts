@@ -115,11 +115,6 @@ export function createCounters(registry: Registry) {
     ['reason'],
   );
   for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);
-  const rejected = counter(
-    'poll_results_rejected_total',
-    'Poll results from Redis that were rejected, by reason: malformed, signature, foreign_id',
-    ['reason'],
-  );
   const responseSeconds = histogram(
     'http_request_duration_seconds',
     'Duration of an HTTP request, without requests that are held open',
@@ -172,7 +167,6 @@ export function createCounters(registry: Registry) {
     shed: (reason: ShedReason) => sheds.inc({ reason }),
     authenticationFailed: (reason: AuthenticationFailure) => authenticationFailures.inc({ reason }),
     /** A `count` of 0 creates the sample without counting. */
-    resultsRejected: (reason: string, count = 1) => rejected.inc({ reason }, count),
   };
 }
 

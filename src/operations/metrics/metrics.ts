@@ -129,10 +129,6 @@ const GAUGES: Record<
     ({ health: { redis } }) => redis && Number(redis.state === 'up'),
   ],
   workers: ['Live workers; no sample without Redis', ({ health }) => health.redis?.workers.length],
-  workers_refused: [
-    'Workers that get no jobs because their version or redis.secret does not match; no sample without Redis',
-    ({ health }) => health.redis?.refusedWorkers,
-  ],
 };
 
 /** Creates the gauges and returns the function that sets them. */

@@ -130,7 +130,7 @@ async function untilResults(resultCount: () => number, more: number): Promise<vo
 /** Returns the number of batches that workers returned. */
 function countResults(redis: RedisServer): () => number {
   let count = 0;
-  const events = new QueueEvents('dawatch-polls-4', {
+  const events = new QueueEvents('dawatch-polls', {
     connection: { url: redis.url, retryStrategy: () => 200 },
   });
   events.on('error', () => undefined).on('completed', () => (count += 1));

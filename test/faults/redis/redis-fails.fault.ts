@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, test } from 'vitest';
 import { SUBMISSIONS_QUEUE } from '../../../src/redis/intake.ts';
 import { sleep } from '../../support/processes/killable-server.ts';
 import { openQueue, openRedisClient } from '../../support/redis/bullmq-rig.ts';
@@ -7,7 +7,6 @@ import {
   isRedisMissing,
   type RedisServer,
   redisForTest,
-  startCluster,
 } from '../../support/redis/redis-server.ts';
 import { prepareRedisWorld, type RedisWorld, untilLogged } from '../support/redis-world.ts';
 
@@ -73,24 +72,3 @@ describe.skipIf(isRedisMissing())('nothing is lost if Redis', () => {
     await world.expectSurvived();
   });
 });
-
-test.skipIf(isRedisMissing())(
-  'a cluster is refused with the reason, and the server polls by itself',
-  async () => {
-    const cluster = await startCluster();
-    const world = await prepareRedisWorld('cluster', { redisUrl: cluster.url });
-    await world.start();
-    const refused = () =>
-      world.server.logged('redis.disconnected').find(({ reason }) => reason === 'cluster');
-    await vi.waitUntil(() => refused() !== undefined, 30_000);
-    expect(refused()).toMatchObject({
-      message: 'this Redis is a cluster, which dawatch does not support',
-    });
-    for (const worker of world.workers)
-      await vi.waitUntil(() => worker.lines.join().includes('this Redis is a cluster'), 30_000);
-    // Events for the queue wait.
-    const { client } = world.server;
-    for (const id of await world.track(20))
-      expect((await client.waitUntilFinal(id, { timeoutMs: 60_000 })).status).toBe('finalized');
-  },
-);

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import type { RedisAddress } from '../../../src/redis/redis.ts';
+import type { RedisSettings } from '../../../src/redis/connections.ts';
 import { sleep } from '../../support/processes/killable-server.ts';
 import { openProducer } from '../../support/redis/producer.ts';
 import { prepareWorld } from './world.ts';
@@ -17,7 +17,7 @@ export async function prepareRedisWorld(
   name: string,
   options: NonNullable<Parameters<typeof prepareWorld>[1]> & {
     redisUrl: string;
-    producer?: RedisAddress;
+    producer?: Omit<RedisSettings, 'prefix'>;
   },
 ) {
   const world = await prepareWorld(name, { workers: 2, sandbox: { latencyMs: 4_000 }, ...options });

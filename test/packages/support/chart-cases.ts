@@ -7,7 +7,6 @@ export const SECRETS: Record<string, string> = {
   DAWATCH_UPSTREAM_API_KEY: 'key-1',
   DAWATCH_UPSTREAM_BEARER: 'bearer-1',
   DAWATCH_REDIS_URL: 'redis://:password@redis:6379',
-  DAWATCH_REDIS_SECRET: 'a-secret-of-at-least-32-characters',
   'second-api-key': 'key-2',
   slack: 'https://hooks.slack.example/services/1',
 };

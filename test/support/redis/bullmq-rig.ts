@@ -1,152 +1,109 @@
 import { randomUUID } from 'node:crypto';
 import { type Job, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
+import { pino } from 'pino';
 import { onTestFinished, vi } from 'vitest';
-import type { Clock } from '../../../src/lib/clock.ts';
 import { systemClock } from '../../../src/lib/system-clock.ts';
 import { createLocalEngine, type SendPoll } from '../../../src/polling/upstreams.ts';
-import { BullmqEngine, type EngineEvent } from '../../../src/redis/engine.ts';
-import { MessageSigner, POLLS_QUEUE } from '../../../src/redis/messages.ts';
-import { PollWorker, type PollWorkerEvent } from '../../../src/redis/poll-worker.ts';
-import type { RedisAddress } from '../../../src/redis/redis.ts';
-import { type LinkEvent, RedisLink } from '../../../src/redis/redis-link.ts';
-import { WorkerRegistry } from '../../../src/redis/worker-registry.ts';
+import type { RedisSettings } from '../../../src/redis/connections.ts';
+import { POLLS_QUEUE } from '../../../src/redis/polls-queue.ts';
+import { openPolls } from '../../../src/redis/queues.ts';
+import { openPollWorker } from '../../../src/redis/worker.ts';
 import type { Classification } from '../../../src/submissions/classify.ts';
-import type { PollEngine } from '../../../src/submissions/ports.ts';
 import type { RedisServer } from './redis-server.ts';
 
-export const PENDING = {
+export const PENDING: Classification = {
   kind: 'pending',
   state: 'Pending',
   error: null,
   envelope: '{"state":"Pending","error":null,"data":null}',
   blockNumber: null,
-} as const satisfies Classification;
+};
 
-/** The server's side, closed when the test ends. */
+type Address = Omit<RedisSettings, 'prefix'>;
+
+/** A log, and its lines. */
+export function recordLog() {
+  const logged: { level: number; msg: string; [field: string]: unknown }[] = [];
+  const log = pino({}, { write: (line: string) => void logged.push(JSON.parse(line)) });
+  return { log, logged };
+}
+
+/** The server's side, closed when the test ends. `polled`: the ids that it polled itself. */
 export function openEngine(
-  redis: RedisAddress,
-  setting: {
-    local?: PollEngine | SendPoll;
-    leaseMs?: number;
-    timeoutMs?: number;
-    prefix?: string;
-    secret?: string;
-  } = {},
+  redis: Address,
+  { local = async () => PENDING, leaseMs = 5_000 }: { local?: SendPoll; leaseMs?: number } = {},
 ) {
-  const {
-    local = async () => PENDING,
-    leaseMs = 5_000,
-    timeoutMs = 1_000,
-    prefix = 'bull',
-    secret,
-  } = setting;
-  const signer = new MessageSigner(secret);
-  const events: (LinkEvent | EngineEvent)[] = [];
-  const settings = { ...redis, prefix };
-  const onEvent = (event: LinkEvent | EngineEvent) => void events.push(event);
-  const link = new RedisLink({ redis: settings, signer, clock: systemClock, onEvent });
-  const engine = new BullmqEngine({
-    redis: settings,
-    link,
-    signer,
-    local:
-      typeof local === 'function'
-        ? createLocalEngine({ sendPoll: local, clock: systemClock })
-        : local,
-    clock: systemClock,
-    leaseMsOf: () => leaseMs,
-    timeoutMsOf: () => timeoutMs,
-    onEvent,
-  });
-  const close = async () => {
-    await engine.close();
-    await link.close();
+  const { log, logged } = recordLog();
+  const polled: string[] = [];
+  const sendPoll: SendPoll = (upstream, submissionId) => {
+    polled.push(submissionId);
+    return local(upstream, submissionId);
   };
+  const { engine, link, queue, untilPreviousEnded, close } = openPolls({
+    redis: { ...redis, prefix: 'bull' },
+    local: createLocalEngine({ sendPoll, clock: systemClock }),
+    clock: systemClock,
+    log,
+    leaseMsOf: () => leaseMs,
+  });
   onTestFinished(close);
   return {
-    engine,
-    link,
-    events,
-    close,
-    /** Resolves when this number of workers is registered and gets the next batch. */
+    ...{ engine, link, queue, untilPreviousEnded, logged, polled, close },
+    /** Polls a batch; returns the observations. */
+    async poll(...submissionIds: string[]) {
+      const observations: Parameters<Parameters<typeof engine.poll>[1]>[0][] = [];
+      await engine.poll({ upstream: 'default', submissionIds }, (one) => observations.push(one));
+      return observations;
+    },
+    /** Resolves when this number of workers is connected and gets the next batch. */
     sees: (workers: number) =>
-      vi.waitFor(() => {
-        if (link.usable?.workers.length !== workers || !engine.isReading)
-          throw new Error('not yet');
-      }, 10_000),
-    isUp: () => vi.waitUntil(() => link.health.state === 'up', 15_000),
-    isDisconnected: () => vi.waitUntil(() => link.health.state === 'disconnected', 15_000),
+      vi.waitUntil(() => link.isUsable && link.health.workers.length === workers, 15_000),
+    isDisconnected: () =>
+      vi.waitUntil(
+        () => link.health.state === 'disconnected' && logged.some(({ level }) => level === 50),
+        15_000,
+      ),
   };
 }
 
 /** The worker's side, in this process. */
 export function openWorker(
-  redis: RedisAddress,
-  setting: {
-    sendPoll?: SendPoll;
-    name?: string;
-    timeoutMs?: number;
-    upstreams?: string[];
-    prefix?: string;
-    secret?: string;
-    clock?: Clock;
-  } = {},
+  redis: Address,
+  setting: { sendPoll?: SendPoll; name?: string; timeoutMs?: number; upstreams?: string[] } = {},
 ) {
-  const {
-    sendPoll = async () => PENDING,
-    timeoutMs = 1_000,
-    upstreams = ['default'],
-    prefix = 'bull',
-  } = setting;
+  const { sendPoll = async () => PENDING, timeoutMs = 1_000, upstreams = ['default'] } = setting;
+  const { log, logged } = recordLog();
   const polled: string[] = [];
-  const events: PollWorkerEvent[] = [];
-  const worker = new PollWorker({
-    redis: { ...redis, prefix },
-    signer: new MessageSigner(setting.secret),
+  const worker = openPollWorker({
+    redis: { ...redis, prefix: 'bull' },
     name: setting.name ?? `worker-${randomUUID()}`,
-    version: '0.0.0-test',
     concurrency: 16,
-    clock: setting.clock ?? systemClock,
-    sendPoll: (upstream, submissionId) => {
-      polled.push(submissionId);
-      return sendPoll(upstream, submissionId);
-    },
+    engine: createLocalEngine({
+      clock: systemClock,
+      sendPoll: (upstream, submissionId) => {
+        polled.push(submissionId);
+        return sendPoll(upstream, submissionId);
+      },
+    }),
     timeoutMsOf: (upstream) => (upstreams.includes(upstream) ? timeoutMs : undefined),
-    onEvent: (event) => events.push(event),
+    log,
   });
   const close = (limitMs = 2_000) => worker.close(limitMs);
   onTestFinished(() => close());
-  return { worker, polled, events, close };
+  return { polled, logged, close };
 }
 
-/** A worker with arbitrary behavior, registered for the duration of a test. */
-export async function openFakeWorker(
-  redis: Pick<RedisServer, 'url'>,
+/** A worker with arbitrary behavior. */
+export function openFakeWorker(
+  { url }: Pick<RedisServer, 'url'>,
   process: (job: Job) => Promise<unknown>,
   name = 'odd',
-  secret?: string,
 ) {
-  const { url } = redis;
-  const register = new WorkerRegistry(openRedisClient(redis), { prefix: 'bull' });
-  const announce = () =>
-    register.announce(
-      { name, version: '9.9.9', in_flight: 0, concurrency: 1 },
-      new MessageSigner(secret),
-    );
-  await announce();
-  const timer = setInterval(() => void announce().catch(() => undefined), 1_000);
-  const worker = new Worker(POLLS_QUEUE, process, {
-    connection: { url },
-    maxStalledCount: 0,
-    concurrency: 10,
-  });
+  const options = { connection: { url }, maxStalledCount: 0, concurrency: 10, name };
+  const worker = new Worker(POLLS_QUEUE, process, options);
   worker.on('error', () => undefined);
-  onTestFinished(async () => {
-    clearInterval(timer);
-    await worker.close(true);
-  });
-  return worker;
+  onTestFinished(() => worker.close(true));
 }
 
 /** A separate connection to inspect and modify Redis. */

@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Queue, Worker } from 'bullmq';
 import { onTestFinished } from 'vitest';
+import { openLoopRedis, openRedis, type RedisSettings } from '../../../src/redis/connections.ts';
 import { EVENTS_QUEUE } from '../../../src/redis/events-queue.ts';
-import { openLoopConnection, openRedis, type RedisAddress } from '../../../src/redis/redis.ts';
 import { sleep } from '../processes/killable-server.ts';
+
+type Address = Omit<RedisSettings, 'prefix'>;
 
 const CHECK_MS = 200;
 
@@ -13,8 +15,8 @@ const CHECK_MS = 200;
  * if it was lost in Redis or could not be sent. Once it is completed, the backend does not need to
  * keep the ids.
  */
-export function openProducer(address: RedisAddress) {
-  const redis = openRedis(address);
+export function openProducer(address: Address) {
+  const redis = openRedis({ ...address, prefix: 'bull' });
   const queue = new Queue('dawatch-submissions', { connection: redis, skipVersionCheck: true });
   queue.on('error', () => undefined);
   onTestFinished(async () => {
@@ -58,9 +60,9 @@ export function openProducer(address: RedisAddress) {
 class RefusedError extends Error {}
 
 /** Consumes the jobs of dawatch-events, and records each body by its id. */
-export function recordEvents(address: RedisAddress): Map<string, Set<string>> {
+export function recordEvents(address: Address): Map<string, Set<string>> {
   const bodies = new Map<string, Set<string>>();
-  const connection = openLoopConnection(address);
+  const connection = openLoopRedis({ ...address, prefix: 'bull' });
   const worker = new Worker(
     EVENTS_QUEUE,
     async ({ id = '', data }) => {
@@ -71,7 +73,7 @@ export function recordEvents(address: RedisAddress): Map<string, Set<string>> {
   worker.on('error', () => undefined);
   onTestFinished(async () => {
     await worker.close(true);
-    connection.disconnect();
+    connection.close();
   });
   return bodies;
 }

@@ -45,7 +45,7 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 
 {{/* Names of the secrets that a worker reads, as a JSON list: variables, and the files to which its settings refer. */}}
 {{- define "dawatch.workerSecrets" -}}
-{{- $names := list "DAWATCH_UPSTREAM_API_KEY" "DAWATCH_REDIS_URL" "DAWATCH_REDIS_SECRET" "DAWATCH_REDIS_SENTINEL_PASSWORD" -}}
+{{- $names := list "DAWATCH_UPSTREAM_API_KEY" "DAWATCH_REDIS_URL" "DAWATCH_REDIS_SENTINEL_PASSWORD" -}}
 {{- range $name, $upstream := default dict .Values.settings.upstreams -}}
 {{- with (default dict $upstream).api_key_file -}}{{- $names = append $names (base .) -}}{{- end -}}
 {{- range $key, $value := default dict (default dict $upstream).headers -}}
