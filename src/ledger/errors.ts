@@ -109,3 +109,11 @@ export function isFailedSync(error: unknown): boolean {
   const { code, syscall } = error as NodeJS.ErrnoException;
   return code === 'SQLITE_IOERR_FSYNC' || syscall === 'fsync' || syscall === 'fdatasync';
 }
+
+/** How long writes wait while another program has locked the ledger, and between two attempts. */
+export const LOCKED_MS = { total: 5_000, rest: 150 } as const;
+
+/** Whether another program has locked the ledger, so that a write is worth another attempt. */
+export function isLocked(error: unknown): boolean {
+  return error instanceof LedgerError && error.problem === 'locked';
+}

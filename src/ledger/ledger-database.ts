@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { guarded, isFailedSync, sqliteCodeOf, toLedgerError } from './errors.ts';
+import { guarded, isFailedSync, toLedgerError } from './errors.ts';
 import { markFailedSync } from './recovery.ts';
 
 /**
@@ -35,11 +35,6 @@ export class LedgerDatabase {
   readonly #onSyncFailed: (error: unknown) => void;
   readonly #logState: Database.Statement<[], [busy: number, pages: number, copied: number]>;
   #isInSnapshot = false;
-  /**
-   * How long statements usually wait for a lock, in milliseconds, while another program has locked
-   * the ledger; otherwise undefined.
-   */
-  #busyMs: number | undefined;
 
   /**
    * `onSyncFailed`: called if a commit could not be synced; must end the process. Default: the
@@ -163,11 +158,8 @@ export class LedgerDatabase {
   #guarded<T>(work: () => T): T {
     return guarded(this.file, () => {
       try {
-        const result = work();
-        if (this.#busyMs !== undefined) this.#unlocked(this.#busyMs);
-        return result;
+        return work();
       } catch (error) {
-        if (sqliteCodeOf(error).startsWith('SQLITE_BUSY')) this.#locked();
         if (!isFailedSync(error)) throw error;
         const failure = markFailedSync(this.connection.name, error);
         this.#onSyncFailed(failure);
@@ -176,23 +168,9 @@ export class LedgerDatabase {
     });
   }
 
-  /**
-   * Nothing else can run while SQLite waits for a lock. After a wait in vain, callers retry from
-   * the event loop, and the next attempts do not wait.
-   */
-  #locked(): void {
-    this.#busyMs ??= Number(this.connection.pragma('busy_timeout', { simple: true }));
-    this.connection.pragma('busy_timeout = 0');
-  }
-
-  #unlocked(busyMs: number): void {
-    this.connection.pragma(`busy_timeout = ${busyMs}`);
-    this.#busyMs = undefined;
-  }
-
   #statement(sql: Sql, prepared = this.#statements): Database.Statement {
-    const known = prepared.get(sql);
-    if (known) return known;
+    const cached = prepared.get(sql);
+    if (cached) return cached;
     const statement = this.connection.prepare(typeof sql === 'string' ? sql : sql.join('?'));
     if (prepared === this.#valueStatements) statement.pluck();
     prepared.set(sql, statement);

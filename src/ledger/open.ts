@@ -31,7 +31,7 @@ export type OpenOptions = {
 };
 
 /** A log that begins again is shortened to this size. A larger one is, or was, kept by a reader. */
-export const MAX_LOG_BYTES = 64 * 1024 * 1024;
+const MAX_LOG_BYTES = 64 * 1024 * 1024;
 
 type OpenedDatabase = {
   db: Database.Database;
@@ -115,7 +115,7 @@ function closeLedger(db: Database.Database): void {
 /** How long a command waits for a transaction of the server, in milliseconds. */
 const BUSY_MS = 5_000;
 /** How long a server, which can do nothing else meanwhile, waits for that of a command. */
-const SERVER_BUSY_MS = 100;
+const SERVER_BUSY_MS = 50;
 
 /**
  * Returns the path of an existing ledger, with links resolved. Throws LedgerError if there is none:
@@ -142,24 +142,21 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): {
     const path = existingLedgerPath(file);
     recoverBeside(path, file);
     if (!isMigrated(path, file)) migrateOffline(options);
-    const { db, close } = connectBeside(path);
+    const { ino } = statSync(path);
+    const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+    // The first read opens the log.
+    db.pragma('schema_version');
+    if (statSync(path).ino !== ino) {
+      db.close();
+      throw new LedgerError('locked', `${path} was replaced meanwhile; try again`);
+    }
+    db.pragma('synchronous = FULL');
     db.pragma('foreign_keys = ON');
-    return { database: new LedgerDatabase(db, file), close: () => guarded(file, close) };
+    return {
+      database: new LedgerDatabase(db, file),
+      close: () => guarded(file, () => closeLedger(db)),
+    };
   });
-}
-
-/** `recoverBeside` must be called before. */
-function connectBeside(path: string): { db: Database.Database; close: () => void } {
-  const before = statSync(path).ino;
-  const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
-  // The first read opens the log.
-  db.pragma('schema_version');
-  if (statSync(path).ino !== before) {
-    db.close();
-    throw new LedgerError('locked', `${path} was replaced meanwhile; try again`);
-  }
-  db.pragma('synchronous = FULL');
-  return { db, close: () => closeLedger(db) };
 }
 
 /**

@@ -1,51 +1,28 @@
 import { statSync } from 'node:fs';
 import { guarded } from './errors.ts';
 import type { LedgerDatabase } from './ledger-database.ts';
-import { existingLedgerPath, MAX_LOG_BYTES, openDatabase, probe } from './open.ts';
+import { existingLedgerPath, openDatabase } from './open.ts';
 import { markingFailedSync } from './recovery.ts';
 
 /** This many free pages, or a tenth of the file if that is more, are kept for future writes. */
 const MIN_FREE_PAGES = 256;
 
-/** The disk space of the ledger. Throws LedgerError. */
-export class Space {
-  readonly #db: LedgerDatabase;
-  readonly #stats: { walBytes(): number };
-
-  constructor(database: LedgerDatabase, stats: { walBytes(): number }) {
-    this.#db = database;
-    this.#stats = stats;
-  }
-
-  /**
-   * Whether the log is so large that nothing more should be deleted: a reader keeps it, or it is
-   * being copied. The commit of this call shortens it if it was copied.
-   */
-  isLogLarge(now: number): boolean {
-    if (this.#stats.walBytes() <= MAX_LOG_BYTES) return false;
-    const { connection } = this.#db;
-    this.#db.transaction(() => probe(connection, now));
-    return this.#stats.walBytes() > MAX_LOG_BYTES;
-  }
-
-  /**
-   * Returns up to `pages` free pages to the file system if there are many. Returns whether more can
-   * be returned.
-   */
-  shrink(pages: number): boolean {
-    const { connection, file } = this.#db;
-    const pragma = (name: string) => Number(connection.pragma(name, { simple: true }));
-    const spare = () =>
-      pragma('freelist_count') - Math.max(MIN_FREE_PAGES, pragma('page_count') / 10);
-    return guarded(file, () => {
-      const before = spare();
-      if (before <= 0) return false;
-      connection.pragma(`incremental_vacuum(${pages})`);
-      const left = spare();
-      // A file that another program has rewritten may not be able to shrink.
-      return left > 0 && left < before;
-    });
-  }
+/**
+ * Returns up to `pages` free pages of a ledger to the file system if there are many. Returns
+ * whether more can be returned. Throws LedgerError.
+ */
+export function shrink({ connection, file }: LedgerDatabase, pages: number): boolean {
+  const pragma = (name: string) => Number(connection.pragma(name, { simple: true }));
+  const spare = () =>
+    pragma('freelist_count') - Math.max(MIN_FREE_PAGES, pragma('page_count') / 10);
+  return guarded(file, () => {
+    const before = spare();
+    if (before <= 0) return false;
+    connection.pragma(`incremental_vacuum(${pages})`);
+    const left = spare();
+    // A file that another program has rewritten may not be able to shrink.
+    return left > 0 && left < before;
+  });
 }
 
 /**

@@ -4,7 +4,6 @@ import { PeopleStore, SessionStore } from '../access/sessions.ts';
 import { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { closingOnError, type OpenOptions, openDatabase, probe } from '../ledger/open.ts';
 import { claimPrimary } from '../ledger/primary.ts';
-import { Space } from '../ledger/space.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Deliveries } from '../notifications/deliveries-store.ts';
@@ -63,7 +62,6 @@ export class Ledger implements WatcherLedger {
   readonly deliveries: Deliveries;
   readonly stats: LedgerStats;
   readonly pruning: Pruning;
-  readonly space: Space;
   readonly sums: FinalitySums;
   /** For the stores of optional features. */
   readonly database: LedgerDatabase;
@@ -100,7 +98,6 @@ export class Ledger implements WatcherLedger {
     });
     this.stats = new LedgerStats(database, counts);
     this.pruning = new Pruning(database, counts);
-    this.space = new Space(database, this.stats);
     this.#upstreams = new UpstreamStore(database);
     this.sums = new FinalitySums(database);
     const { outbox, sums } = this;

@@ -1,3 +1,4 @@
+import { shrink } from '../ledger/space.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
@@ -7,8 +8,6 @@ import type { Ledger } from './ledger-stores.ts';
 const INTERVAL_MS = 60_000;
 /** The pause between two transactions, for other work. */
 const PAUSE_MS = 10;
-/** The pause while the log is large. */
-const LARGE_LOG_PAUSE_MS = 1_000;
 /** Rows of one transaction, which takes two or three milliseconds while its pages are in memory. */
 const SUBMISSIONS_PER_STEP = 20;
 const DELIVERIES_PER_STEP = 100;
@@ -46,8 +45,8 @@ type MaintenanceDeps = {
 };
 
 /**
- * Once a minute, deletes what exceeds the retention, returns free
- * space to the file system and shortens a large log. Works in steps of a few milliseconds, each in
+ * Once a minute, deletes what exceeds the retention and returns free
+ * space to the file system. Works in steps of a few milliseconds, each in
  * its own transaction; an interrupted run is completed by the next one.
  */
 export class Maintenance {
@@ -76,7 +75,7 @@ export class Maintenance {
 
   /** A task that fails, on a full disk for example, does not prevent the others. */
   *#run(): Generator<number, void> {
-    const { ledger, clock, onPruned, onFailed } = this.#deps;
+    const { onPruned, onFailed } = this.#deps;
     this.#pruned = { submissions: 0, events: 0, deliveries: 0 };
     const tasks = [
       this.#deliveries(),
@@ -89,12 +88,7 @@ export class Maintenance {
     for (const [index, task] of tasks.entries()) {
       if (index > 0) yield PAUSE_MS;
       try {
-        for (;;) {
-          // While a reader keeps the log, deleting would only fill the disk.
-          if (ledger.space.isLogLarge(clock.now())) yield LARGE_LOG_PAUSE_MS;
-          else if (task.next().done) break;
-          else yield PAUSE_MS;
-        }
+        while (!task.next().done) yield PAUSE_MS;
       } catch (error) {
         onFailed(error);
       }
@@ -183,7 +177,7 @@ export class Maintenance {
   }
 
   *#shrink(): Generator<void> {
-    yield* inSteps(PAGES_PER_STEP, (limit) => this.#deps.ledger.space.shrink(limit));
+    yield* inSteps(PAGES_PER_STEP, (limit) => shrink(this.#deps.ledger.database, limit));
   }
 }
 
