@@ -158,7 +158,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       users,
       credentials: (hash) => credentials.find(hash),
       chainOf: chains.statusOf,
-      hasConfiguredAdmin: () => credentials.hasConfiguredAdmin,
+      hasConfiguredAdmin: credentials.hasConfiguredAdmin,
       health() {
         const { ledgerWritable, upstreams } = watcher.health();
         const isWritable = features.every((feature) => feature.isLedgerWritable?.() !== false);

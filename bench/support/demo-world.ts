@@ -149,15 +149,10 @@ export async function startDemoWorld() {
     const inDays = (days: number) => new Date(clock.now() + days * 24 * HOUR_MS).toISOString();
     const billing = await client.credentials.create({ name: 'billing', role: 'service' });
     await client.credentials.create({ name: 'on call', role: 'operator', expires_at: inDays(90) });
-    await client.credentials.create({
-      name: 'deploys',
-      scopes: ['webhooks:write'],
-      expires_at: inDays(30),
-    });
+    await client.credentials.create({ name: 'deploys', role: 'admin', expires_at: inDays(30) });
     const { id } = await client.credentials.create({ name: 'old billing', role: 'service' });
     await client.credentials.revoke(id);
     await new DawatchClient({ url: app.url, apiKey: billing.secret }).list({ limit: 1 });
-    await client.credentials.rotate(billing.id, { overlap_s: 3_600 });
     await client.alerts.mute({
       until: inDays(1.1),
       reason: 'Maintenance of the upstream',

@@ -12,92 +12,17 @@ import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 
 /**
- * What a credential may do; each route requires one scope. operations:read: webhooks without their
- * secrets, deliveries, channels and mutes. webhooks:write: changes and tests of webhooks, and
- * replays. admin includes all.
- */
-export const SCOPES = [
-  'submissions:read',
-  'submissions:write',
-  'users:read',
-  'webhooks:write',
-  'operations:read',
-  'admin',
-] as const;
-export type Scope = (typeof SCOPES)[number];
-
-/**
- * Named sets of scopes. service: submissions. user: lookups of single users. operator: reads
- * submissions, webhooks, deliveries, channels and mutes.
+ * What a credential may do. service: submissions. user: lookups of single users. operator: reads
+ * submissions, webhooks, deliveries, channels and mutes. admin: everything.
  */
 export const ROLES = ['service', 'user', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
-const SCOPES_OF: Record<Role, ReadonlySet<Scope>> = {
-  service: new Set<Scope>(['submissions:read', 'submissions:write']),
-  user: new Set<Scope>(['users:read']),
-  operator: new Set<Scope>(['submissions:read', 'operations:read']),
-  admin: new Set<Scope>(SCOPES),
-};
-
-/**
- * The rights of a credential. `role`: null if it has scopes of its own. `scopes`: for admin, all
- * scopes.
- */
-export type Rights = { role: Role | null; scopes: ReadonlySet<Scope> };
-
-export function rightsOfRole(role: Role): Rights {
-  return { role, scopes: SCOPES_OF[role] };
-}
-
-export function rightsOfScopes(scopes: readonly Scope[]): Rights {
-  const given = new Set(scopes);
-  return {
-    role: null,
-    scopes: new Set(SCOPES.filter((scope) => given.has(scope) || given.has('admin'))),
-  };
-}
-
-/** The role in the ledger of a credential with scopes of its own. */
-const OWN_SCOPES = 'scoped';
-
-/** Returns rights in their stored form, in which a role has no scopes. */
-export function toStoredRights({ role, scopes }: Rights): { role: string; scopes: string | null } {
-  return role === null
-    ? { role: OWN_SCOPES, scopes: [...scopes].join(' ') }
-    : { role, scopes: null };
-}
-
-/**
- * Returns stored rights; undefined if they have a role or a scope that this version does not know.
- */
-export function fromStoredRights({
-  role,
-  scopes,
-}: {
-  role: string;
-  scopes: string | null;
-}): Rights | undefined {
-  if (scopes === null) {
-    const known = ROLES.find((name) => name === role);
-    return known && rightsOfRole(known);
-  }
-  const names = scopes.split(' ');
-  const known = SCOPES.filter((scope) => names.includes(scope));
-  return role === OWN_SCOPES && known.length > 0 && known.length === names.length
-    ? rightsOfScopes(known)
-    : undefined;
-}
-
 /** Ids for the credentials in the settings, which have no id in the ledger. */
 const CONFIGURED_CREDENTIALS = { service: 0, admin: -1 } as const;
 
-export type Caller = Rights & {
-  /** null for a configured credential. */
-  id: number | null;
-  /** For the audit. */
-  name: string;
-};
+/** `id`: null for a configured credential. `name`: for the audit. */
+export type Caller = { id: number | null; role: Role; name: string };
 
 /**
  * Returns the number that the ledger stores as the tracking credential of a submission; null: not
@@ -113,15 +38,15 @@ export type Credentials = (hash: Buffer) => Caller | undefined;
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by `requireScope` when it accepts a request. */
+    /** Set by `authorize` when it accepts a request. */
     caller?: Caller;
     /** Result of the lookup of the credential. */
     identity?: Identity;
   }
   interface FastifyContextConfig {
-    /** A credential needs one of these scopes. Absent: admin. */
-    scopes?: readonly Scope[];
-    /** Replaces the check of the scope. Calls `done`, or sends the refusal. */
+    /** Roles that may call the route besides admin. */
+    roles?: readonly Role[];
+    /** Replaces the check of the role. Calls `done`, or sends the refusal. */
     authorize?: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
     /**
      * If a request has both credentials, this route uses the bearer. Other routes use the
@@ -199,37 +124,36 @@ function bearerOf(request: FastifyRequest): PresentedCredential | undefined {
   return /^[\x21-\x7e]+$/.test(secret) ? { kind: 'secret', secret } : MALFORMED;
 }
 
-/** Makes every route registered later on this instance need no credential, unless it has scopes. */
+/** Makes every route registered later on this instance need no credential, unless it has roles. */
 export function allowEveryone(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     route.config = { ...route.config, isOpen: true };
   });
 }
 
-/**
- * Returns the request hook that authorizes every request, as the `config` of its route says. A
- * route that says nothing needs the scope admin.
- */
+/** Returns the request hook that authorizes every request, as the `config` of its route says. */
 export function authorize(authenticator: Authenticator): onRequestHookHandler {
-  const check = requireScope(authenticator);
+  const check = requireRole(authenticator);
   return (request, reply, done) => {
-    const { isOpen, scopes, authorize: own } = request.routeOptions.config ?? {};
-    if (request.is404 || (isOpen && !scopes)) done();
-    else (own ?? check)(request, reply, done);
+    const { isOpen, roles, authorize: special = check } = request.routeOptions.config ?? {};
+    if (request.is404 || (isOpen && !roles)) done();
+    else special(request, reply, done);
   };
 }
 
 /**
- * Returns a function that accepts credentials with one of the scopes of the route. The response
- * does not reveal whether a refused secret was ever valid.
+ * Returns a function that accepts credentials with a role of the route. The response does not
+ * reveal whether a refused secret was ever valid.
  */
-export function requireScope(authenticator: Authenticator) {
+export function requireRole(authenticator: Authenticator) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const identity = authenticator.identify(request);
     if (identity.kind !== 'known') {
       sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer');
     } else if (!mayCall(request, identity.caller)) {
-      sendProblem(reply, { status: 403, detail: missingScope(scopesOf(request), identity.caller) });
+      const roles = [...(request.routeOptions.config?.roles ?? []), 'admin'].join(' or ');
+      const detail = `this needs the role ${roles}; the credential has the role ${identity.caller.role}`;
+      sendProblem(reply, { status: 403, detail });
     } else {
       request.caller = identity.caller;
       done();
@@ -306,21 +230,9 @@ function isAllowed(mayContinue: () => boolean): boolean {
   }
 }
 
-/** Whether a caller has a scope of the requested route. */
-export function mayCall(request: FastifyRequest, { scopes }: Caller): boolean {
-  return scopesOf(request).some((scope) => scopes.has(scope));
-}
-
-const ADMIN = ['admin'] as const;
-
-function scopesOf(request: FastifyRequest): readonly Scope[] {
-  return request.routeOptions.config?.scopes ?? ADMIN;
-}
-
-/** Returns why a request without a scope was refused. */
-function missingScope(needed: readonly Scope[], { role, scopes }: Caller): string {
-  const owner = role === null ? 'this credential' : `the role ${role}`;
-  return `this needs the scope ${needed.join(' or ')}; ${owner} has ${[...scopes].join(', ')}`;
+/** Whether the role of a caller suffices for the requested route. */
+export function mayCall(request: FastifyRequest, { role }: Caller): boolean {
+  return role === 'admin' || request.routeOptions.config?.roles?.includes(role) === true;
 }
 
 /**
@@ -331,16 +243,16 @@ function missingScope(needed: readonly Scope[], { role, scopes }: Caller): strin
 export function isOperator(request: FastifyRequest, authenticator: Authenticator): boolean {
   try {
     const identity = authenticator.identify(request);
-    return identity.kind === 'known' && identity.caller.scopes.has('operations:read');
+    return identity.kind === 'known' && ['operator', 'admin'].includes(identity.caller.role);
   } catch (error) {
     logOf(request).error({ err: error }, 'http.failed');
     return false;
   }
 }
 
-/** Returns the caller of a request, for the audit. Must follow `requireScope`. */
+/** Returns the caller of a request, for the audit. Must follow `authorize`. */
 export function actorOf({ caller, clientAddress }: FastifyRequest): Actor {
-  if (!caller) throw new Error('requireScope sets the caller');
+  if (!caller) throw new Error('the route has no caller');
   return { name: caller.name, credentialId: caller.id, address: clientAddress };
 }
 

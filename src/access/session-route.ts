@@ -7,7 +7,7 @@ import {
   type Authenticator,
   actorOf,
   type Identity,
-  SCOPES,
+  ROLES,
   sendUnauthenticated,
   sha256,
 } from './access.ts';
@@ -99,7 +99,7 @@ export type SessionDeps = {
 export function registerSession(app: TypedServer, deps: SessionDeps): void {
   const { authenticator, sessions, ledger, clock, config, provider } = deps;
   const publicUrl = config.server.public_url;
-  const signedIn = { config: { scopes: SCOPES } };
+  const signedIn = { config: { roles: ROLES } };
   const bodyOf = (session: Buffer | undefined) => {
     const end = session && sessions.endOf(session);
     const expiresAt = end === undefined ? null : new Date(end).toISOString();

@@ -4,7 +4,7 @@ import { LedgerError } from '../ledger/errors.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Config } from '../operations/config/schema.ts';
-import { type Caller, type Credentials, type Identity, sha256 } from './access.ts';
+import { type Caller, type Credentials, type Identity, type Role, sha256 } from './access.ts';
 import type { AuditTrail } from './audit-store.ts';
 import { mayUseCookie, sessionCookieOf } from './cookies.ts';
 
@@ -196,7 +196,7 @@ export class PeopleStore {
    * the person is revoked.
    */
   signIn(
-    person: PersonRecord & { role: string },
+    person: PersonRecord & { role: Role },
     session: Omit<NewSession, 'credentialHash'>,
     { address, now }: { address: string; now: number },
   ): 'signed_in' | 'revoked' {
@@ -206,8 +206,7 @@ export class PeopleStore {
       if (known?.revokedAt != null) return 'revoked';
       const { id, hash } = known ?? this.#add(person, now);
       if (known) {
-        this.#db
-          .run`UPDATE credentials SET role = ${role}, scopes = NULL WHERE id = ${id} AND role <> ${role}`;
+        this.#db.run`UPDATE credentials SET role = ${role} WHERE id = ${id} AND role <> ${role}`;
         this.#db.run`UPDATE people SET name = ${name} WHERE credential = ${id} AND name <> ${name}`;
       }
       const actor = { name: personName(id), credentialId: id, address };
@@ -238,7 +237,7 @@ export class PeopleStore {
   }
 
   #add(
-    { issuer, subject, name, role }: PersonRecord & { role: string },
+    { issuer, subject, name, role }: PersonRecord & { role: Role },
     now: number,
   ): { id: number; hash: Buffer } {
     // Random, so that no secret has this hash.

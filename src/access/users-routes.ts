@@ -9,7 +9,7 @@ import {
   type Caller,
   type Credentials,
   mayCall,
-  requireScope,
+  requireRole,
   sendUnauthenticated,
 } from './access.ts';
 import type { AuditAction, AuditResult } from './audit-actions.ts';
@@ -37,12 +37,16 @@ const emailSchema = z
   .regex(z.regexes.html5Email, 'is not an e-mail address')
   .describe("The user's e-mail address; in a query, + is written %2B");
 
-/** Returns how a lookup is authorized. Refusals of known callers are audited as well. */
+/** Returns how a lookup is authorized. Refusals of callers with a credential are audited. */
 function authorizeLookup(deps: LookupAccess, action: AuditAction) {
   if (deps.users.forwards) return requireUpstreamToken(deps, action);
-  const check = requireScope(deps.authenticator);
+  const check = requireRole(deps.authenticator);
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    auditMissingScope(deps, action, request);
+    const identity = deps.authenticator.identify(request);
+    if (identity.kind === 'known' && !mayCall(request, identity.caller)) {
+      const { caller } = identity;
+      auditRefusal(deps, request, { caller, action, detail: `the role ${caller.role}` });
+    }
     check(request, reply, done);
   };
 }
@@ -59,17 +63,6 @@ function auditRefusal(
   const actor = { name: caller.name, credentialId: caller.id, address: request.clientAddress };
   const email = emailIn(request.query);
   deps.ledger.audit.append(actor, deps.clock.now(), { action, result: 'refused', detail, email });
-}
-
-function auditMissingScope(deps: LookupAccess, action: AuditAction, request: FastifyRequest): void {
-  const identity = deps.authenticator.identify(request);
-  if (identity.kind !== 'known' || mayCall(request, identity.caller)) return;
-  const { caller } = identity;
-  auditRefusal(deps, request, {
-    caller,
-    action,
-    detail: caller.role === null ? 'its scopes' : `the role ${caller.role}`,
-  });
 }
 
 /** Accepts a bearer that can be one of the upstream. One of dawatch's own is never forwarded. */
@@ -177,7 +170,7 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
       {
         config: {
           ...config,
-          scopes: ['users:read'],
+          roles: ['user'],
           authorize: authorizeLookup(deps, 'users.get'),
         },
         schema: {

@@ -186,7 +186,7 @@ const UNRECORDED = {
   resolvedAt: null,
 };
 
-const READ = { scopes: ['submissions:read'] } as const;
+const READ = { roles: ['service', 'operator'] } as const;
 
 const params = z.strictObject({ id: alertIdSchema });
 
@@ -318,7 +318,7 @@ export function registerMutes(
 
   app.get(
     '/v1/mutes',
-    { config: { scopes: ['operations:read'] }, schema: MUTE_OPERATIONS.listMutes },
+    { config: { roles: ['operator'] }, schema: MUTE_OPERATIONS.listMutes },
     async () => ({ mutes: alerts.mutes(clock.now()).map(toMuteBody) }),
   );
 

@@ -98,7 +98,7 @@ export type AuditEntry = {
   credential_id: number | null;
   /** Address of the client, see `server.trusted_proxies`; null if there was no request, or it was not recorded */
   address: string | null;
-  /** users.get: a lookup of one user. users.list: a list of users. tokens.create: a token was created; subject: its id. tokens.update: the name or expiry of a token was changed; subject: its id. tokens.rotate: the secret of a token was replaced, and the new one shown; subject: its id. tokens.revoke: a token was revoked; subject: its id. tokens.readmit: a person whose credential was revoked was admitted again; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. mutes.create: alerts were muted; subject: the id of the mute. mutes.delete: a mute was ended; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than `audit.keep_days` were deleted; subject: the newest of them */
+  /** users.get: a lookup of one user. users.list: a list of users. tokens.create: a token was created; subject: its id. tokens.revoke: a token was revoked; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. mutes.create: alerts were muted; subject: the id of the mute. mutes.delete: a mute was ended; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than `audit.keep_days` were deleted; subject: the newest of them */
   action: string;
   /** found, not_found, refused, failed, busy, done. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; done: the change is stored */
   result: string;
@@ -225,21 +225,16 @@ export type Credential = {
   name: string;
   /** E-mail address or subject of the person who signs in with this credential by OpenID Connect; null for the token of a client */
   person: string | null;
-  /** null: it has scopes of its own */
-  role: Role | null;
-  /** All scopes of the credential */
-  scopes: Scope[];
+  role: Role;
   state: CredentialState;
   /** ISO 8601, UTC */
   created_at: string;
   /** ISO 8601, UTC */
   expires_at: string | null;
-  /** Time of the last use of the current secret, to the minute; null: not used */
+  /** Time of its last use, to the minute; null: not used */
   last_used_at: string | null;
   /** ISO 8601, UTC */
   revoked_at: string | null;
-  /** Newest first */
-  replaced_secrets: ReplacedSecret[];
 };
 
 /** A page of credentials */
@@ -250,25 +245,6 @@ export type CredentialPage = {
   next_cursor: string | null;
 };
 
-/** Absent fields are unchanged. Role and scopes cannot be changed */
-export type CredentialPatch = {
-  /** Name of the client, 1 to 64 characters of ASCII; appears in the audit */
-  name?: string;
-  /** Time from which the credential is refused; null: never */
-  expires_at?: string | null;
-};
-
-export type CredentialRotation = {
-  /**
-   * Seconds for which the old secret is also accepted; 0: none
-   * @default 86400
-   */
-  overlap_s?: number;
-};
-
-/**
- * expired: a later expiry makes it valid again
- */
 export type CredentialState = 'valid' | 'expired' | 'revoked';
 
 /** A credential with its new secret */
@@ -481,8 +457,7 @@ export type MuteList = {
 export type NewCredential = {
   /** Name of the client, 1 to 64 characters of ASCII; appears in the audit */
   name: string;
-  role?: Role;
-  scopes?: Scope[];
+  role: Role;
   /** Time from which the credential is refused; null: never */
   expires_at?: string | null;
 };
@@ -757,14 +732,6 @@ export type RecentPoll = {
  */
 export type RedisState = 'up' | 'disconnected';
 
-/** A secret that was replaced and is still accepted */
-export type ReplacedSecret = {
-  /** ISO 8601, UTC */
-  valid_until: string;
-  /** Time of its last use, to the minute; null: not used */
-  last_used_at: string | null;
-};
-
 export type ReplayRequest = {
   /** The destination: webhook:<id>, channel:<name> or callback:<origin> */
   destination: string;
@@ -793,17 +760,6 @@ export type ReplayedDeliveries = {
  * service: submissions; user: lookups of single users; operator: reads submissions, webhooks, deliveries, channels and mutes; admin: everything
  */
 export type Role = 'service' | 'user' | 'operator' | 'admin';
-
-/**
- * What a credential may do; admin includes all
- */
-export type Scope =
-  | 'submissions:read'
-  | 'submissions:write'
-  | 'users:read'
-  | 'webhooks:write'
-  | 'operations:read'
-  | 'admin';
 
 export type SecretRotation = {
   /**
@@ -1282,10 +1238,7 @@ export type WebhookWithSecret = Webhook & {
 
 /** The credential of this request */
 export type Whoami = {
-  /** null: the credential has scopes of its own */
-  role: Role | null;
-  /** All scopes of the credential */
-  scopes: Scope[];
+  role: Role;
   /** Name of the credential, as in the audit; of a person who signed in by OpenID Connect, the e-mail address or subject */
   name: string;
   users_bearer: UsersBearer;

@@ -4,8 +4,6 @@ import type {
   ChannelList,
   Credential,
   CredentialPage,
-  CredentialPatch,
-  CredentialRotation,
   CredentialWithSecret,
   Delivery,
   DeliveryDetails,
@@ -205,32 +203,8 @@ export class CredentialRequests {
   }
 
   /**
-   * Throws ApiError with status 409 if it is revoked, or if no other credential with the scope
-   * admin would stay valid.
-   */
-  update(id: number, patch: CredentialPatch): Promise<Credential> {
-    return this.#send('PATCH', `/v1/credentials/${id}`, patch);
-  }
-
-  /**
-   * Replaces the secret. The old secret is accepted for `overlap_s` more seconds (default: one day;
-   * 0: not at all).
-   */
-  rotate(id: number, options: CredentialRotation = {}): Promise<CredentialWithSecret> {
-    return this.#send('POST', `/v1/credentials/${id}/rotate`, options);
-  }
-
-  /**
-   * Makes the revoked credential of a person valid again. Throws ApiError with status 409 for the
-   * credential of a client.
-   */
-  readmit(id: number): Promise<Credential> {
-    return this.#send('POST', `/v1/credentials/${id}/readmit`);
-  }
-
-  /**
    * Revokes a credential: its requests are then refused. Throws ApiError with status 409 for the
-   * last valid one with the scope admin.
+   * last valid one with the role admin.
    */
   async revoke(id: number): Promise<void> {
     await this.#send('DELETE', `/v1/credentials/${id}`);

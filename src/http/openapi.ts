@@ -12,7 +12,7 @@ import { isUnlimited } from './typed-server.ts';
 const EXAMPLES: Partial<Record<ProblemStatus, string>> = {
   400: 'query limit: must be a whole number from 1 to 1000, not "many"',
   401: 'send a valid credential as x-api-key or Authorization: Bearer',
-  403: 'this needs the scope admin; the role user has users:read',
+  403: 'this needs the role admin; the credential has the role user',
   404: '6df2c1ce was never tracked here',
   409: '6df2c1ce is already tracked at the upstream other; nothing was accepted',
   413: 'the body must have at most 65536 bytes',
@@ -117,8 +117,8 @@ function headerRefs(names: readonly HeaderName[]) {
 
 const DESCRIPTION = `Tracks data-availability submissions until they are final.
 
-Send a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its scopes determine access. A role is a set of
-scopes: **service** for submissions, **user** for lookups of single users, **operator** for reading submissions, webhooks, deliveries, channels and mutes,
+Send a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its role determines access:
+**service** for submissions, **user** for lookups of single users, **operator** for reading submissions, webhooks, deliveries, channels and mutes,
 **admin** for everything. If a request has both headers, routes for users and admins use
 the bearer and all others the x-api-key. Errors are problem documents (RFC 9457). A method that a path does not support returns
 405 with \`Allow\`, OPTIONS returns 204 with \`Allow\`. Times are ISO 8601 in UTC. A newer server may send more fields.`;
@@ -128,7 +128,7 @@ const TAGS = [
   { name: 'events', description: 'The live feed of events' },
   { name: 'notifications', description: 'Webhooks, channels and deliveries' },
   { name: 'alerts', description: 'Alerts and mutes' },
-  { name: 'credentials', description: 'Tokens of clients: scopes, expiry, rotation' },
+  { name: 'credentials', description: 'Tokens of clients' },
   { name: 'users', description: 'Audited lookups of users of the upstream' },
   { name: 'operations', description: 'For operators of dawatch' },
 ];

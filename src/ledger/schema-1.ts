@@ -259,27 +259,17 @@ const ALERTS = `
 `;
 
 const ACCESS = `
-  -- Only hashes (SHA-256) of secrets are stored. scopes: separated by spaces; NULL: those of the role.
+  -- Only hashes (SHA-256) of secrets are stored.
   CREATE TABLE credentials (
     id INTEGER PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
     role TEXT NOT NULL,
-    scopes TEXT,
     name TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     last_used_at INTEGER,
     expires_at INTEGER,
     revoked_at INTEGER
   ) STRICT;
-
-  -- The secrets that rotations have replaced, and until when they are accepted.
-  CREATE TABLE credential_secrets (
-    hash BLOB PRIMARY KEY,
-    credential INTEGER NOT NULL REFERENCES credentials (id) ON DELETE CASCADE,
-    valid_until INTEGER NOT NULL,
-    last_used_at INTEGER
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX credential_secrets_by_credential ON credential_secrets (credential);
 
   -- The person behind a credential whose secret nobody knows.
   CREATE TABLE people (

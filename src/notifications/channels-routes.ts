@@ -128,7 +128,7 @@ export function registerChannels(
 
   app.get(
     '/v1/channels',
-    { config: { isExpensive: true, scopes: ['operations:read'] }, schema: OPERATIONS.listChannels },
+    { config: { isExpensive: true, roles: ['operator'] }, schema: OPERATIONS.listChannels },
     async () => {
       const counts = ledger.deliveries.countsByChannel();
       return {
@@ -163,7 +163,7 @@ export function registerChannels(
 
   app.post(
     '/v1/callbacks/test',
-    { config: { scopes: ['webhooks:write'] }, schema: OPERATIONS.testCallback },
+    { config: { roles: [] }, schema: OPERATIONS.testCallback },
     async (request, reply) => {
       const { url } = request.body;
       const refused = refusalOf(url);

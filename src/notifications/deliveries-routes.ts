@@ -246,8 +246,8 @@ function isDestination(text: string): boolean {
     : URL.parse(origin)?.origin === origin;
 }
 
-const READ = { scopes: ['operations:read', 'webhooks:write'] } as const;
-const WRITE = { scopes: ['webhooks:write'] } as const;
+const READ = { roles: ['operator'] } as const;
+const WRITE = { roles: [] } as const;
 
 const params = z.strictObject({ id: deliveryIdSchema });
 const replayProblems = problemResponses(404, 409, 507);

@@ -133,7 +133,7 @@ export function registerEvents(
     {
       // A HEAD request would open a stream without a reader.
       exposeHeadRoute: false,
-      config: { staysOpen: true, scopes: ['submissions:read'] },
+      config: { staysOpen: true, roles: ['service', 'operator'] },
       schema: OPERATIONS.readEvents,
     },
     (request, reply) => {

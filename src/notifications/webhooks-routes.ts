@@ -129,8 +129,8 @@ const rotationSchema = z
   .prefault({})
   .meta({ id: 'SecretRotation', examples: [{ keep_old_s: 3_600 }] });
 
-const READ = { scopes: ['operations:read', 'webhooks:write'] } as const;
-const WRITE = { scopes: ['webhooks:write'] } as const;
+const READ = { roles: ['operator'] } as const;
+const WRITE = { roles: [] } as const;
 
 const params = z.strictObject({ id: webhookIdSchema });
 
@@ -204,7 +204,7 @@ export function registerWebhooks(
   const now = () => clock.now();
   // The rest of the address may be secret, and is of use only to callers who may change it.
   const shown = ({ url, ...webhook }: Webhook, { caller }: FastifyRequest) => {
-    const shownUrl = url === null || caller?.scopes.has('webhooks:write') ? url : originOf(url);
+    const shownUrl = url === null || caller?.role === 'admin' ? url : originOf(url);
     return toWebhookBody({ ...webhook, url: shownUrl });
   };
 

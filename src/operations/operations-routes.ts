@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type Caller, SCOPES } from '../access/access.ts';
-import { roleSchema, scopeSchema } from '../access/credentials-routes.ts';
+import { type Caller, ROLES } from '../access/access.ts';
+import { roleSchema } from '../access/credentials-routes.ts';
 import type { PeopleStore } from '../access/sessions.ts';
 import type { Users } from '../access/users.ts';
 import { operations } from '../http/problems.ts';
@@ -15,15 +15,13 @@ const usersBearerSchema = z
 
 const EXAMPLE = {
   role: 'service',
-  scopes: ['submissions:read', 'submissions:write'],
   name: 'billing',
   users_bearer: 'dawatch',
 };
 
 const whoamiSchema = z
   .object({
-    role: roleSchema.nullable().describe('null: the credential has scopes of its own'),
-    scopes: z.array(scopeSchema).describe('All scopes of the credential'),
+    role: roleSchema,
     name: z
       .string()
       .describe(
@@ -36,7 +34,7 @@ const whoamiSchema = z
 
 const OPERATIONS = operations('operations', {
   getWhoami: {
-    summary: 'Get the role, scopes and name of the credential',
+    summary: 'Get the role and name of the credential',
     querystring: z.strictObject({}),
     response: { 200: whoamiSchema },
   },
@@ -46,17 +44,17 @@ export function registerWhoami(
   app: TypedServer,
   { users, ledger }: { users: Users; ledger: { people: PeopleStore } },
 ): void {
-  const config = { scopes: SCOPES };
+  const config = { roles: ROLES };
   const options = { config, schema: OPERATIONS.getWhoami };
   app.get('/v1/whoami', options, async (request, reply) => {
-    const { id, role, scopes, ...caller } = callerOf(request);
+    const { id, role, ...caller } = callerOf(request);
     const name = (id === null ? undefined : ledger.people.nameOf(id)) ?? caller.name;
     const usersBearer = users.forwards ? 'upstream' : 'dawatch';
-    return reply.send({ role, scopes: [...scopes], name, users_bearer: usersBearer });
+    return reply.send({ role, name, users_bearer: usersBearer });
   });
 }
 
 function callerOf({ caller }: { caller?: Caller }): Caller {
-  if (!caller) throw new Error('requireScope sets the caller');
+  if (!caller) throw new Error('the route has no caller');
   return caller;
 }

@@ -203,7 +203,7 @@ export function registerOverview(
   const { ledger, watcher, clock, health, readers } = deps;
   app.get(
     '/v1/overview',
-    { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getOverview },
+    { config: { roles: ['service', 'operator'] }, schema: OPERATIONS.getOverview },
     async (request) => {
       const { range } = request.query;
       const now = clock.now();

@@ -235,7 +235,7 @@ export function registerPacing(
 ): void {
   app.get(
     '/v1/pacing',
-    { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getPacing },
+    { config: { roles: ['service', 'operator'] }, schema: OPERATIONS.getPacing },
     async () => {
       const now = clock.now();
       return {

@@ -64,7 +64,7 @@ export function registerSubmissionInfo(
   app.get(
     '/v1/get_submission_info',
     {
-      config: { hasErrorMember: true, scopes: ['submissions:read'] },
+      config: { hasErrorMember: true, roles: ['service', 'operator'] },
       schema: OPERATIONS.getSubmissionInfo,
     },
     async (request, reply) => {

@@ -274,7 +274,7 @@ export function registerSubmissionSearch(
   app.get(
     '/v1/submissions',
     {
-      config: { isExpensive: true, scopes: ['submissions:read'] },
+      config: { isExpensive: true, roles: ['service', 'operator'] },
       schema: OPERATIONS.listSubmissions,
     },
     async (request, reply) => {
@@ -293,7 +293,7 @@ export function registerSubmissionSearch(
   app.get(
     '/v1/submission_count',
     {
-      config: { isExpensive: true, scopes: ['submissions:read'] },
+      config: { isExpensive: true, roles: ['service', 'operator'] },
       schema: OPERATIONS.countSubmissions,
     },
     async ({ query }, reply) => {
@@ -308,7 +308,7 @@ export function registerSubmissionSearch(
     '/v1/submissions/lookup',
     {
       bodyLimit: LOOKUP_BODY_BYTES,
-      config: { isExpensive: true, scopes: ['submissions:read'] },
+      config: { isExpensive: true, roles: ['service', 'operator'] },
       schema: OPERATIONS.lookupSubmissions,
     },
     async (request) => {

@@ -54,8 +54,8 @@ const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 /** Below the 300 s after which common HTTP clients time out. */
 const MAX_WAIT_S = 240;
 
-const READ = { scopes: ['submissions:read'] } as const;
-const WRITE = { scopes: ['submissions:write'] } as const;
+const READ = { roles: ['service', 'operator'] } as const;
+const WRITE = { roles: ['service'] } as const;
 
 const params = z.object({ id: submissionIdSchema });
 const OPERATIONS = operations('submissions', {
@@ -119,7 +119,7 @@ export function registerSubmissions(
   const { ledger, watcher, admission, queue, tracker, authenticator, clock } = deps;
   const body = (submission: Submission, { caller }: FastifyRequest) => {
     const { callbackUrl: url } = submission;
-    const callbackUrl = url === null || caller?.scopes.has('admin') ? url : originOf(url);
+    const callbackUrl = url === null || caller?.role === 'admin' ? url : originOf(url);
     const nextPollAt = watcher.nextPollAt(submission);
     const shown = toSubmissionBody(submission, {
       deadlineAt: watcher.deadlineAt(submission),

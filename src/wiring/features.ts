@@ -55,7 +55,7 @@ export type Feature = {
   redisHealth?: () => RedisHealth;
   /** Whether the feature's newest write to the ledger succeeded. */
   isLedgerWritable?: () => boolean;
-  /** Adds routes for callers with a scope, which each route names. */
+  /** Adds routes for callers with a role, which each route names. */
   addReadRoutes?: (app: TypedServer) => void;
   /** Adds routes for administrators. */
   addChangeRoutes?: (app: TypedServer) => void;

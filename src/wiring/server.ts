@@ -88,8 +88,8 @@ type ServerDeps = {
   features: readonly Feature[];
   users: Users;
   credentials: Credentials;
-  /** Whether the settings have a credential with the scope admin. */
-  hasConfiguredAdmin: () => boolean;
+  /** Whether the settings have a admin token. */
+  hasConfiguredAdmin: boolean;
   health: () => Readiness;
   metrics: Metrics;
   log: FastifyBaseLogger;

@@ -4,7 +4,7 @@ import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledg
 
 const ACTOR: Actor = { name: 'the admin', credentialId: null, address: '192.0.2.1' };
 const REVOKE = { action: 'tokens.revoke', subject: '1' } as const;
-const TOKEN = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' };
+const TOKEN = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' } as const;
 
 const actionsOf = (ledger: ReturnType<typeof openLedger>) =>
   ledger.audit.list({ limit: 100 }).entries.map(({ action, subject }) => `${action} ${subject}`);

@@ -1,13 +1,16 @@
 import { expect, it } from 'vitest';
-import { rightsOfRole, sha256 } from '../../src/access/access.ts';
-import { revokeCredential, rotateCredential } from '../../src/access/credential-changes.ts';
-import { createCredential, credentialsOf } from '../../src/access/credentials-store.ts';
+import { sha256 } from '../../src/access/access.ts';
+import {
+  createCredential,
+  credentialsOf,
+  revokeCredential,
+} from '../../src/access/credentials-store.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { SERVER } from '../../src/lib/actor.ts';
 import { openLedger } from '../support/ledger/ledger-file.ts';
 
 const NO_SETTINGS = { api_key: undefined, admin_token: undefined };
-const credential = { rights: rightsOfRole('admin'), name: 'ops', expiresAt: null };
+const credential = { role: 'admin', name: 'ops', expiresAt: null } as const;
 
 it('on a full disk nothing changes, and the credentials stay usable', () => {
   const ledger = openLedger({ maxPages: 80 });
@@ -18,9 +21,8 @@ it('on a full disk nothing changes, and the credentials stay usable', () => {
   }).toThrow(LedgerError);
   const change = { actor, now: 2, id: record.id };
   expect(() => createCredential(ledger, { actor, now: 2, credential })).toThrow(LedgerError);
-  expect(() => rotateCredential(ledger, { ...change, overlapS: 0 })).toThrow(LedgerError);
   expect(() => revokeCredential(ledger, { ...change, isLastAllowed: true })).toThrow(LedgerError);
-  expect(ledger.credentials.list()).toEqual([record]);
+  expect(ledger.credentials.page({ limit: 9 }).credentials).toEqual([record]);
   const { find } = credentialsOf(NO_SETTINGS, ledger.credentials, { now: () => 1_000_000 });
   expect(find(sha256(secret))).toMatchObject({ id: record.id, role: 'admin' });
 });
@@ -37,11 +39,6 @@ it('the time of the last use never goes back when the clock is set back', () => 
   now = 5_000_000;
   find(sha256(secret));
   expect(credentials.get(record.id)?.lastUsedAt).toBe(10_000_000);
-  rotateCredential({ credentials, audit }, { actor: SERVER, now, id: record.id, overlapS: 60 });
-  find(sha256(secret));
-  expect(credentials.replacedSecrets(record.id, now)).toEqual([
-    { validUntil: 5_060_000, lastUsedAt: 10_000_000 },
-  ]);
 });
 
 it('a credential that expires after a forward step of the clock is valid again once the clock is right', () => {

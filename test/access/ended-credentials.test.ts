@@ -130,20 +130,6 @@ describe('a request whose credential ends while its body arrives changes nothing
         return [world, { cookie, ...OF_A_PAGE }, signOut];
       },
     ],
-    [
-      'a token that was rotated without an overlap',
-      async () => {
-        const world = await open({ adminToken: ADMIN_TOKEN });
-        const { id, token } = storeToken(world.database, 'service');
-        const rotate = () =>
-          call(world.url, `/v1/credentials/${id}/rotate`, {
-            method: 'POST',
-            body: { overlap_s: 0 },
-            headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
-          });
-        return [world, { authorization: `Bearer ${token}` }, rotate];
-      },
-    ],
     ...(
       [
         ['is revoked', (file: string) => withStore(file, (store) => store.revoke(1, 1))],

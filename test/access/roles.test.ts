@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ROLES, SCOPES } from '../../src/access/access.ts';
+import { ROLES } from '../../src/access/access.ts';
 import { type Access, MATRIX } from '../support/app/access-matrix.ts';
 import { call, type HttpResponse } from '../support/app/http-calls.ts';
 import { useLookups } from '../support/app/lookups.ts';
@@ -37,28 +37,22 @@ it('every endpoint that is served has its row', () => {
   expect(documented.toSorted()).toEqual(Object.keys(MATRIX).toSorted());
 });
 
-/** Expects exactly the credentials with a permitted role or scope to have access. */
+/** Expects exactly the credentials with a permitted role to have access. */
 async function expectAccess(
   endpoint: string,
   access: Access,
   headersOf: (secret: string) => Record<string, string>,
 ) {
-  const { tokens, scopeTokens } = lookups();
-  const isAllowed = (name: string, permitted: 'roles' | 'scopes') =>
-    access === 'open' || (access[permitted] as readonly string[]).includes(name);
-  const credentials = [
-    ...ROLES.map((role) => [role, tokens[role], isAllowed(role, 'roles')] as const),
-    ...SCOPES.map((scope) => [scope, scopeTokens[scope], isAllowed(scope, 'scopes')] as const),
-  ];
-  for (const [name, secret, allowed] of credentials) {
-    const { status } = await send(endpoint, headersOf(secret));
-    if (allowed) expect([401, 403], name).not.toContain(status);
-    else expect(status, name).toBe(403);
-    expect(status, name).toBeLessThan(500);
+  for (const role of ROLES) {
+    const { status } = await send(endpoint, headersOf(lookups().tokens[role]));
+    if (access === 'open' || access.includes(role)) expect([401, 403], role).not.toContain(status);
+    else expect(status, role).toBe(403);
+    expect(status, role).toBeLessThan(500);
   }
 }
+
 describe.each(Object.entries(MATRIX))('%s', (endpoint, { access }) => {
-  it('permits exactly its roles and scopes, and reads a credential in either header', async () => {
+  it('permits exactly its roles, and reads a credential in either header', async () => {
     await expectAccess(endpoint, access, asBearer);
     const { status } = await send(endpoint, asKey(lookups().tokens.admin));
     expect([401, 403]).not.toContain(status);
@@ -77,7 +71,7 @@ const EXAMPLES = ['GET /v1/submissions', 'GET /users/get_user', 'GET /v1/audit']
 );
 
 describe.each(EXAMPLES)('%s', (endpoint, access) => {
-  it('permits the same roles and scopes as x-api-key', () => expectAccess(endpoint, access, asKey));
+  it('permits the same roles as x-api-key', () => expectAccess(endpoint, access, asKey));
 
   it.each(ROLES)(
     'with a revoked credential of the role %s, as with an unknown one',
@@ -111,7 +105,7 @@ describe.each(EXAMPLES)('%s', (endpoint, access) => {
 
 /** The header that takes precedence if a request has both. */
 const decidingOf = (access: Access) =>
-  access !== 'open' && access.roles.includes('service') ? 'x-api-key' : 'authorization';
+  access !== 'open' && access.includes('service') ? 'x-api-key' : 'authorization';
 const inHeader = (name: string, secret: string) => ({
   [name]: name === 'authorization' ? `Bearer ${secret}` : secret,
 });

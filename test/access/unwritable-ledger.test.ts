@@ -2,7 +2,7 @@ import Database from 'better-sqlite3';
 import { fastify } from 'fastify';
 import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { rightsOfRole, sha256 } from '../../src/access/access.ts';
+import { sha256 } from '../../src/access/access.ts';
 import { AuditTrail } from '../../src/access/audit-store.ts';
 import { registerCredentials } from '../../src/access/credentials-routes.ts';
 import { CredentialStore, credentialsOf, makeToken } from '../../src/access/credentials-store.ts';
@@ -45,7 +45,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
   const [audit, credentials] = [new AuditTrail(database), new CredentialStore(database)];
   const sessions = new SessionStore(database, audit);
   const token = makeToken('admin');
-  const added = { hash: sha256(token), role: 'admin', name: 'ops' };
+  const added = { hash: sha256(token), role: 'admin', name: 'ops' } as const;
   credentials.add(added, 0);
   const { id } = credentials.add({ hash: sha256('other'), role: 'service', name: 'billing' }, 0);
   const session = { hash: SESSION, credentialHash: added.hash, maxAgeMs: 1, replaces: undefined };
@@ -53,7 +53,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
   limit(db, audit);
 
   const clock = { now: () => 1_000_000, after: () => () => undefined };
-  const caller = { id: 1, ...rightsOfRole('admin'), name: ACTOR.name };
+  const caller = { id: 1, role: 'admin', name: ACTOR.name } as const;
   const server = fastify().withTypeProvider<ZodTypeProvider>();
   onTestFinished(() => server.close());
   server.setValidatorCompiler(validatorCompiler);
@@ -66,7 +66,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
   registerCredentials(server, {
     ledger: { credentials, audit },
     clock,
-    hasConfiguredAdmin: () => true,
+    hasConfiguredAdmin: true,
   });
   registerSession(server, {
     authenticator: {
@@ -86,9 +86,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
   });
   const url = await server.listen({ port: 0, host: '127.0.0.1' });
   const stored = () =>
-    ['credentials', 'credential_secrets', 'sessions', 'audit'].map((table) =>
-      db.prepare(`SELECT * FROM ${table}`).all(),
-    );
+    ['credentials', 'sessions', 'audit'].map((table) => db.prepare(`SELECT * FROM ${table}`).all());
   const { find } = credentialsOf(
     { api_key: undefined, admin_token: undefined },
     credentials,
@@ -103,8 +101,6 @@ describe.each(WAYS)('on %s', (_, status, limit) => {
       'creating a credential',
       () => ['POST', '/v1/credentials', { name: 'x'.repeat(64), role: 'service' }],
     ],
-    ['changing one', (id) => ['PATCH', `/v1/credentials/${id}`, { name: 'y'.repeat(64) }]],
-    ['rotating one', (id) => ['POST', `/v1/credentials/${id}/rotate`, {}]],
     ['revoking one', (id) => ['DELETE', `/v1/credentials/${id}`]],
     ['signing in', () => ['POST', '/v1/session']],
     ['signing out', () => ['DELETE', '/v1/session']],

@@ -181,12 +181,10 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     await page.getByRole('region', { name: `Token of ${client}` }).waitFor();
     await check('a new token');
     await page.getByRole('button', { name: 'I have stored it' }).click();
-    for (const name of ['Change', 'Revoke']) {
-      await page.getByRole('button', { name: `${name}: ${client}` }).click();
-      await page.getByRole('dialog').waitFor();
-      await check(name);
-      await page.getByRole('button', { name: 'Back' }).click();
-    }
+    await page.getByRole('button', { name: `Revoke: ${client}` }).click();
+    await page.getByRole('dialog').waitFor();
+    await check('Revoke');
+    await page.getByRole('button', { name: 'Back' }).click();
     expectNothing();
   });
 

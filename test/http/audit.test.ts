@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { authorize, rightsOfRole } from '../../src/access/access.ts';
+import { authorize } from '../../src/access/access.ts';
 import { registerAudit } from '../../src/access/audit-routes.ts';
 import { registerUsers } from '../../src/access/users-routes.ts';
 import { registerProblems } from '../../src/http/problems.ts';
@@ -22,7 +22,7 @@ import { deadAddress } from '../support/servers/upstream-server.ts';
 const LISTING = '/admin/get_all_users?limit=2';
 const HASH = expect.stringMatching(/^[0-9a-f]{64}$/);
 
-const ADMIN = { ...rightsOfRole('admin'), id: null, name: 'an admin' };
+const ADMIN = { role: 'admin', id: null, name: 'an admin' } as const;
 
 /** The routes of the audit, for an admin whose credential ends when `currentCaller` says so. */
 function openAudit(
@@ -198,7 +198,7 @@ describe('a lookup that cannot be audited has no result:', () => {
     server.setValidatorCompiler(validatorCompiler);
     server.setSerializerCompiler(() => JSON.stringify);
     registerProblems(server);
-    const caller = { id: null, ...rightsOfRole(role), name: 'x'.repeat(500) };
+    const caller = { id: null, role, name: 'x'.repeat(500) };
     const authenticator = {
       identify: () => ({ kind: 'known' as const, hash: Buffer.alloc(32), caller }),
       currentCaller: () => caller,

@@ -30,7 +30,6 @@ const ELSEWHERE = [
   // The settings of this server have an admin token: test/access/credentials.test.ts.
   'DELETE /v1/credentials/{id} 409',
   // People need a provider: test/access/oidc.test.ts.
-  'POST /v1/credentials/{id}/readmit 200',
   'DELETE /v1/session 200',
 ];
 const isListed = (route: string, status: string) =>
@@ -311,12 +310,7 @@ const CREDENTIALS: Cases = [
     },
   ],
   ['GET /v1/credentials/{id}', 200, () => onCredential('GET')],
-  ['PATCH /v1/credentials/{id}', 200, () => onCredential('PATCH', '', { name: 'documented' })],
-  ['POST /v1/credentials/{id}/rotate', 200, () => onCredential('POST', '/rotate', {})],
-  ['POST /v1/credentials/{id}/readmit', 409, () => onCredential('POST', '/readmit')],
   ['DELETE /v1/credentials/{id}', 204, () => onCredential('DELETE')],
-  ['PATCH /v1/credentials/{id}', 409, () => onCredential('PATCH', '', { name: 'x' })],
-  ['POST /v1/credentials/{id}/rotate', 409, () => onCredential('POST', '/rotate', {})],
 ];
 
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { openBeside } from '../../src/ledger/open.ts';
 import { openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const CREDENTIAL = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' };
+const CREDENTIAL = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' } as const;
 
 /** Opens a credential store like a short command; closed when the test ends. */
 function beside(file: string): CredentialStore {
@@ -41,7 +41,7 @@ describe('a command beside a server', () => {
     const { id } = command.add(CREDENTIAL, 5);
     expect(server.credentials.find(CREDENTIAL.hash, 6)).toMatchObject({ id, name: 'billing' });
     server.credentials.revoke(id, 6);
-    expect(command.list()).toMatchObject([{ id, revokedAt: 6 }]);
+    expect(command.page({ limit: 9 }).credentials).toMatchObject([{ id, revokedAt: 6 }]);
     expect(command.find(CREDENTIAL.hash, 6)).toBeUndefined();
   });
 

@@ -57,9 +57,8 @@ async function evilServer(status = 200): Promise<string> {
     attempts: [{ at: EVIL, duration_ms: 1, http_status: EVIL, error: EVIL, response: EVIL }],
   };
   const credential = {
-    ...{ id: 1, name: EVIL, person: EVIL, role: EVIL, scopes: [EVIL], created_at: EVIL },
+    ...{ id: 1, name: EVIL, person: EVIL, role: EVIL, created_at: EVIL },
     ...{ expires_at: EVIL, last_used_at: EVIL, revoked_at: EVIL },
-    replaced_secrets: [{ valid_until: EVIL, last_used_at: EVIL }],
   };
   const httpResponse = {
     ...submission,

@@ -77,12 +77,7 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TE
   it('offers no changes to a credential that may only read', async () => {
     const id = await open();
     const reader = await browser.open(`${app.url}/#/submissions/${id}`);
-    const rights = {
-      role: null,
-      scopes: ['submissions:read'],
-      name: 'reader',
-      users_bearer: 'dawatch',
-    };
+    const rights = { role: 'operator', name: 'reader', users_bearer: 'dawatch' };
     await reader.route('**/v1/whoami', (route) => route.fulfill({ json: rights }));
     await signIn(reader, ADMIN_TOKEN);
     await reader.getByText('Not-found grace').waitFor();

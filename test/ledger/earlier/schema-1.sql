@@ -267,20 +267,13 @@ CREATE TABLE credentials (
     id INTEGER PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
     role TEXT NOT NULL,
-    scopes TEXT,
     name TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     last_used_at INTEGER,
     expires_at INTEGER,
     revoked_at INTEGER
   ) STRICT;
-INSERT INTO credentials VALUES(1,X'13f0da5a8d0ce2cdac0b35060139f8288d50c5a8efaaef88b81edceb85e84291','service',NULL,'billing',1795784958659,NULL,NULL,NULL);
-CREATE TABLE credential_secrets (
-    hash BLOB PRIMARY KEY,
-    credential INTEGER NOT NULL REFERENCES credentials (id) ON DELETE CASCADE,
-    valid_until INTEGER NOT NULL,
-    last_used_at INTEGER
-  ) STRICT, WITHOUT ROWID;
+INSERT INTO credentials VALUES(1,X'13f0da5a8d0ce2cdac0b35060139f8288d50c5a8efaaef88b81edceb85e84291','service','billing',1795784958659,NULL,NULL,NULL);
 CREATE TABLE people (
     credential INTEGER PRIMARY KEY REFERENCES credentials (id) ON DELETE CASCADE,
     issuer TEXT NOT NULL,
@@ -387,7 +380,6 @@ CREATE TRIGGER attempts_are_append_only BEFORE UPDATE ON attempts
 CREATE UNIQUE INDEX alerts_firing ON alerts (rule, subject) WHERE resolved_at IS NULL;
 CREATE INDEX alerts_resolved ON alerts (resolved_at) WHERE resolved_at IS NOT NULL;
 CREATE INDEX mutes_by_end ON mutes (ends_at);
-CREATE INDEX credential_secrets_by_credential ON credential_secrets (credential);
 CREATE INDEX sessions_by_credential ON sessions (credential_hash, created_at);
 CREATE INDEX sessions_by_age ON sessions (created_at);
 CREATE INDEX audit_prunes ON audit (seq) WHERE action = 'audit.prune';

@@ -3,14 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
-import {
-  ROLES,
-  type Role,
-  rightsOfScopes,
-  SCOPES,
-  sha256,
-  toStoredRights,
-} from '../../../src/access/access.ts';
+import { ROLES, type Role, sha256 } from '../../../src/access/access.ts';
 import { makeToken } from '../../../src/access/credentials-store.ts';
 import type { Config, UpstreamConfig } from '../../../src/operations/config/schema.ts';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
@@ -48,7 +41,7 @@ type AuditRow = {
 
 export type Lookups = Awaited<ReturnType<typeof startLookups>>;
 
-/** The real app over a sandbox, with a token of each role and scope; closed when the test ends. */
+/** The real app over a sandbox, with a token of each role; closed when the test ends. */
 export async function openLookups(setting: Setting = {}): Promise<Lookups> {
   const lookups = await startLookups(setting);
   onTestFinished(() => lookups.close());
@@ -67,25 +60,16 @@ async function startLookups({
 }: Setting) {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
   const database = join(folder, 'ledger.db');
-  const tokens = tokensOf(ROLES, makeToken);
-  const revoked = tokensOf(ROLES, makeToken);
-  const scopeTokens = tokensOf(SCOPES, () => makeToken(null));
+  const [tokens, revoked] = [tokensOfRoles(), tokensOfRoles()];
   createLedger(database);
   const ledger = new Ledger({ file: database, now: 0 });
-  for (const [role, token] of Object.entries(tokens))
-    ledger.credentials.add({ hash: sha256(token), role, name: `the ${role}` }, 0);
-  for (const [role, token] of Object.entries(revoked))
+  for (const role of ROLES)
+    ledger.credentials.add({ hash: sha256(tokens[role]), role, name: `the ${role}` }, 0);
+  for (const role of ROLES)
     ledger.credentials.revoke(
-      ledger.credentials.add({ hash: sha256(token), role, name: `once the ${role}` }, 0).id,
+      ledger.credentials.add({ hash: sha256(revoked[role]), role, name: `once the ${role}` }, 0).id,
       1,
     );
-  for (const scope of SCOPES) {
-    const rights = toStoredRights(rightsOfScopes([scope]));
-    ledger.credentials.add(
-      { hash: sha256(scopeTokens[scope]), ...rights, name: `only ${scope}` },
-      0,
-    );
-  }
   ledger.close();
 
   const sandbox = await startSandbox({ options });
@@ -118,8 +102,6 @@ async function startLookups({
     sandbox,
     tokens,
     revoked,
-    /** Tokens with this scope only. */
-    scopeTokens,
     logs: () => logs,
     /** Sends a request with this bearer, or without any. */
     get: (path: string, token?: string): Promise<HttpResponse> =>
@@ -146,11 +128,8 @@ async function startLookups({
   };
 }
 
-function tokensOf<Key extends string>(
-  keys: readonly Key[],
-  tokenOf: (key: Key) => string,
-): Record<Key, string> {
-  return Object.fromEntries(keys.map((key) => [key, tokenOf(key)])) as Record<Key, string>;
+function tokensOfRoles(): Record<Role, string> {
+  return Object.fromEntries(ROLES.map((role) => [role, makeToken(role)])) as Record<Role, string>;
 }
 
 export function userPath({ name, email } = SECOND, spelling = '/users/get_user'): string {

@@ -50,28 +50,18 @@ export function useFeedState() {
 }
 
 /** @param {Session} session */
-export function maySeeSubmissions({ scopes }) {
-  return scopes.includes('submissions:read');
+export function maySeeSubmissions({ role }) {
+  return role !== 'user';
 }
 
 /** @param {Session} session */
-export function mayChangeSubmissions({ scopes }) {
-  return scopes.includes('submissions:write');
-}
-
-/** @param {Session} session */
-export function maySeeNotifications({ scopes }) {
-  return scopes.includes('operations:read') || scopes.includes('webhooks:write');
-}
-
-/** Changes and tests of webhooks, and replays. @param {Session} session */
-export function mayChangeNotifications({ scopes }) {
-  return scopes.includes('webhooks:write');
+export function mayChangeSubmissions({ role }) {
+  return role === 'service' || role === 'admin';
 }
 
 /** With forwarded upstream tokens, the upstream decides about access. @param {Session} session */
-export function mayLookUpUsers({ scopes, users_bearer }) {
-  return users_bearer === 'upstream' || scopes.includes('users:read');
+export function mayLookUpUsers({ role, users_bearer }) {
+  return users_bearer === 'upstream' || role === 'user' || role === 'admin';
 }
 
 /** @param {Session} session */
@@ -79,14 +69,14 @@ export function mayListUsers({ users_bearer, ...session }) {
   return users_bearer === 'upstream' || isAdmin(session);
 }
 
-/** @param {Pick<Session, 'scopes'>} session */
-export function isAdmin({ scopes }) {
-  return scopes.includes('admin');
+/** @param {Pick<Session, 'role'>} session */
+export function isAdmin({ role }) {
+  return role === 'admin';
 }
 
-/** Channels and mutes. @param {Session} session */
-export function maySeeOperations({ scopes }) {
-  return scopes.includes('operations:read');
+/** Webhooks, deliveries, channels and mutes. @param {Session} session */
+export function maySeeOperations({ role }) {
+  return role === 'operator' || role === 'admin';
 }
 
 const CHANGED = 'dawatch-changed';

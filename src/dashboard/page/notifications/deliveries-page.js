@@ -1,4 +1,4 @@
-import { mayChangeNotifications, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
+import { isAdmin, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { TYPES } from '../data/feed.js';
 import { useLiveData } from '../data/live.js';
 import { Filters } from '../parts/filters.js';
@@ -72,7 +72,7 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
     href: hrefOf({ ...given, state }),
     isCurrent: given.state === state,
   }));
-  const mayReplay = mayChangeNotifications(session) && !loaded.error && destination;
+  const mayReplay = isAdmin(session) && !loaded.error && destination;
   return html`<${Tabs} label="Deliveries by state" of=${tabs} />
     <${Filters} list=${list} label="Deliveries" fields=${fields} />
     ${mayReplay && html`<${ReplayAll} key=${destination} destination=${destination} onReplayed=${replayed} />`}
@@ -146,7 +146,7 @@ export function DeliveryTable({ deliveries, caption, hidden = [], onReplayed }) 
 function useDeliveryColumns({ hidden, onReplayed }) {
   const { session } = useDashboard();
   const names = useWebhookNames(!hidden.includes('To'));
-  const omitted = mayChangeNotifications(session) ? hidden : [...hidden, 'Action'];
+  const omitted = isAdmin(session) ? hidden : [...hidden, 'Action'];
   /** @type {readonly import('../parts/table.js').Column<Delivery>[]} */
   const columns = [
     {

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { ApiError } from '../data/api.js';
-import { mayChangeNotifications, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
+import { isAdmin, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { ChoiceField, TextField, textOf } from '../parts/form.js';
 import { text } from '../parts/format.js';
 import { html } from '../parts/html.js';
@@ -61,7 +61,7 @@ function Details({ webhook, onChanged }) {
     setRotated(changed);
     onChanged();
   };
-  const mayChange = mayChangeNotifications(session);
+  const mayChange = isAdmin(session);
   return html`${rotated && html`<${WebhookSecret} webhook=${rotated} onClose=${() => setRotated(undefined)} />`}
     <section aria-label="Summary">
       <${Facts} of=${factsOf(webhook)} />

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { mayChangeNotifications, useDashboard } from '../data/context.js';
+import { isAdmin, useDashboard } from '../data/context.js';
 import { EVENT_TYPES, TYPES } from '../data/feed.js';
 import { Field, jsonOf, TextField, textOf } from '../parts/form.js';
 import { count, duration, percent } from '../parts/format.js';
@@ -19,7 +19,7 @@ export function WebhooksPage({ query }) {
     limit: 100,
     hrefOf: (given) => hrefTo('webhooks', undefined, given),
   });
-  const mayChange = mayChangeNotifications(session);
+  const mayChange = isAdmin(session);
   const [created, setCreated] = useState(/** @type {WebhookWithSecret | undefined} */ (undefined));
   const create = async (/** @type {FormData} */ form) => {
     setCreated(await api.post('v1/webhooks', fieldsOf(form)));

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { withQuery } from '../data/api.js';
 import {
-  maySeeNotifications,
+  maySeeOperations,
   useDashboard,
   useFeed,
   useLoad,
@@ -156,7 +156,7 @@ function timesOf(unit) {
 /** @param {{ overview: Overview }} props */
 function Numbers({ overview: { range, total, deliveries } }) {
   const { session } = useDashboard();
-  const seesDeliveries = maySeeNotifications(session);
+  const seesDeliveries = maySeeOperations(session);
   const { label } = RANGES[range];
   const spread = (/** @type {import('../../../client/api.ts').Spread | null} */ found) => ({
     value: found ? duration(found.p50) : 'unknown',

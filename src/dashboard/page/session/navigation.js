@@ -50,7 +50,7 @@ export function Navigation({ pages, page, place, signOut }) {
       </nav>
       <div class="session">
         <p>
-          <span class="muted">Signed in as</span> ${session.name} <span class="muted">(${session.role ?? session.scopes.join(', ')})</span>
+          <span class="muted">Signed in as</span> ${session.name} <span class="muted">(${session.role})</span>
         </p>
         <button type="button" aria-pressed=${areAbsolute} onClick=${switchTimes}><${Icon} name="clock" />Absolute times</button>
         <button type="button" onClick=${signOut}><${Icon} name="out" />Sign out</button>

@@ -6,7 +6,6 @@ import {
   DashboardContext,
   isAdmin,
   mayLookUpUsers,
-  maySeeNotifications,
   maySeeOperations,
   maySeeSubmissions,
   useDashboard,
@@ -155,7 +154,7 @@ const PAGES = {
   webhooks: {
     title: 'Webhooks',
     group: 'Notify',
-    may: maySeeNotifications,
+    may: maySeeOperations,
     All: WebhooksPage,
     One: WebhookPage,
   },
@@ -163,7 +162,7 @@ const PAGES = {
   deliveries: {
     title: 'Deliveries',
     group: 'Notify',
-    may: maySeeNotifications,
+    may: maySeeOperations,
     All: DeliveriesPage,
   },
   users: { title: 'Users', group: 'Manage', may: mayLookUpUsers, All: UsersPage },

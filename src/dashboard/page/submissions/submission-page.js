@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { ApiError, withQuery } from '../data/api.js';
 import {
   mayChangeSubmissions,
-  maySeeNotifications,
+  maySeeOperations,
   useDashboard,
   useFeed,
   useLoad,
@@ -57,7 +57,7 @@ export function SubmissionPage({ id }) {
     <//>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {SubmissionWithHistory} */ one) =>
-        maySeeNotifications(session)
+        maySeeOperations(session)
           ? html`<${WithDeliveries} one=${one} version=${`${one.history.length} ${news}`} />`
           : html`<${Details} one=${one} deliveries=${[]} />`}
     <//>`;

@@ -73,22 +73,16 @@ function columnsOf(onChanged) {
       cell: (token) =>
         token.state === 'revoked'
           ? html`<span class="muted">revoked <${Time} at=${token.revoked_at} /></span>`
-          : html`<${Actions} key=${token.id} token=${token} onChanged=${onChanged} />`,
+          : html`<${Revoke} key=${token.id} token=${token} onChanged=${onChanged} />`,
     },
   ];
 }
 
 /** @param {{ token: Credential, onChanged: () => void }} props */
-function Actions({ token, onChanged }) {
+function Revoke({ token, onChanged }) {
   const { api } = useDashboard();
-  const path = `v1/credentials/${token.id}`;
-  const change = async (/** @type {FormData} */ form) => {
-    await api.patch(path, { name: textOf(form, 'name'), expires_at: expiryOf(form) });
-    onChanged();
-    return '';
-  };
   const revoke = async () => {
-    await api.delete(path);
+    await api.delete(`v1/credentials/${token.id}`);
     onChanged();
     return `The token of ${token.name} is revoked.`;
   };
@@ -96,18 +90,7 @@ function Actions({ token, onChanged }) {
     token.person === null
       ? `Every request with the token of ${token.name} is refused from then on. A revoked token cannot be restored.`
       : `The sessions of ${token.person} end, and no further sign-in succeeds.`;
-  return html`<div class="actions">
-    ${
-      token.person === null &&
-      html`<${Action} label="Change" name=${`Change: ${token.name}`} title=${`Change the token of ${token.name}`} submit="Save" fields=${['name', 'expires_at']} act=${change}>
-        ${(/** @type {ErrorOf} */ errorOf) => html`
-          <${NameField} value=${token.name} error=${errorOf('name')} />
-          <${ChoiceField} label="Expires" name="expires" choices=${{ unchanged: '', ...EXPIRIES }} error=${errorOf('expires_at')} />
-        `}
-      <//>`
-    }
-    <${Action} label="Revoke" name=${`Revoke: ${token.name}`} confirm=${consequence} act=${revoke} />
-  </div>`;
+  return html`<${Action} label="Revoke" name=${`Revoke: ${token.name}`} confirm=${consequence} act=${revoke} />`;
 }
 
 /** Roles by their descriptions. */
@@ -129,27 +112,19 @@ function CreateToken({ onIssued }) {
   const fields = ['name', 'role', 'expires_at'];
   return html`<${Action} label="Create a token" submit="Create" title="Create a token" fields=${fields} isPrimary act=${create}>
     ${(/** @type {ErrorOf} */ errorOf) => html`
-      <${NameField} error=${errorOf('name')} />
+      <${TextField} label="Name of the client" name="name" error=${errorOf('name')} />
       <${ChoiceField} label="Role" name="role" choices=${ROLES} error=${errorOf('role')} />
       <${ChoiceField} label="Expires" name="expires" choices=${EXPIRIES} error=${errorOf('expires_at')} />
     `}
   <//>`;
 }
 
-/** @param {{ value?: string, error: string | undefined }} props */
-function NameField({ value, error }) {
-  return html`<${TextField} label="Name of the client" name="name" value=${value} error=${error} />`;
-}
-
 const DAY_MS = 86_400_000;
 /** Days by the text of their choice. */
 const EXPIRIES = { never: 'never', 'in 30 days': 30, 'in 90 days': 90, 'in a year': 365 };
 
-/**
- * Returns the chosen expiry as ISO 8601; null: never; undefined: unchanged. @param {FormData} form
- */
+/** Returns the chosen expiry as ISO 8601; null: never. @param {FormData} form */
 function expiryOf(form) {
   const choice = textOf(form, 'expires');
-  if (choice === 'never') return null;
-  return choice ? new Date(Date.now() + Number(choice) * DAY_MS).toISOString() : undefined;
+  return choice === 'never' ? null : new Date(Date.now() + Number(choice) * DAY_MS).toISOString();
 }

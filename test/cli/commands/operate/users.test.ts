@@ -80,14 +80,16 @@ describe('the token', () => {
     const sent: unknown[] = [];
     const { url } = await serve(({ headers, url }, response) => {
       sent.push([headers.authorization, headers['x-api-key']]);
-      response.end(url?.startsWith('/v1/audit') ? '{"entries":[],"next_cursor":null}' : '[]');
+      response.end(
+        url?.startsWith('/v1/credentials') ? '{"credentials":[],"next_cursor":null}' : '[]',
+      );
     });
     const both = {
       DAWATCH_TOKEN: 'the-first',
       DAWATCH_ADMIN_TOKEN: 'the-second-one-of-them-0123456789',
     };
     await cli(['users', 'list', '--limit', '1', '--server', url], { env: both });
-    await cli(['audit', '--server', url], { env: both });
+    await cli(['token', 'list', '--server', url], { env: both });
     expect(sent).toEqual([
       ['Bearer the-first', undefined],
       ['Bearer the-second-one-of-them-0123456789', undefined],
