@@ -39,7 +39,6 @@ const RETIRED: Record<string, string> = {
   settlement: 'result',
   told: 'notified',
   tell: 'notify',
-  epoch: 'fencing token',
   figures: 'stats',
   happened: 'counters',
   standing: 'gauges',

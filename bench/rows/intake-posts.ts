@@ -3,7 +3,7 @@ import { inTurns, type Row } from '../row.ts';
 import { newIds, responseOf, send, startProduct } from '../support/loads.ts';
 import { startProgram } from '../support/processes.ts';
 
-const LOAD = { connections: 64, seconds: 3, send: 'new ids' } as const;
+const LOAD = { connections: 64, seconds: 2, send: 'new ids' } as const;
 
 export const row: Row = {
   rounds: 5,

@@ -32,7 +32,7 @@ export const row: Row = {
     const copy = join(folder, 'copy.db');
     copyLedger(join(folder, 'ledger.db'), copy);
     const peer = await startProgram<{ url: string }>('peers/bare-fastify.ts', [example, copy]);
-    const load = { connections: 64, seconds: 3, send: { idsIn } };
+    const load = { connections: 64, seconds: 2, send: { idsIn } };
     return {
       async round(index) {
         const round = { dawatch: 0, cpuUs: 0, minimal: 0, minimalCpuUs: 0 };

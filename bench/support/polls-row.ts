@@ -15,7 +15,7 @@ type PollsRow = Pick<Metric, 'what' | 'target'> & { concurrency: number; through
 /** Compares polls per second with those of a minimal loop of the same concurrency. */
 export function pollsRow({ concurrency, throughRedis, what, target }: PollsRow): Row {
   return {
-    rounds: 5,
+    rounds: 3,
     metrics: [
       {
         what,

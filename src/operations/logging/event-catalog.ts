@@ -77,12 +77,12 @@ export const LOG_EVENTS = {
   'redis.disconnected': 'Redis does not work; `advice` says what to do',
   'worker.started': 'a worker has started',
   'worker.stopped': 'a worker has stopped',
-  'worker.joined': 'the server receives the first announcement of a worker',
-  'worker.left': 'the announcements of a worker have ended',
+  'worker.joined': 'a worker has connected to Redis',
+  'worker.left': 'a worker is no longer connected to Redis',
   'polls.startup_delayed':
     'the server starts while jobs of its previous process may still be executed',
   'polls.job_failed': 'a job returned no usable result, and its submissions are polled again',
-  'polls.refused': 'a worker refused a job as invalid',
+  'polls.refused': 'a worker has not polled a job, and the server polls its submissions again',
   'intake.refused':
     'a job of `dawatch-submissions` is invalid and is kept as failed ([queues](queues.md))',
   'intake.postponed': 'a job of `dawatch-submissions` could not be processed and will be retried',
