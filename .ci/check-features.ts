@@ -16,7 +16,12 @@ import { join, resolve } from 'node:path';
 
 const FEATURES = ['alerts', 'redis'];
 /** A feature has one import or one entry in each of them, or none. */
-const LISTS = ['src/wiring/features.ts', 'src/cli/program.ts', 'src/cli/doctor-command.ts'];
+const LISTS = [
+  'src/wiring/features.ts',
+  'src/wiring/settings.ts',
+  'src/cli/program.ts',
+  'src/cli/doctor-command.ts',
+];
 const TESTED = ['test/submissions', 'test/polling'];
 
 const requested = process.argv.slice(2);

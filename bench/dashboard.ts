@@ -9,10 +9,10 @@ import type { Page } from 'playwright-core';
 import { type App, startApp } from '../src/app.ts';
 import { DawatchClient } from '../src/client/index.ts';
 import { systemClock } from '../src/lib/system-clock.ts';
-import { loadConfig } from '../src/operations/config/load.ts';
 import { createLog } from '../src/operations/logging/logger.ts';
 import { contextWithoutLimits } from '../src/submissions/transition.ts';
 import { Ledger } from '../src/wiring/ledger-stores.ts';
+import { loadConfig } from '../src/wiring/settings.ts';
 import { openChromium } from '../test/support/app/chromium.ts';
 
 const SUBMISSIONS = Number(process.env.BENCH_SUBMISSIONS ?? 1_000_000);

@@ -4,7 +4,6 @@ import { usersOf } from './access/users.ts';
 import type { Clock } from './lib/clock.ts';
 import { withTimeout } from './lib/with-timeout.ts';
 import { EventFeed } from './notifications/event-feed.ts';
-import type { Config } from './operations/config/schema.ts';
 import { StartError } from './operations/config/start-error.ts';
 import type { Log } from './operations/logging/event-catalog.ts';
 import { createMetrics } from './operations/metrics/metrics.ts';
@@ -30,6 +29,7 @@ import { type Ledger, openLedger } from './wiring/ledger-stores.ts';
 import { startMaintenance } from './wiring/maintenance.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import { buildServer } from './wiring/server.ts';
+import type { Config } from './wiring/settings.ts';
 import { TUNING, type Tuning } from './wiring/tuning.ts';
 
 export type App = {

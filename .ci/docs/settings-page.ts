@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { configSchema, ENVIRONMENT } from '../../src/operations/config/schema.ts';
+import { ENVIRONMENT } from '../../src/operations/config/environment.ts';
 import { isSecret } from '../../src/operations/config/settings-file.ts';
+import { configSchema } from '../../src/wiring/settings.ts';
 
 /** The parts of a JSON Schema that the schema of the settings uses. */
 type Node = {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startApp } from '../../src/app.ts';
 import { systemClock } from '../../src/lib/system-clock.ts';
-import { loadConfig } from '../../src/operations/config/load.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
+import { loadConfig } from '../../src/wiring/settings.ts';
 import { clientTypes, FILE } from './client-types.ts';
 import { FILE as PAGE, withRouteTable } from './route-table.ts';
 

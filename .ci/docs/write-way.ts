@@ -13,11 +13,11 @@ import { pathToFileURL } from 'node:url';
 import { startApp } from '../../src/app.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { systemClock } from '../../src/lib/system-clock.ts';
-import { loadConfig } from '../../src/operations/config/load.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import { learnedPacing } from '../../src/pacing/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { REQUEST_HOOKS } from '../../src/wiring/server.ts';
+import { loadConfig } from '../../src/wiring/settings.ts';
 import { withPart } from './between.ts';
 
 const KEY = 'a-service-key-for-this-measurement';

@@ -9,9 +9,9 @@ import { startApp } from '../../src/app.ts';
 import { DawatchClient } from '../../src/client/index.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { systemClock } from '../../src/lib/system-clock.ts';
-import { loadConfig } from '../../src/operations/config/load.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
+import { loadConfig } from '../../src/wiring/settings.ts';
 import { seededRandom } from './random.ts';
 import type { SlackMessage } from './slack-message.ts';
 

@@ -5,7 +5,6 @@ import { logOf } from '../http/request-log.ts';
 import { isUnlimited } from '../http/typed-server.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import { networkOf } from '../lib/addresses.ts';
-import type { Config } from '../operations/config/schema.ts';
 import {
   type Authenticator,
   type Credentials,
@@ -15,6 +14,7 @@ import {
 } from './access.ts';
 import type { AuditTrail } from './audit-store.ts';
 import type { Sessions } from './sessions.ts';
+import type { AccessSettings } from './settings.ts';
 
 /** Identifies requests by their credential, or by their session if they have no credential. */
 export function createAuthenticator(credentials: Credentials, sessions: Sessions): Authenticator {
@@ -101,7 +101,7 @@ const WINDOW_MS = 60_000;
 export async function addLimits(
   app: FastifyInstance,
   deps: {
-    limits: Config['limits'];
+    limits: AccessSettings['limits'];
     authenticator: Authenticator;
     onRefused: (reason: AuthenticationFailure, address: string) => void;
   },

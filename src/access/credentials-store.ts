@@ -4,9 +4,9 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { type Actor, SERVER } from '../lib/actor.ts';
 import { isLoopback } from '../lib/addresses.ts';
 import { iso } from '../lib/timestamps.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { type Caller, type Credentials, ROLES, type Role, sha256 } from './access.ts';
 import type { AuditTrail } from './audit-store.ts';
+import type { AccessSettings } from './settings.ts';
 
 /** Returns a new token: 256 random bits after a prefix that secret scanners can recognize. */
 export function makeToken(role: Role): string {
@@ -50,7 +50,7 @@ export function credentialState(
  * token.
  */
 export function credentialsOf(
-  auth: Config['auth'],
+  auth: AccessSettings['auth'],
   store: CredentialStore,
   clock: { now(): number },
   issuer?: string,
@@ -145,7 +145,7 @@ export function revokeCredential(
  * address that is not loopback.
  */
 export function ensureCredential(deps: {
-  config: Config;
+  config: AccessSettings;
   ledger: CredentialLedger;
   now: number;
 }): { kind: 'there' } | { kind: 'made'; key: string } | { kind: 'refused'; reason: string } {

@@ -1,6 +1,6 @@
-import type { Config } from '../operations/config/schema.ts';
 import { type Check, ok, problem, settingName, warning } from '../operations/doctor/finding.ts';
 import { detailOf, discover } from './provider.ts';
+import type { AccessSettings } from './settings.ts';
 import { type Users, usersOf } from './users.ts';
 
 /** A user that cannot exist: the domain .invalid is reserved. */
@@ -8,7 +8,7 @@ const NONEXISTENT_USER = { name: 'dawatch doctor', email: 'doctor@dawatch.invali
 
 /** Returns the checks of the token for user lookups and of the provider, if set. */
 export function accessChecks(
-  config: Config,
+  config: AccessSettings,
   client: Parameters<typeof usersOf>[1],
   limitMs: number,
 ): Check[] {
@@ -39,7 +39,7 @@ async function checkBearer({ lookups }: Users) {
 }
 
 /** The client secret can only be checked by a sign-in. */
-async function checkProvider({ oidc, server }: Config, limitMs: number) {
+async function checkProvider({ oidc, server }: AccessSettings, limitMs: number) {
   try {
     await discover(oidc, limitMs / 1_000);
     const redirect = `${server.public_url?.replace(/\/+$/, '')}/v1/session/oidc/callback`;

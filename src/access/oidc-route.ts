@@ -8,7 +8,6 @@ import { LedgerError } from '../ledger/errors.ts';
 import { networkOf } from '../lib/addresses.ts';
 import { isObject } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { type Role, sha256 } from './access.ts';
 import {
   browserCookie,
@@ -20,6 +19,7 @@ import {
 } from './cookies.ts';
 import { type Provider, ProviderError } from './provider.ts';
 import type { PeopleStore } from './sessions.ts';
+import type { AccessSettings } from './settings.ts';
 
 /** A person at a provider. `name`: the e-mail address, or the subject without one. */
 type Person = { issuer: string; subject: string; name: string };
@@ -44,7 +44,7 @@ function personOf(claims: Claims & { iss: string; sub: string }): Person {
 }
 
 /** Returns the role that the settings give to the claims; undefined: none. */
-function roleOf(claims: Claims, { role_claim, roles }: Config['oidc']): Role | undefined {
+function roleOf(claims: Claims, { role_claim, roles }: AccessSettings['oidc']): Role | undefined {
   const claim = claimAt(claims, role_claim);
   const values = Array.isArray(claim) ? claim : [claim];
   return PRECEDENCE.find((role) => roles[role].some((value) => values.includes(value)));
@@ -107,7 +107,7 @@ const PATH = 'v1/session/oidc';
 type Failure = ProviderError['reason'] | SignInError['reason'] | 'ledger';
 
 export type OidcDeps = {
-  config: Config;
+  config: AccessSettings;
   ledger: { people: PeopleStore };
   clock: { now(): number };
   provider: Provider;
@@ -119,7 +119,7 @@ export type OidcDeps = {
  * The name of the provider, and where a sign-in begins; null if people can only sign in with
  * tokens.
  */
-export function oidcSignIn({ oidc: { issuer, name }, server }: Config) {
+export function oidcSignIn({ oidc: { issuer, name }, server }: AccessSettings) {
   const base = baseOf(server.public_url);
   return issuer === undefined || base === undefined
     ? null

@@ -1,9 +1,9 @@
 import type { ClientAuth, Configuration, IDToken } from 'openid-client';
 import { causeOf, codeOf } from '../lib/connection-error.ts';
 import { escapeText } from '../lib/text.ts';
-import type { Config } from '../operations/config/schema.ts';
+import type { AccessSettings } from './settings.ts';
 
-type OidcSettings = Config['oidc'];
+type OidcSettings = AccessSettings['oidc'];
 
 /**
  * Reasons why a sign-in failed. unavailable: the provider cannot be reached or does not match the

@@ -2,7 +2,6 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
-import type { Config } from '../operations/config/schema.ts';
 import {
   type Authenticator,
   actorOf,
@@ -23,6 +22,7 @@ import {
 import { oidcSignIn } from './oidc-route.ts';
 import type { Provider } from './provider.ts';
 import type { PeopleStore, SessionStore, Sessions } from './sessions.ts';
+import type { AccessSettings } from './settings.ts';
 
 const sessionSchema = z
   .object({
@@ -92,7 +92,7 @@ export type SessionDeps = {
   ledger: { sessions: SessionStore; people: PeopleStore };
   provider: Provider;
   clock: { now(): number };
-  config: Config;
+  config: AccessSettings;
 };
 
 /** Registers the sign-in with a credential. */

@@ -3,10 +3,10 @@ import type { FastifyRequest } from 'fastify';
 import { LedgerError } from '../ledger/errors.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Actor } from '../lib/actor.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { type Caller, type Credentials, type Identity, type Role, sha256 } from './access.ts';
 import type { AuditTrail } from './audit-store.ts';
 import { mayUseCookie, sessionCookieOf } from './cookies.ts';
+import type { AccessSettings } from './settings.ts';
 
 /**
  * A session of the dashboard. `credentialHash`: hash of the credential with which it began. Times
@@ -105,7 +105,7 @@ export class SessionStore {
 export type SessionsDeps = {
   store: SessionStore;
   credentials: Credentials;
-  config: Config;
+  config: AccessSettings;
   clock: { now(): number };
 };
 

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { HttpResult } from '../lib/http-call.ts';
 import { isObject, isTextTooDeep, parseJson } from '../lib/json.ts';
 import { retryAfterMs } from '../lib/retry-after.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import { isOwnToken } from './credentials-store.ts';
+import type { AccessSettings } from './settings.ts';
 
 /** A user of the upstream with all fields unchanged. */
 export type UserRecord = Record<string, unknown>;
@@ -305,7 +305,7 @@ export type Users = {
  * Looks up users at the upstream `default`; tokens of callers are forwarded to no other. Throws a
  * StartError if the bearer is a token of dawatch.
  */
-export function usersOf(config: Config, client: UpstreamGet | undefined): Users {
+export function usersOf(config: AccessSettings, client: UpstreamGet | undefined): Users {
   const { bearer, users } = config.upstreams.default;
   if (bearer !== undefined && isOwnToken(bearer))
     throw new StartError(

@@ -6,7 +6,6 @@ import { escapeText } from '../lib/text.ts';
 import type { Alert } from '../notifications/alert.ts';
 import type { Outbox } from '../notifications/outbox.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';
-import type { Config } from '../operations/config/schema.ts';
 import type { LedgerStats } from '../operations/ledger-stats.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
@@ -15,9 +14,10 @@ import { registerAlerts, registerMutes } from './alerts-routes.ts';
 import { Alerts } from './alerts-store.ts';
 import { HEARTBEAT_RESULTS, Heartbeat, type HeartbeatResult } from './heartbeat.ts';
 import type { LiveFacts } from './rules.ts';
+import type { AlertSettings } from './settings.ts';
 
 type Server = {
-  config: Config;
+  config: AlertSettings;
   clock: Clock;
   log: Log;
   counters: { heartbeat(result: HeartbeatResult, count?: number): void };

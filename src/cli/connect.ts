@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { ApiError, DawatchClient } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
-import { loadConfig } from '../operations/config/load.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { readSecretFile } from '../operations/config/settings-file.ts';
+import type { Config } from '../wiring/settings.ts';
+import { loadConfig } from '../wiring/settings.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { withWaitIndicator } from './output.ts';
 

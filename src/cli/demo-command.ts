@@ -7,12 +7,12 @@ import { pause } from '../client/backoff.ts';
 import { DawatchClient } from '../client/index.ts';
 import { systemClock } from '../lib/system-clock.ts';
 import { escapeText } from '../lib/text.ts';
-import { loadConfig } from '../operations/config/load.ts';
 import type { Sandbox } from '../sandbox/server.ts';
 import { dataOf } from '../submissions/classify.ts';
 import type { RecordedObservation } from '../submissions/ports.ts';
 import { Status } from '../submissions/submission.ts';
 import { requests } from '../submissions/wait-command.ts';
+import { loadConfig } from '../wiring/settings.ts';
 import { CommandError } from './exit.ts';
 import { createProgress, paintFor } from './output.ts';
 

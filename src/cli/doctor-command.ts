@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import { escapeText } from '../lib/text.ts';
-import { ConfigError, type LoadedConfig, loadConfig } from '../operations/config/load.ts';
+import { ConfigError } from '../operations/config/load.ts';
 import { type Finding, type Level, problem, worstLevel } from '../operations/doctor/finding.ts';
 import type { DoctorOptions } from '../wiring/doctor.ts';
+import { type LoadedConfig, loadConfig } from '../wiring/settings.ts';
 import { durationOption } from './input.ts';
 import { type Paint, paintFor, toJson, withWaitIndicator } from './output.ts';
 

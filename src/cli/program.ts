@@ -23,12 +23,12 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   users: async () => (await import('../access/users-command.ts')).addUsers,
   token: async () => (await import('../access/token-command.ts')).addToken,
   api: async () => (await import('./api-command.ts')).addApi,
-  config: async () => (await import('../operations/config-command.ts')).addConfig,
-  backup: async () => (await import('../operations/ledger-command.ts')).addBackup,
+  config: async () => (await import('./config-command.ts')).addConfig,
+  backup: async () => (await import('./ledger-command.ts')).addBackup,
   doctor: async () => (await import('./doctor-command.ts')).addDoctor,
-  restore: async () => (await import('../operations/ledger-command.ts')).addRestore,
-  'check-primary': async () => (await import('../operations/ledger-command.ts')).addCheckPrimary,
-  vacuum: async () => (await import('../operations/ledger-command.ts')).addVacuum,
+  restore: async () => (await import('./ledger-command.ts')).addRestore,
+  'check-primary': async () => (await import('./ledger-command.ts')).addCheckPrimary,
+  vacuum: async () => (await import('./ledger-command.ts')).addVacuum,
 };
 
 /**

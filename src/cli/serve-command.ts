@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { systemClock } from '../lib/system-clock.ts';
-import { loadConfig, secretsOf } from '../operations/config/load.ts';
+import { secretsOf } from '../operations/config/load.ts';
+import { loadConfig } from '../wiring/settings.ts';
 import { ExitCode } from './exit.ts';
 import { untilStopped } from './signals.ts';
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { loadConfig } from '../operations/config/load.ts';
+import { loadConfig } from '../wiring/settings.ts';
 
 export type SettingsOptions = { config?: string };
 

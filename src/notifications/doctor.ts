@@ -1,15 +1,19 @@
 import { lookup } from 'node:dns';
-import type { ChannelConfig, Config } from '../operations/config/schema.ts';
 import { type Check, type Finding, ok, problem, warning } from '../operations/doctor/finding.ts';
 import { VERSION } from '../operations/version.ts';
 import { checkWebhookUrl } from './channels/webhook.ts';
+import type { ChannelConfig, NotificationSettings } from './settings.ts';
 import { type AddressGuard, createAddressGuard } from './transport/address-guard.ts';
 import { createHttpPost } from './transport/http-post.ts';
 import type { Webhook } from './webhook.ts';
 
 /** Returns the checks of the receivers. Disabled and failing webhooks are the subject of alerts. */
 export function receiverChecks(
-  { webhooks: settings, channels, heartbeat }: Config,
+  {
+    webhooks: settings,
+    channels,
+    heartbeat,
+  }: NotificationSettings & { heartbeat: { url?: string | undefined } },
   webhooks: readonly Webhook[],
   limitMs: number,
 ): Check[] {

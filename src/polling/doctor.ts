@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { HttpResult } from '../lib/http-call.ts';
 import { systemClock } from '../lib/system-clock.ts';
-import type { UpstreamConfig } from '../operations/config/schema.ts';
 import {
   type Check,
   type Finding,
@@ -14,6 +13,7 @@ import { VERSION } from '../operations/version.ts';
 import { type Classification, classify } from '../submissions/classify.ts';
 import { openChain } from './chain/chain.ts';
 import type { ChainSettings } from './chain/port.ts';
+import type { UpstreamConfig } from './settings.ts';
 import { UpstreamClient } from './upstream-client.ts';
 
 type Upstream = UpstreamConfig & { url: string };

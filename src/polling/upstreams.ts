@@ -1,17 +1,17 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Config, UpstreamConfig } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { PolicyFactory } from '../pacing/index.ts';
 import type { Classification } from '../submissions/classify.ts';
 import type { PollBatch, PollEngine } from '../submissions/ports.ts';
 import type { SchedulerSettings } from './scheduler.ts';
+import type { PollingSettings, UpstreamConfig } from './settings.ts';
 import { UpstreamClient } from './upstream-client.ts';
 import type { BreakerSettings, BudgetSettings } from './upstream-limits.ts';
 import type { WatcherSettings } from './watcher.ts';
 
 export type UsableUpstream = UpstreamConfig & { url: string };
 
-function usableUpstreams(config: Config): [string, UsableUpstream][] {
+function usableUpstreams(config: PollingSettings): [string, UsableUpstream][] {
   const usable = Object.entries(config.upstreams).filter(
     (entry): entry is [string, UsableUpstream] => entry[1].url !== undefined,
   );
@@ -56,7 +56,7 @@ export type Upstreams = ReturnType<typeof openUpstreams>;
 
 /** Opens the clients of all configured upstreams. Throws StartError. */
 export function openUpstreams(
-  config: Config,
+  config: PollingSettings,
   { clock, version }: { clock: Clock; version: string },
 ) {
   const named = usableUpstreams(config);
@@ -112,7 +112,7 @@ const CONTRADICTED_RECHECK_MS = 600_000;
 
 /** Returns the settings of the watcher. `policy`: when to poll. */
 export function watcherSettings(
-  { submissions, upstreams: configured }: Config,
+  { submissions, upstreams: configured }: PollingSettings,
   upstreams: readonly [string, UsableUpstream][],
   policy: (settings: { lagPrice: number }) => PolicyFactory,
   breaker: BreakerSettings,

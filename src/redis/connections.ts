@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { createSecureContext } from 'node:tls';
 import { Redis, type RedisOptions } from 'ioredis';
 import { readPem } from '../lib/bounded-file.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
+import type { RedisConfig } from './settings.ts';
 
 /** With `sentinels`, the host of `url` is the name of the primary. */
-export type RedisSettings = Partial<Config['redis']> & { url: string; prefix: string };
+export type RedisSettings = Partial<RedisConfig> & { url: string; prefix: string };
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Detects a lost connection that waits for jobs and sends nothing by itself. */

@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
 import { escapeText } from '../lib/text.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import {
   type Finding,
@@ -17,11 +16,12 @@ import {
   type RedisSettings,
   waitUntilReady,
 } from './connections.ts';
+import type { RedisConfig } from './settings.ts';
 
 const SETTING = settingName('redis.url');
 
 /** Returns the check of the configured Redis; undefined if none is configured. */
-export function redisCheck({ redis }: Config, limitMs: number) {
+export function redisCheck({ redis }: { redis: RedisConfig }, limitMs: number) {
   const { url } = redis;
   if (url === undefined) return undefined;
   return { name: 'redis', run: () => checkRedis({ ...redis, url }, limitMs) };

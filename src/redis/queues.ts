@@ -1,7 +1,6 @@
 import { QueueEvents } from 'bullmq';
 import type { Clock } from '../lib/clock.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
@@ -15,9 +14,10 @@ import { createQueueChannel, EVENTS_QUEUE } from './events-queue.ts';
 import { Intake } from './intake.ts';
 import { openPollsQueue, POLLS_QUEUE } from './polls-queue.ts';
 import { RedisLink } from './redis-link.ts';
+import type { RedisConfig } from './settings.ts';
 
 export type RedisServer = {
-  config: Config;
+  config: { redis: RedisConfig };
   upstreams: { named: readonly [string, UsableUpstream][] };
   ledger: {
     upstream(name: string): { pollingUntil: number | null };

@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { untilStopped } from '../cli/signals.ts';
 import { systemClock } from '../lib/system-clock.ts';
-import { loadConfig, secretsOf } from '../operations/config/load.ts';
-import type { Config } from '../operations/config/schema.ts';
+import { secretsOf } from '../operations/config/load.ts';
 import { VERSION } from '../operations/version.ts';
+import { type Config, loadConfig } from '../wiring/settings.ts';
 
 const HOST = hostname().replaceAll(/[^\w.-]/g, '-');
 

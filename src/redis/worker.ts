@@ -3,17 +3,17 @@ import type { Redis } from 'ioredis';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { createLocalEngine, openUpstreams, timeoutMsOf } from '../polling/upstreams.ts';
 import type { PollEngine } from '../submissions/ports.ts';
 import { openLoopRedis, type RedisSettings, readServer } from './connections.ts';
 import { POLLS_QUEUE, type PollJob, type PollResult } from './polls-queue.ts';
+import type { WorkerSettings } from './settings.ts';
 
 /** Starts `dawatch worker`: a poll worker for the server at the same Redis. Throws StartError. */
 export function startWorker(deps: {
-  config: Config;
+  config: WorkerSettings;
   log: Log;
   clock: Clock;
   version: string;

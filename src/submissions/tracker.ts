@@ -1,7 +1,7 @@
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Config } from '../operations/config/schema.ts';
 import type { SubmissionWatcher, TrackEffect, TrackResult, UpdateResult } from './ports.ts';
+import type { SubmissionSettings } from './settings.ts';
 import {
   type TrackBody,
   type TrackContext,
@@ -15,7 +15,7 @@ export type Tracker = ReturnType<typeof trackerOf>;
 
 /** Tracks single requests, which wait in no queue, and changes options. */
 export function trackerOf(deps: {
-  config: Config;
+  config: SubmissionSettings;
   watcher: SubmissionWatcher;
   clock: Clock;
   /** Returns why a callback URL is not allowed, or undefined. */

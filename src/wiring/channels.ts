@@ -6,9 +6,10 @@ import { createSlackChannel } from '../notifications/channels/slack.ts';
 import { createTeamsChannel } from '../notifications/channels/teams.ts';
 import type { ChannelDescription } from '../notifications/channels-routes.ts';
 import { parseDestination } from '../notifications/delivery.ts';
+import type { ChannelConfig } from '../notifications/settings.ts';
 import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';
-import type { ChannelConfig, Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
+import type { Config } from './settings.ts';
 
 /** The channel that adds every event to a queue, if Redis is configured. */
 const QUEUE_CHANNEL = 'queue';

@@ -14,8 +14,7 @@ import { receiverChecks } from '../notifications/doctor.ts';
 import { EventRoutes, Outbox } from '../notifications/outbox.ts';
 import type { Webhook } from '../notifications/webhook.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
-import { type LoadedConfig, secretsOf } from '../operations/config/load.ts';
-import type { Config } from '../operations/config/schema.ts';
+import { secretsOf } from '../operations/config/load.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import {
   type Check,
@@ -29,6 +28,7 @@ import {
 import { VERSION } from '../operations/version.ts';
 import { upstreamChecks } from '../polling/doctor.ts';
 import { openUpstreams, type Upstreams } from '../polling/upstreams.ts';
+import type { Config, LoadedConfig } from './settings.ts';
 
 export type DoctorOptions = {
   loaded: LoadedConfig;

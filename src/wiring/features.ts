@@ -3,7 +3,6 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';
-import type { Config } from '../operations/config/schema.ts';
 import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
@@ -13,6 +12,7 @@ import type { PollEngine } from '../submissions/ports.ts';
 import type { TrackBody } from '../submissions/track-request.ts';
 import type { TrackRequestResult } from '../submissions/tracker.ts';
 import type { Ledger } from './ledger-stores.ts';
+import type { Config } from './settings.ts';
 import type { Tuning } from './tuning.ts';
 
 /** What every feature may use. */

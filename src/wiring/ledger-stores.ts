@@ -16,7 +16,6 @@ import { EventLog } from '../notifications/event-log.ts';
 import { EventRoutes, Outbox } from '../notifications/outbox.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { LedgerStats } from '../operations/ledger-stats.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Observation } from '../submissions/classify.ts';
@@ -41,6 +40,7 @@ import { SubmissionStore } from '../submissions/submission-store.ts';
 import type { TransitionContext } from '../submissions/transition.ts';
 import type { PauseRecord, UpstreamChange, UpstreamRecord } from '../submissions/upstream.ts';
 import { UpstreamStore } from '../submissions/upstream.ts';
+import type { Config } from './settings.ts';
 
 /**
  * The source of truth, in one SQLite file. Every method that writes is one transaction: when it

@@ -1,9 +1,9 @@
 import { shrink } from '../ledger/space.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Config } from '../operations/config/schema.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { EndPosition, Pruned } from '../submissions/pruning.ts';
 import type { Ledger } from './ledger-stores.ts';
+import type { Config } from './settings.ts';
 
 const INTERVAL_MS = 60_000;
 /** The pause between two transactions, for other work. */

@@ -13,11 +13,11 @@ import type { ChannelRoute } from '../notifications/outbox.ts';
 import { createAddressGuard } from '../notifications/transport/address-guard.ts';
 import { createHttpPost } from '../notifications/transport/http-post.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
-import type { Config } from '../operations/config/schema.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import { Channels } from './channels.ts';
 import type { Ledger } from './ledger-stores.ts';
+import type { Config } from './settings.ts';
 import type { Tuning } from './tuning.ts';
 
 /** Starts the dispatcher with all channels. */

@@ -54,7 +54,6 @@ import { EVENT_DOCUMENTATION } from '../notifications/event-body.ts';
 import type { EventFeed } from '../notifications/event-feed.ts';
 import { registerEvents } from '../notifications/events-route.ts';
 import { registerWebhooks } from '../notifications/webhooks-routes.ts';
-import type { Config } from '../operations/config/schema.ts';
 import { type Readiness, registerHealth } from '../operations/health-routes.ts';
 import { countRequests } from '../operations/metrics/counters.ts';
 import type { Metrics } from '../operations/metrics/metrics.ts';
@@ -71,6 +70,7 @@ import type { Tracker } from '../submissions/tracker.ts';
 import { Admission, TrackingQueue } from '../submissions/tracking-queue.ts';
 import type { Feature } from './features.ts';
 import type { Ledger } from './ledger-stores.ts';
+import type { Config } from './settings.ts';
 import type { Tuning } from './tuning.ts';
 
 type ServerDeps = {

@@ -4,7 +4,7 @@ import { sha256 } from '../../src/access/access.ts';
 import { RefusedSignIns } from '../../src/access/authentication.ts';
 import { CredentialStore, makeToken } from '../../src/access/credentials-store.ts';
 import { openBeside } from '../../src/ledger/open.ts';
-import type { Config } from '../../src/operations/config/schema.ts';
+import type { Config } from '../../src/wiring/settings.ts';
 import { call, type HttpResponse, problemOf } from '../support/app/http-calls.ts';
 import { openLookups, userPath } from '../support/app/lookups.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/operations/config/load.ts';
+import { loadConfig } from '../../src/wiring/settings.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { ADMIN_TOKEN, UPSTREAM_BEARER } from '../support/app/lookups.ts';
 import { API_KEY, useApp, useAppWithSandbox } from '../support/app/running-app.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/operations/config/load.ts';
 import { runDoctor } from '../../src/wiring/doctor.ts';
+import { loadConfig } from '../../src/wiring/settings.ts';
 import { announce, openNode, usualNode } from '../support/servers/node-server.ts';
 import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';

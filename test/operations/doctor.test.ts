@@ -11,9 +11,9 @@ import {
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/operations/config/load.ts';
 import { redisCheck } from '../../src/redis/doctor-redis.ts';
 import { checkDisk, runDoctor } from '../../src/wiring/doctor.ts';
+import { loadConfig } from '../../src/wiring/settings.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { cli } from '../support/processes/cli.ts';
 import { CLIENT, openOidcProvider } from '../support/servers/oidc-provider.ts';

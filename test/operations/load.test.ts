@@ -3,9 +3,10 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
-import { ConfigError, type LoadedConfig, loadConfig } from '../../src/operations/config/load.ts';
-import { ENVIRONMENT } from '../../src/operations/config/schema.ts';
+import { ENVIRONMENT } from '../../src/operations/config/environment.ts';
+import { ConfigError } from '../../src/operations/config/load.ts';
 import { isSecret } from '../../src/operations/config/settings-file.ts';
+import { type LoadedConfig, loadConfig } from '../../src/wiring/settings.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const SHIPPED = 'config/dawatch.yaml';

@@ -4,11 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { secretsOf } from '../../src/operations/config/load.ts';
-import type { Config } from '../../src/operations/config/schema.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import { logMonitor } from '../../src/polling/log-polls.ts';
 import type { RecordedObservation } from '../../src/submissions/ports.ts';
 import { transition } from '../../src/submissions/transition.ts';
+import type { Config } from '../../src/wiring/settings.ts';
 import {
   applied,
   context,

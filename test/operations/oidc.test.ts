@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/operations/config/load.ts';
+import { loadConfig } from '../../src/wiring/settings.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const COMPLETE = {

@@ -2,9 +2,10 @@ import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ConfigError, loadConfig, secretsOf } from '../../src/operations/config/load.ts';
-import { ENVIRONMENT } from '../../src/operations/config/schema.ts';
+import { ENVIRONMENT } from '../../src/operations/config/environment.ts';
+import { ConfigError, secretsOf } from '../../src/operations/config/load.ts';
 import { fileVariables, SECRET_SETTING } from '../../src/operations/config/settings-file.ts';
+import { loadConfig } from '../../src/wiring/settings.ts';
 import { cli } from '../support/processes/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -190,7 +191,7 @@ it('a command reads its admin token from a file', async () => {
     DAWATCH_ADMIN_TOKEN_FILE: join(tempFolder(), 'none'),
     DAWATCH_URL: 'http://127.0.0.1:1',
   };
-  const { code, stderr } = await cli(['audit'], { env });
+  const { code, stderr } = await cli(['webhooks', 'list'], { env });
   expect(code).not.toBe(0);
   expect(stderr).toContain('DAWATCH_ADMIN_TOKEN_FILE names a file that does not exist');
 });
@@ -264,7 +265,8 @@ redis:
     const database = { DAWATCH_DATABASE: join(folder, 'l.db') };
     expect((await cli(['list'], { env })).stderr).toContain('no response from http://127.0.0.1:1');
     expect(
-      (await cli(['audit'], { env: { ...env, DAWATCH_ADMIN_TOKEN_FILE: file(SECRET) } })).stderr,
+      (await cli(['webhooks', 'list'], { env: { ...env, DAWATCH_ADMIN_TOKEN_FILE: file(SECRET) } }))
+        .stderr,
     ).toContain('no response from http://127.0.0.1:1');
     const without = { ...env, DAWATCH_CONFIG: file(settings(/^$/), 'settings.yaml') };
     expect((await cli(['list'], { env: without })).stderr).toContain(

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { UpstreamConfig } from '../../src/operations/config/schema.ts';
+import type { UpstreamConfig } from '../../src/polling/settings.ts';
 import { blake2b256 } from '../../src/sandbox/chain/extrinsics.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { readEvents } from '../support/app/event-reader.ts';

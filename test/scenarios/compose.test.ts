@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { loadConfig } from '../../src/operations/config/load.ts';
+import { loadConfig } from '../../src/wiring/settings.ts';
 import { readCompose, type Service } from '../packages/support/compose.ts';
 import { isRedisMissing } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { secretsOfLogin, secretsOfQuery } from '../../lib/basic-auth.ts';
+import { ENVIRONMENT } from './environment.ts';
 import { isPath, mistypedReason } from './mistyped.ts';
-import { type Config, configSchema, ENVIRONMENT } from './schema.ts';
 import { checkWith, closest, type SchemaProblem } from './schema-problems.ts';
 import {
   counterpartOf,
@@ -108,7 +108,13 @@ export class ConfigError extends Error {
 export type Setting = { path: string; value: unknown; source: string; description: string };
 
 /** `file`: the settings file, if there is one. */
-export type LoadedConfig = { config: Config; settings: Setting[]; file: string | undefined };
+export type Loaded<Config> = { config: Config; settings: Setting[]; file: string | undefined };
+
+export type SettingsFrom = {
+  env: Record<string, string | undefined>;
+  file?: string | null | undefined;
+  user?: SecretUser;
+};
 
 /**
  * Loads the settings: environment variables override the file, which overrides defaults. `file`
@@ -116,11 +122,10 @@ export type LoadedConfig = { config: Config; settings: Setting[]; file: string |
  * secret files that `user` uses, default all; the settings of the others are absent. Throws one
  * ConfigError with all problems.
  */
-export function loadConfig(from: {
-  env: Record<string, string | undefined>;
-  file?: string | null | undefined;
-  user?: SecretUser;
-}): LoadedConfig {
+export function loadSettings<Schema extends z.ZodType<object>>(
+  schema: Schema,
+  from: SettingsFrom,
+): Loaded<z.output<Schema>> {
   const own = ownVariables(from.env);
   const mistyped = mistypedVariables(own);
   if (mistyped.length > 0) throw new ConfigError([...unknownVariables(own), ...mistyped]);
@@ -161,7 +166,7 @@ export function loadConfig(from: {
     if (secret !== undefined)
       sources.set(secret, source === file ? `${file}, ${path.split('.').at(-1)}` : source);
   }
-  const checked = checkWith(configSchema, input);
+  const checked = checkWith(schema, input);
   if (checked.kind === 'invalid')
     problems.push(
       ...checked.problems.map((problem) =>
@@ -170,8 +175,8 @@ export function loadConfig(from: {
     );
   if (checked.kind === 'invalid' || problems.length > 0) throw new ConfigError(problems);
   const { data } = checked;
-  const descriptions = describeAll(data);
-  for (const path of secretFiles.unread) remove(data, path);
+  const descriptions = describeAll(schema, data);
+  for (const path of secretFiles.unread) remove(data as SettingsTree, path);
   const settings = [...descriptions].map(([path, description]) => ({
     path,
     value: valueAt(data, path),
@@ -242,7 +247,7 @@ function sourceOf(path: readonly string[], sources: Map<string, string>): string
  * Returns the path and description of every setting of a parsed config, including those under names
  * of the operator.
  */
-function describeAll(config: Config): Map<string, string> {
+function describeAll(root: z.ZodType, config: object): Map<string, string> {
   const found = new Map<string, string>();
   const walk = (schema: unknown, value: unknown, path: string) => {
     const inner = unwrap(schema);
@@ -262,7 +267,7 @@ function describeAll(config: Config): Map<string, string> {
       found.set(path, descriptionOf(schema));
     }
   };
-  walk(configSchema, config, '');
+  walk(root, config, '');
   return found;
 }
 

@@ -5,7 +5,6 @@ import type { PinoPretty, PrettyOptions } from 'pino-pretty';
 import type { Clock } from '../../lib/clock.ts';
 import { systemClock } from '../../lib/system-clock.ts';
 import { escapeJson, escapeLines, escapeText, redactorOf } from '../../lib/text.ts';
-import type { Config } from '../config/schema.ts';
 import { LOG_EVENTS, type Log, type LogEventName } from './event-catalog.ts';
 
 const require = createRequire(import.meta.url);
@@ -42,7 +41,7 @@ const MINUTE_MS = 60_000;
  * anywhere in a line are replaced. `repeatsPerMinute` 0: no limit.
  */
 export function createLog(
-  settings: Config['log'],
+  settings: { level: pino.LevelWithSilent },
   stream: pino.DestinationStream & { isTTY?: boolean },
   {
     clock = systemClock,

@@ -1,4 +1,4 @@
-import type { UpstreamConfig } from '../../operations/config/schema.ts';
+import type { UpstreamConfig } from '../settings.ts';
 
 /** The newest block that a node announced as final. `at`: when it did so, epoch milliseconds. */
 export type ChainHead = { number: number; at: number };

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type App, startApp } from '../../../src/app.ts';
-import { type Config, configSchema } from '../../../src/operations/config/schema.ts';
 import { createLog } from '../../../src/operations/logging/logger.ts';
+import { type Config, configSchema } from '../../../src/wiring/settings.ts';
 // Loaded before a simulation, because loading takes turns of the event loop, but no virtual time.
 import '../../../src/polling/chain/node-connection.ts';
 import type { Disk } from '../machine/disk.ts';

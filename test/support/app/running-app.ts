@@ -5,11 +5,12 @@ import { afterAll, afterEach, beforeAll } from 'vitest';
 import { type App, type AppDeps, startApp } from '../../../src/app.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { systemClock } from '../../../src/lib/system-clock.ts';
-import { loadConfig } from '../../../src/operations/config/load.ts';
-import type { Config, UpstreamConfig } from '../../../src/operations/config/schema.ts';
 import { createLog } from '../../../src/operations/logging/logger.ts';
 import { chainPacing, type PolicyFactory } from '../../../src/pacing/index.ts';
+import type { UpstreamConfig } from '../../../src/polling/settings.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
+import type { Config } from '../../../src/wiring/settings.ts';
+import { loadConfig } from '../../../src/wiring/settings.ts';
 import { createLedger } from '../ledger/ledger-file.ts';
 
 export const API_KEY = 'a-service-key-for-tests-0123456789';

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import Provider, { type JWK } from 'oidc-provider';
 import { expect, onTestFinished } from 'vitest';
-import type { Config } from '../../../src/operations/config/schema.ts';
+import type { Config } from '../../../src/wiring/settings.ts';
 import { call } from '../app/http-calls.ts';
 import { openApp } from '../app/running-app.ts';
 import { deadAddress } from './upstream-server.ts';

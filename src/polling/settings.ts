@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { headerProblem } from '../../lib/extra-headers.ts';
-import { templateProblem } from '../../submissions/explorer-link.ts';
-import { byName, count, httpUrl, pemFile, seconds, section } from './section-values.ts';
+import { headerProblem } from '../lib/extra-headers.ts';
+import { byName, count, httpUrl, seconds, section } from '../operations/config/section-values.ts';
+import { templateProblem } from '../submissions/explorer-link.ts';
 
 const isBare = ({ username, password, search, hash }: URL) =>
   !(username || password || search || hash);
@@ -134,103 +134,8 @@ export const upstreamsSection = byName(upstreamSchema)
   }))
   .describe('Upstream services by name; a tracking request selects one with `upstream`');
 
-export const submissionsSection = section({
-  deadline_s: seconds(86_400, 1).describe(
-    'Seconds until a submission that is not final ends as failed or expired',
-  ),
-  unknown_grace_s: seconds(900).describe(
-    'Seconds for which "not found" is treated as "not yet", counting only time in which the id was polled; at least 120',
-  ),
-  stuck_after_s: seconds(600).describe(
-    'Seconds after which an open submission is reported as stuck',
-  ),
-  recheck_after_s: seconds(0).describe(
-    'Seconds after finality at which a submission is polled once more to detect a correction; 0: never',
-  ),
-}).describe('Defaults for submissions; a tracking request can override them');
-
-export const workerSection = section({
-  concurrency: count(100, 1, 1_000).describe('Maximum number of concurrent batches'),
-}).describe('Settings of `dawatch worker`');
-
-export const redisSection = section({
-  url: z
-    .url({ protocol: /^rediss?$/, error: 'must be a redis:// or rediss:// address' })
-    .optional()
-    .describe(
-      'Redis server for BullMQ: workers poll the upstream, the queue dawatch-submissions accepts submissions, and every event becomes a job of dawatch-events. rediss:// uses TLS. With `sentinels`, the host is the name of the primary: redis://mymaster',
-    ),
-  sentinels: z
-    .array(
-      z
-        .string()
-        .regex(
-          /^(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d{1,5})?$/,
-          'must be host:port, without a protocol and a password',
-        ),
-    )
-    .default([])
-    .describe(
-      'Addresses of the Sentinels that know the primary, each host:port; default port: 26379. With rediss:// they use TLS, too',
-    ),
-  sentinel_user: z.string().min(1).optional().describe('ACL user for the Sentinels'),
-  sentinel_password: z.string().min(1).optional().describe('Password for the Sentinels'),
-  tls_ca_file: pemFile.describe(
-    'PEM file of the certificate authorities that sign the certificate of Redis; default: those that Node trusts',
-  ),
-  tls_cert_file: pemFile.describe('PEM file of the client certificate, if Redis requires one'),
-  tls_key_file: pemFile.describe(
-    'PEM file of the private key of `tls_cert_file`, without a passphrase',
-  ),
-  prefix: z
-    .string()
-    .regex(/^[\w.{}-]{1,64}$/, 'must be letters, digits and _ . - { }, at most 64 of them')
-    .default('bull')
-    .describe('Prefix of the queue keys; the same for producers, consumers and workers'),
-});
-
-/** Returns the settings that do not fit together, each with the problem. */
-export function redisProblems(
-  redis: z.output<typeof redisSection>,
-): [name: string, problem: string][] {
-  const { url, sentinels } = redis;
-  const isSet = (name: keyof typeof redis) => redis[name] !== undefined;
-  const problems: [boolean, name: string, problem: string][] = [
-    [
-      sentinels.length > 0 && url === undefined,
-      'sentinels',
-      'requires redis.url with the name of the primary',
-    ],
-    [
-      sentinels.length > 0 && url !== undefined && new URL(url).port !== '',
-      'url',
-      'must be the name of the primary without a port, such as redis://mymaster, because redis.sentinels is set',
-    ],
-    [
-      isSet('sentinel_password') && sentinels.length === 0,
-      'sentinel_password',
-      'requires redis.sentinels',
-    ],
-    [
-      isSet('sentinel_user') && !isSet('sentinel_password'),
-      'sentinel_user',
-      'requires redis.sentinel_password',
-    ],
-    [
-      isSet('tls_cert_file') && !isSet('tls_key_file'),
-      'tls_cert_file',
-      'requires redis.tls_key_file',
-    ],
-    [
-      isSet('tls_key_file') && !isSet('tls_cert_file'),
-      'tls_key_file',
-      'requires redis.tls_cert_file',
-    ],
-  ];
-  const isTls = url?.startsWith('rediss:') ?? false;
-  for (const name of ['tls_ca_file', 'tls_cert_file'] as const)
-    problems.push([isSet(name) && !isTls, name, 'requires redis.url to begin with rediss://']);
-  return problems.flatMap(([isProblem, name, problem]): [string, string][] =>
-    isProblem ? [[name, problem]] : [],
-  );
-}
+/** The settings that this folder reads. */
+export type PollingSettings = {
+  upstreams: z.output<typeof upstreamsSection>;
+  submissions: { recheck_after_s: number };
+};

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import { CommandError, ExitCode } from '../cli/exit.ts';
-import { createProgress, plural, toJson } from '../cli/output.ts';
-import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
 import { checkPrimary } from '../ledger/primary.ts';
 import { restoreLedger } from '../ledger/restore.ts';
 import { vacuumLedger } from '../ledger/space.ts';
+import { CommandError, ExitCode } from './exit.ts';
+import { createProgress, plural, toJson } from './output.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from './settings-file.ts';
 
 export function addBackup(program: Command): void {
   withSettings(program.command('backup'))

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
-import { table, toJson } from '../cli/output.ts';
 import { escapeText } from '../lib/text.ts';
-import { loadConfig, type Setting, variableOf } from './config/load.ts';
-import { isSecret } from './config/settings-file.ts';
+import { type Setting, variableOf } from '../operations/config/load.ts';
+import { isSecret } from '../operations/config/settings-file.ts';
+import { loadConfig } from '../wiring/settings.ts';
+import { table, toJson } from './output.ts';
 
 export function addConfig(program: Command): void {
   program

@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { httpUrl, seconds, section } from '../operations/config/section-values.ts';
+
+export const alertsSection = section({
+  failures: z
+    .number()
+    .int()
+    .min(1)
+    .default(10)
+    .describe(
+      'Number of submissions of one upstream that fail without recovering within 10 minutes',
+    ),
+  backlog: z.number().int().min(1).default(1_000).describe('Number of waiting deliveries'),
+}).describe('Alert rules: an alert is raised when one of these numbers is reached');
+
+export const heartbeatSection = section({
+  url: httpUrl
+    .optional()
+    .describe(
+      'Address of a service that reports when calls stop, such as Healthchecks or Uptime Kuma. The server calls it with GET while it works. A user and a password in it are sent as Basic authorization',
+    ),
+  every_s: seconds(60, 1).describe('Seconds between two calls'),
+}).describe("Dead man's switch");
+
+/** The settings that this folder reads. */
+export type AlertSettings = {
+  alerts: z.output<typeof alertsSection>;
+  heartbeat: z.output<typeof heartbeatSection>;
+  server: { public_url?: string | undefined };
+};

@@ -1,0 +1,28 @@
+import type { z } from 'zod';
+import { count, days, seconds, section } from '../operations/config/section-values.ts';
+
+export const submissionsSection = section({
+  deadline_s: seconds(86_400, 1).describe(
+    'Seconds until a submission that is not final ends as failed or expired',
+  ),
+  unknown_grace_s: seconds(900).describe(
+    'Seconds for which "not found" is treated as "not yet", counting only time in which the id was polled; at least 120',
+  ),
+  stuck_after_s: seconds(600).describe(
+    'Seconds after which an open submission is reported as stuck',
+  ),
+  recheck_after_s: seconds(0).describe(
+    'Seconds after finality at which a submission is polled once more to detect a correction; 0: never',
+  ),
+}).describe('Defaults for submissions; a tracking request can override them');
+
+export const retentionSection = section({
+  submissions_days: days.describe(
+    'Days for which final submissions are kept with their history, events and deliveries, and for which events about no submission are kept. Open submissions are always kept; 0: forever',
+  ),
+  submissions_max: count(0, 0).describe(
+    'Maximum number of final submissions kept, the most recently finalized first; 0: no limit',
+  ),
+}).describe('Deletion of expired data');
+
+export type SubmissionSettings = { submissions: z.output<typeof submissionsSection> };
