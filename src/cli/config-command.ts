@@ -4,15 +4,11 @@ import { type Setting, variableOf } from '../operations/config/load.ts';
 import { isSecret } from '../operations/config/settings-file.ts';
 import { loadConfig } from '../wiring/settings.ts';
 import { table, toJson } from './output.ts';
+import { withSettings } from './settings-file.ts';
 
 export function addConfig(program: Command): void {
-  program
-    .command('config')
+  withSettings(program.command('config'))
     .description('Show every setting with its value and source. Secrets are masked.')
-    .option(
-      '--config <file>',
-      'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',
-    )
     .option('--json', 'print a JSON array')
     .addHelpText(
       'after',

@@ -6,6 +6,7 @@ import type { DoctorOptions } from '../wiring/doctor.ts';
 import { type LoadedConfig, loadConfig } from '../wiring/settings.ts';
 import { durationOption } from './input.ts';
 import { type Paint, paintFor, toJson, withWaitIndicator } from './output.ts';
+import { withSettings } from './settings-file.ts';
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<
   Level,
@@ -43,14 +44,9 @@ type Options = { config?: string; full?: boolean; timeout: number; json?: boolea
 const EXIT_CODES: Record<Level, number> = { ok: 0, warning: 1, problem: 2 };
 
 export function addDoctor(program: Command): void {
-  program
-    .command('doctor')
+  withSettings(program.command('doctor'))
     .description(
       'Show why a server with these settings does not work, and the solution. Changes nothing.',
-    )
-    .option(
-      '--config <file>',
-      'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',
     )
     .option('--full', 'also read all of the ledger, which can take long')
     .addOption(

@@ -27,7 +27,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   backup: async () => (await import('./ledger-command.ts')).addBackup,
   doctor: async () => (await import('./doctor-command.ts')).addDoctor,
   restore: async () => (await import('./ledger-command.ts')).addRestore,
-  'check-primary': async () => (await import('./ledger-command.ts')).addCheckPrimary,
   vacuum: async () => (await import('./ledger-command.ts')).addVacuum,
 };
 

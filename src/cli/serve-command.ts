@@ -3,17 +3,17 @@ import { systemClock } from '../lib/system-clock.ts';
 import { secretsOf } from '../operations/config/load.ts';
 import { loadConfig } from '../wiring/settings.ts';
 import { ExitCode } from './exit.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from './settings-file.ts';
 import { untilStopped } from './signals.ts';
 
 export function addServe(program: Command): void {
-  program
-    .command('serve')
+  withSettings(program.command('serve'))
     .description(
       'Run the server: track submissions over HTTP, poll the upstream, store the history.',
     )
     .option(
-      '--config <file>',
-      'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',
+      '--check-primary <file>',
+      'only check, before Litestream starts, that no other server continues the replica: the file `….primary` restored from it',
     )
     .addHelpText(
       'after',
@@ -25,7 +25,12 @@ Examples:
 Changed settings apply after a restart, which takes about a second and loses nothing. SIGTERM or SIGINT stops the server gracefully. Killing it at any moment loses no acknowledged data.
 In the background, run the command dawatch itself: ending npx or npm does not end the server.`,
     )
-    .action(async (options: { config?: string }) => {
+    .action(async (options: SettingsOptions & { checkPrimary?: string }) => {
+      if (options.checkPrimary !== undefined) {
+        const { checkClaim } = await import('./ledger-command.ts');
+        checkClaim(ledgerOf(options), options.checkPrimary);
+        return;
+      }
       const [{ startApp }, { createLog }] = await Promise.all([
         import('../app.ts'),
         import('../operations/logging/logger.ts'),

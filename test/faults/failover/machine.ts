@@ -62,11 +62,19 @@ export async function prepareMachine(replicaFolder: string, settings: Record<str
     replicated: () => replicated(),
     /** Resolves with a copy of the claim of the primary in the replica. */
     claimed: () => replicated(primary),
-    /** Resolves with the end of `dawatch check-primary`, which decides whether it may start. */
+    /** Resolves with the end of `serve --check-primary`, which decides whether it may start. */
     async mayStart() {
       const yaml = join(folder, 'dawatch.yaml');
       const claim = await replicated(primary);
-      return run(process.execPath, [...NODE_FLAGS, MAIN, 'check-primary', claim, '--config', yaml]);
+      return run(process.execPath, [
+        ...NODE_FLAGS,
+        MAIN,
+        'serve',
+        '--check-primary',
+        claim,
+        '--config',
+        yaml,
+      ]);
     },
     /**
      * Starts Litestream, and the server through it. Resolves with a copy of the ledger from before;

@@ -23,7 +23,7 @@ const WITH_PATHS = [
   ['serve', '--config=~/dawatch.yaml'],
   ['backup', '~/copy.db'],
   ['restore', '"/copy.db"'],
-  ['check-primary', '~/primary.db'],
+  ['serve', '--check-primary', '~/primary.db'],
   ['track', '--file=~/ids.txt'],
   ['status', '--file=~/ids.txt'],
   ['webhooks', 'create', 'https://h.example', '--secret-file=~/secret'],
