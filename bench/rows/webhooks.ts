@@ -67,10 +67,7 @@ export const row: Row = {
             const id = webhookIds[index] ?? '';
             const destination = `webhook:${id}`;
             await server.admin.webhooks.update(id, { enabled: true });
-            await server.admin.deliveries.replayDead({
-              destination,
-              since: new Date(0).toISOString(),
-            });
+            await server.admin.deliveries.replayDead({ destination });
             const [{ cpuS }, from] = [costsOf(server.pid), performance.now()];
             while (waiting.get(destination)) await sleep(10);
             dawatch = PER_ROUND / ((performance.now() - from) / 1_000);

@@ -101,7 +101,6 @@ const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
   cancel: '`dawatch list` lists the newest',
   webhooks: '`dawatch webhooks list` lists the webhooks',
   token: '`dawatch token list` lists the tokens',
-  deliveries: '`dawatch deliveries list` lists the deliveries',
 };
 
 /** Returns why a command cannot listen, or undefined for other errors. */

@@ -98,7 +98,7 @@ export function collectTypes(text: string, before: readonly string[] = []): stri
  * Collects repeated `--metadata name=value` options. A value that is a JSON number, true, false,
  * null or a quoted string has that type; any other value is text.
  */
-export function collectMetadata(text: string, before?: MetadataFilter | false): MetadataFilter {
+export function collectMetadata(text: string, before?: MetadataFilter): MetadataFilter {
   const [name, value] = [
     text.slice(0, Math.max(0, text.indexOf('='))),
     text.slice(text.indexOf('=') + 1),
@@ -108,7 +108,7 @@ export function collectMetadata(text: string, before?: MetadataFilter | false): 
     throw new InvalidArgumentError('Expected name=value, like team=billing.');
   if (before && Object.hasOwn(before, name))
     throw new InvalidArgumentError(`${JSON.stringify(name)} is given twice.`);
-  return Object.fromEntries([...Object.entries(before || {}), [name, toValue(value)]]);
+  return Object.fromEntries([...Object.entries(before ?? {}), [name, toValue(value)]]);
 }
 
 function toValue(text: string): string | number | boolean | null {
@@ -160,31 +160,4 @@ export async function readText(file: string): Promise<string> {
       ExitCode.usage,
     );
   }
-}
-
-/**
- * Reads headers from a file or from stdin, one `Name: value` per line. An argument would be visible
- * to other users of the machine.
- */
-export async function readHeaders(file: string): Promise<Record<string, string>> {
-  const lines = (await readText(file)).split(/\r?\n/).filter((line) => line.trim() !== '');
-  const headers = lines.map((line): [string, string] => {
-    const at = line.indexOf(':');
-    // The line is not quoted: it may be the value.
-    if (at < 1) throw new CommandError('a line of the headers is not Name: value', ExitCode.usage);
-    return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
-  });
-  return Object.fromEntries(headers);
-}
-
-/**
- * Reads a secret from a file or from stdin. An argument would be visible to other users of the
- * machine.
- */
-export async function readSecret(file: string | undefined): Promise<{ secret?: string }> {
-  if (file === undefined) return {};
-  const secret = (await readText(file)).trim();
-  if (secret === '')
-    throw new CommandError(`${file === '-' ? 'stdin' : file} contains no secret`, ExitCode.usage);
-  return { secret };
 }

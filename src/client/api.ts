@@ -330,6 +330,11 @@ export type DeliveryDetails = Delivery & {
   attempts: DeliveryAttempt[];
 };
 
+/**
+ * A state; failing: waiting for a retry after a failed attempt
+ */
+export type DeliveryFilter = 'waiting' | 'delivered' | 'dead' | 'discarded' | 'failing';
+
 /** A page of deliveries */
 export type DeliveryPage = {
   /** Newest first */
@@ -735,24 +740,11 @@ export type RedisState = 'up' | 'disconnected';
 export type ReplayRequest = {
   /** The destination: webhook:<id>, channel:<name> or callback:<origin> */
   destination: string;
-  /** Only events from this time on */
-  since: string;
-  /** Only events before this time */
-  until?: string;
-  /** Only events of these types: exact types, or wildcards like submission.* */
-  event_types?: string[];
-  /** Only events about this submission */
-  submission_id?: string;
-  /**
-   * Only count: nothing is sent
-   * @default false
-   */
-  dry_run?: boolean;
 };
 
-/** The dead letters are scheduled again, or counted */
+/** The dead letters are scheduled again */
 export type ReplayedDeliveries = {
-  /** Number of deliveries that were scheduled again; with `dry_run`, that would be */
+  /** Number of deliveries that were scheduled again */
   replayed: number;
 };
 
@@ -1362,22 +1354,12 @@ export type ListWebhooksQuery = {
 };
 
 export type ListDeliveriesQuery = {
-  /** Only deliveries to this webhook; short for destination=webhook:<id> */
-  webhook_id?: string | undefined;
   /** Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin> */
   destination?: string | undefined;
-  /** Only deliveries in these states, separated by commas or repeated: waiting, delivered, dead, discarded, failing. failing: waiting for a retry after a failed attempt */
-  state?: string | undefined;
+  /** Only deliveries in this state */
+  state?: DeliveryFilter | undefined;
   /** Only deliveries of events about this submission */
   submission_id?: string | undefined;
-  /** Only deliveries of this event */
-  event_id?: string | undefined;
-  /** Only events of these types: exact ones, or wildcards like submission.*; separated by commas or repeated */
-  event_type?: string | undefined;
-  /** Only events at this time or later */
-  since?: string | undefined;
-  /** Only events before this time */
-  until?: string | undefined;
   /** A whole number from 1 to 1000 */
   limit?: number | undefined;
   /** `next_cursor` of the previous page */

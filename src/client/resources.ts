@@ -115,9 +115,7 @@ export class DeliveryRequests {
     return this.#send('POST', `/v1/deliveries/${id}/replay`);
   }
 
-  /**
-   * Sends the dead letters of a destination again, or with `dry_run` only counts them.
-   */
+  /** Sends the dead letters of a destination again. */
   replayDead(dead: ReplayRequest): Promise<ReplayedDeliveries> {
     return this.#send('POST', '/v1/deliveries/replay', dead);
   }

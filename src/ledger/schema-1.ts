@@ -192,7 +192,6 @@ const NOTIFICATIONS = `
   CREATE INDEX deliveries_dead_by_id ON deliveries (id) WHERE state = 'dead';
   CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
   CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';
-  CREATE INDEX deliveries_created ON deliveries (created_at);
   CREATE INDEX deliveries_by_event ON deliveries (event);
   CREATE INDEX deliveries_by_destination ON deliveries (destination, id);
 

@@ -4,23 +4,14 @@ import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import {
-  CURSOR_REFUSAL,
-  checkRange,
-  cursorText,
-  fromCursor,
-  fromTimeCursor,
+  nextCursor,
   nextCursorSchema,
-  pageLimit,
+  pageOf,
+  pageParameters,
   rowId,
-  SEVERAL,
-  severalOf,
-  timeParameter,
   timeSchema,
-  toCursor,
-  toTimeCursor,
 } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
-import type { Position } from '../ledger/page.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
@@ -31,9 +22,7 @@ import {
   DELIVERY_STATES,
   type Delivery,
   type DeliveryAttempt,
-  deliveryOrderOf,
   parseDestination,
-  webhookDestination,
 } from './delivery.ts';
 import {
   type DamagedEvent,
@@ -42,8 +31,6 @@ import {
   eventSchema,
   toEventJson,
 } from './event-body.ts';
-import { typesSchema } from './events-route.ts';
-import { eventTypeSchema, MAX_TYPES, typesCovered, webhookIdSchema } from './webhook.ts';
 import type { Webhooks } from './webhooks-store.ts';
 
 const deliveryIdSchema = rowId('a delivery', '4711');
@@ -58,49 +45,14 @@ const destinationSchema = z
   .describe('The destination: webhook:<id>, channel:<name> or callback:<origin>')
   .meta({ examples: ['callback:https://example.com'] });
 
-const eventIdSchema = z
-  .string()
-  .regex(/^evt_\w{1,64}$/, 'must be the id of an event: evt_…')
-  .describe('Only deliveries of this event')
-  .meta({ examples: ['evt_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11'] });
-
-const moment = z.iso.datetime({ offset: true, error: 'must be a time like 2026-01-02T03:04:05Z' });
-
-const replaySchema = z
-  .strictObject({
-    destination: destinationSchema,
-    since: moment.describe('Only events from this time on'),
-    until: moment.optional().describe('Only events before this time'),
-    event_types: z
-      .array(eventTypeSchema)
-      .min(1)
-      .max(MAX_TYPES)
-      .optional()
-      .describe('Only events of these types: exact types, or wildcards like submission.*'),
-    submission_id: submissionIdSchema.optional().describe('Only events about this submission'),
-    dry_run: z.boolean().default(false).describe('Only count: nothing is sent'),
-  })
-  .superRefine(({ since, until }, context) =>
-    checkRange(context, {
-      since: Date.parse(since),
-      until: until === undefined ? until : Date.parse(until),
-      name: 'until',
-    }),
-  )
-  .meta({
-    id: 'ReplayRequest',
-    examples: [
-      { destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11', since: '2026-01-02T03:04:05Z' },
-    ],
-  });
+const replaySchema = z.strictObject({ destination: destinationSchema }).meta({
+  id: 'ReplayRequest',
+  examples: [{ destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11' }],
+});
 
 const replayedSchema = z
-  .object({
-    replayed: z
-      .int()
-      .describe('Number of deliveries that were scheduled again; with `dry_run`, that would be'),
-  })
-  .describe('The dead letters are scheduled again, or counted')
+  .object({ replayed: z.int().describe('Number of deliveries that were scheduled again') })
+  .describe('The dead letters are scheduled again')
   .meta({ id: 'ReplayedDeliveries', examples: [{ replayed: 12 }] });
 
 const EXAMPLE = {
@@ -136,6 +88,10 @@ const deliveryStateSchema = z
   .enum(DELIVERY_STATES)
   .describe('waiting: for an attempt; dead: a dead letter; discarded: its webhook was deleted')
   .meta({ id: 'DeliveryState' });
+const deliveryFilterSchema = z
+  .enum(DELIVERY_FILTERS)
+  .describe('A state; failing: waiting for a retry after a failed attempt')
+  .meta({ id: 'DeliveryFilter' });
 const deadReasonSchema = z
   .enum(DEAD_REASONS)
   .describe('Why a delivery became a dead letter')
@@ -252,54 +208,25 @@ const WRITE = { roles: [] } as const;
 const params = z.strictObject({ id: deliveryIdSchema });
 const replayProblems = problemResponses(404, 409, 507);
 
-const querySchema = z
-  .strictObject({
-    webhook_id: webhookIdSchema
-      .optional()
-      .describe('Only deliveries to this webhook; short for destination=webhook:<id>'),
-    destination: destinationSchema
-      .optional()
-      .describe(
-        'Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin>',
-      ),
-    state: severalOf(DELIVERY_FILTERS)
-      .optional()
-      .describe(
-        `Only deliveries in these states, separated by commas or repeated: ${DELIVERY_FILTERS.join(', ')}. failing: waiting for a retry after a failed attempt`,
-      )
-      .meta({ ...SEVERAL, examples: ['dead'] }),
-    submission_id: submissionIdSchema
-      .optional()
-      .describe('Only deliveries of events about this submission'),
-    event_id: eventIdSchema.optional(),
-    event_type: typesSchema
-      .optional()
-      .describe(
-        'Only events of these types: exact ones, or wildcards like submission.*; separated by commas or repeated',
-      ),
-    since: timeParameter.optional().describe('Only events at this time or later'),
-    until: timeParameter.optional().describe('Only events before this time'),
-    limit: pageLimit,
-    cursor: cursorText(64).optional(),
-  })
-  .refine(({ webhook_id, destination }) => webhook_id === undefined || destination === undefined, {
-    path: ['destination'],
-    error: 'cannot be combined with webhook_id',
-  })
-  .superRefine((query, context) => {
-    checkRange(context, { since: query.since, until: query.until, name: 'until' });
-    if (query.cursor !== undefined && positionOf(query) === undefined)
-      context.addIssue({ code: 'custom', path: ['cursor'], message: CURSOR_REFUSAL });
-  });
+const querySchema = z.strictObject({
+  destination: destinationSchema
+    .optional()
+    .describe(
+      'Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin>',
+    ),
+  state: deliveryFilterSchema.optional().describe('Only deliveries in this state'),
+  submission_id: submissionIdSchema
+    .optional()
+    .describe('Only deliveries of events about this submission'),
+  ...pageParameters,
+});
 
 const OPERATIONS = operations('notifications', {
   listDeliveries: {
     summary: 'List deliveries, newest first',
     description:
-      'All conditions apply together. The newest is the one that was created last; with `since` or `until` the list is ordered by ' +
-      'the time of the event. Pages may be short, even empty: ' +
-      'continue until `next_cursor` is null. Ended deliveries are kept as the settings `deliveries.keep_s` and ' +
-      '`retention` define.',
+      'All conditions apply together. A page may have fewer entries than `limit`, even none: continue until `next_cursor` is ' +
+      'null. Ended deliveries are kept as the settings `deliveries.keep_s` and `retention` define.',
     querystring: querySchema,
     response: { 200: deliveryListSchema },
   },
@@ -318,11 +245,10 @@ const OPERATIONS = operations('notifications', {
   replayDeadLetters: {
     summary: 'Replay the dead letters of a destination',
     description:
-      'Replays dead letters of events since a time: those of a webhook, a channel, the callbacks to one origin or, with ' +
-      'webhook:callbacks, all callbacks. With `dry_run` it only counts ' +
-      'them, and is not audited.',
+      'Those of a webhook, a channel, the callbacks to one origin or, with webhook:callbacks, all callbacks. They include the ' +
+      'events while it was disabled.',
     body: replaySchema,
-    response: { 200: replayedSchema, 202: replayedSchema, ...replayProblems },
+    response: { 202: replayedSchema, ...replayProblems },
   },
 });
 
@@ -338,19 +264,14 @@ export function registerDeliveries(
     '/v1/deliveries',
     { config: { ...READ, isExpensive: true }, schema: OPERATIONS.listDeliveries },
     async ({ query }) => {
-      const { webhook_id, event_type } = query;
-      const { deliveries: page, next } = deliveries.list({
-        destination: webhook_id === undefined ? query.destination : webhookDestination(webhook_id),
-        states: query.state,
-        submissionId: query.submission_id,
-        eventId: query.event_id,
-        eventTypes: event_type && typesCovered(event_type),
-        since: query.since,
-        until: query.until,
-        limit: Number(query.limit),
-        after: positionOf(query),
-      });
-      return { deliveries: page.map(toDeliveryBody), next_cursor: cursorOf(query, next) };
+      const { destination, state, submission_id: submissionId } = query;
+      const { before, limit } = pageOf(query);
+      const after = before === undefined ? undefined : [before];
+      const page = deliveries.list({ destination, state, submissionId, limit, after });
+      return {
+        deliveries: page.deliveries.map(toDeliveryBody),
+        next_cursor: nextCursor(page.next === null ? null : Number(page.next[0])),
+      };
     },
   );
 
@@ -395,14 +316,7 @@ export function registerDeliveries(
     '/v1/deliveries/replay',
     { config: WRITE, schema: OPERATIONS.replayDeadLetters },
     async (request, reply) => {
-      const {
-        destination,
-        dry_run: isDryRun,
-        event_types: types,
-        submission_id: submissionId,
-        ...times
-      } = request.body;
-      const since = Date.parse(times.since);
+      const { destination } = request.body;
       const now = clock.now();
       const parsed = parseDestination(destination);
       if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId, now))
@@ -410,58 +324,21 @@ export function registerDeliveries(
           status: 404,
           detail: `there is no webhook ${parsed.webhookId}`,
         });
-      const only = {
-        until: times.until === undefined ? undefined : Date.parse(times.until),
-        eventTypes: types && typesCovered(types),
-        submissionId,
-      };
-      const conditions = [
-        `since ${times.since}`,
-        ...(times.until === undefined ? [] : [`until ${times.until}`]),
-        ...(types ? [`types ${types.join(' ')}`] : []),
-        ...(submissionId === undefined ? [] : [`submission ${submissionId}`]),
-      ].join(', ');
-      const replay = () => deliveries.replayDead(destination, since, now, only);
+      const replay = () => deliveries.replayDead(destination, now);
       const entryOf = (count: number | undefined) =>
         count === undefined
           ? undefined
           : ({
               action: 'deliveries.replay',
               subject: destination,
-              detail: `${count} ${conditions}`,
+              detail: String(count),
             } as const);
-      const replayed = isDryRun
-        ? deliveries.countDead(destination, since, only)
-        : audit.change(actorOf(request), now, replay, entryOf);
+      const replayed = audit.change(actorOf(request), now, replay, entryOf);
       if (replayed === undefined)
         return conflict(reply, `${destination} is disabled or not configured`);
-      return reply.code(isDryRun ? 200 : 202).send({ replayed });
+      return reply.code(202).send({ replayed });
     },
   );
-}
-
-type Times = { since?: number | undefined; until?: number | undefined };
-
-/**
- * Returns the position of the cursor; undefined if there is none, or if it belongs to a list with
- * another order.
- */
-function positionOf({
-  cursor,
-  ...times
-}: Times & { cursor?: string | undefined }): Position | undefined {
-  if (cursor === undefined) return undefined;
-  if (deliveryOrderOf(times) === 'time') return fromTimeCursor('created', cursor);
-  const position = fromCursor(cursor);
-  return position === undefined ? undefined : [position];
-}
-
-function cursorOf(times: Times, next: Position | null): string | null {
-  if (next === null) return null;
-  const [first, row] = next.map(Number);
-  return deliveryOrderOf(times) === 'time'
-    ? toTimeCursor('created', [first ?? 0, row ?? 0])
-    : toCursor(first ?? 0);
 }
 
 function unknown(reply: FastifyReply, id: string): FastifyReply {

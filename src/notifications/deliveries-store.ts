@@ -2,6 +2,7 @@ import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database
 import { findPage, type Position } from '../ledger/page.ts';
 import { storedOneOf, storedTime } from '../lib/json.ts';
 import {
+  CALLBACKS,
   DEAD_REASONS,
   type DeadLetters,
   type DeadReason,
@@ -11,11 +12,9 @@ import {
   type DeliveryResult,
   type DeliveryState,
   type DueDelivery,
-  deliveryCondition,
   deliveryWalkOf,
   matches,
   parseDestination,
-  type ReplayConditions,
 } from './delivery.ts';
 import { type DueQuery, nextDueAt, readDue } from './due-deliveries.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
@@ -260,10 +259,7 @@ export class Deliveries {
     return { delivery: toDelivery(delivery), event: toEventRecord(event), attempts: attempts };
   }
 
-  /**
-   * Returns a page in the order of `deliveryOrderOf(query)`. `after`: `next` of the previous page;
-   * null at the end.
-   */
+  /** Returns a page, newest first. `after`: `next` of the previous page; null at the end. */
   list(query: DeliveryFilter & { limit: number; after?: Position | null | undefined }): {
     deliveries: Delivery[];
     next: Position | null;
@@ -294,33 +290,18 @@ export class Deliveries {
   }
 
   /**
-   * Sends the dead letters of a destination again that were created at `since` or later; `only`
-   * those that match. Returns their number; undefined if the destination is unknown or disabled.
+   * Sends the dead letters of a destination again. Returns their number; undefined if the
+   * destination is unknown or disabled.
    */
-  replayDead(
-    destination: string,
-    since: number,
-    now: number,
-    only: ReplayConditions = {},
-  ): number | undefined {
+  replayDead(destination: string, now: number): number | undefined {
     return this.#db.transaction(() => {
       if (!this.#routes.isEnabled(destination)) return undefined;
-      const { where, parameters } = deadLetters(destination, since, only);
-      const replayed = this.#db.values<string>(`${REPLAY} ${where} RETURNING destination`, {
-        ...parameters,
-        now,
-      });
+      const replayed = this.#db.values<string>(
+        `${REPLAY} WHERE ${matches(destination)} AND state = 'dead' RETURNING destination`,
+        { now, ...(destination !== CALLBACKS && { destination }) },
+      );
       for (const each of replayed) this.#outbox.notifyWaiting(each);
       return replayed.length;
-    });
-  }
-
-  /** Returns what `replayDead` would return, and changes nothing. */
-  countDead(destination: string, since: number, only: ReplayConditions = {}): number | undefined {
-    return this.#db.snapshot(() => {
-      if (!this.#routes.isEnabled(destination)) return undefined;
-      const { where, parameters } = deadLetters(destination, since, only);
-      return this.#db.value<number>(`SELECT count(*) FROM deliveries AS d ${where}`, parameters);
     });
   }
 
@@ -380,18 +361,6 @@ const DELETE_OLD_ATTEMPTS = `
 const REPLAY = `
   UPDATE deliveries AS d
   SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, replayed_at = @now`;
-
-/** Returns the condition for the dead letters. The terms before `match` let SQLite use an index. */
-function deadLetters(destination: string, since: number, only: ReplayConditions) {
-  const { match, parameters } = deliveryCondition({
-    ...only,
-    destination,
-    since,
-    states: ['dead'],
-  });
-  const where = `WHERE ${matches(destination)} AND state = 'dead' AND created_at >= @since AND (${match})`;
-  return { where, parameters };
-}
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
 const BY_ID = `${SELECT_DELIVERY} WHERE d.id = +?`;

@@ -111,98 +111,49 @@ export function parseDestination(text: string): Destination {
   return { kind: 'channel', name: text };
 }
 
-/**
- * Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until`
- * excludes it.
- */
+/** Conditions that all apply. */
 export type DeliveryFilter = {
   destination?: string | undefined;
-  /** At least one. */
-  states?: readonly DeliveryStateFilter[] | undefined;
+  state?: DeliveryStateFilter | undefined;
   submissionId?: string | undefined;
-  eventId?: string | undefined;
-  /** At least one. */
-  eventTypes?: readonly string[] | undefined;
-  /** Times of the event. */
-  since?: number | undefined;
-  until?: number | undefined;
 };
 
-/** Conditions of a replay in addition to its destination and start. */
-export type ReplayConditions = Pick<DeliveryFilter, 'submissionId' | 'eventTypes' | 'until'>;
-
-/**
- * newest: the last created delivery first. time: the latest event first. The orders differ for
- * events that were replayed late.
- */
-export type DeliveryOrder = 'newest' | 'time';
-
-/** Returns the order of a list. It depends only on which conditions there are. */
-export function deliveryOrderOf({ since, until }: DeliveryFilter): DeliveryOrder {
-  return since === undefined && until === undefined ? 'newest' : 'time';
-}
-
-/** Returns the walk that continues after a position. */
+/** Returns the walk over matching deliveries, newest first, that continues after a position. */
 export function deliveryWalkOf(filter: DeliveryFilter, after: Position | null | undefined): Walk {
-  const order = deliveryOrderOf(filter);
-  const { match, parameters } = deliveryCondition(filter);
-  const { until = LAST } = filter;
-  const [p0 = null, p1 = null] = after ?? { newest: [LAST], time: [until, -1] }[order];
-  const { keys, behind } = ORDERS[order];
+  const { destination = null, state, submissionId } = filter;
+  const conditions = [
+    state && STATE_CONDITIONS[state],
+    destination && `d.${matches(destination)}`,
+    submissionId === undefined ? undefined : OF_SUBMISSION,
+  ].filter(Boolean);
   return {
-    ranges: [`deliveries d ${indexOf(filter)} AND ${behind}`],
+    ranges: [`deliveries d ${indexOf(filter)} AND d.id < +@p0`],
     id: 'd.id',
-    keys,
+    keys: ['d.id'],
     direction: 'DESC',
-    match,
-    parameters: { ...parameters, p0, p1 },
+    match: conditions.join(' AND ') || '1',
+    parameters: {
+      ...(destination !== null && { destination }),
+      ...(submissionId !== undefined && { submissionId: canonicalId(submissionId) }),
+      p0: after?.[0] ?? Number.MAX_SAFE_INTEGER,
+    },
   };
 }
 
 /** Returns the index of the condition that usually matches the fewest deliveries. */
-function indexOf(filter: DeliveryFilter): string {
-  const { submissionId, eventId, destination, states } = filter;
-  // An event has few deliveries, and a submission few events, so they can be sorted.
-  if (submissionId !== undefined) return byEvent(EVENTS_OF_SUBMISSION);
-  if (eventId !== undefined) return byEvent('SELECT seq FROM outbox WHERE id = @eventId');
-  if (deliveryOrderOf(filter) === 'time')
-    return 'INDEXED BY deliveries_created WHERE d.created_at >= +@since';
-  if (states?.length === 1 && states[0] === 'dead')
-    return "INDEXED BY deliveries_dead_by_id WHERE d.state = 'dead'";
-  if (states?.length === 1 && states[0] === 'failing')
-    return `INDEXED BY deliveries_failing WHERE ${FAILING}`;
+function indexOf({ submissionId, destination, state }: DeliveryFilter): string {
+  // A submission has few deliveries, so they can be sorted.
+  if (submissionId !== undefined) return `INDEXED BY deliveries_by_event WHERE ${OF_SUBMISSION}`;
+  if (state === 'dead') return "INDEXED BY deliveries_dead_by_id WHERE d.state = 'dead'";
+  if (state === 'failing') return `INDEXED BY deliveries_failing WHERE ${STATE_CONDITIONS.failing}`;
   // The deliveries of callbacks are indexed by origin.
   if (destination !== undefined && destination !== CALLBACKS)
     return 'INDEXED BY deliveries_by_destination WHERE d.destination = +@destination';
   return 'NOT INDEXED WHERE 1';
 }
 
-const byEvent = (events: string) => `INDEXED BY deliveries_by_event WHERE d.event IN (${events})`;
-
-/** Returns a SQL condition for the row `d` of deliveries, and its parameters. */
-export function deliveryCondition(filter: DeliveryFilter): {
-  match: string;
-  parameters: Record<string, unknown>;
-} {
-  const {
-    destination = null,
-    states,
-    submissionId,
-    eventId = null,
-    eventTypes,
-    since = FIRST,
-    until = LAST,
-  } = filter;
-  const parameters = {
-    ...{ destination, eventId, since, until },
-    submissionId: submissionId === undefined ? null : canonicalId(submissionId),
-    states: states ? JSON.stringify(states) : null,
-    eventTypes: eventTypes ? JSON.stringify(eventTypes) : null,
-  };
-  return { match: matchOf(destination), parameters };
-}
-
-const CALLBACKS = webhookDestination(CALLBACKS_ID);
+/** The destination that stands for the callbacks to all origins. */
+export const CALLBACKS = webhookDestination(CALLBACKS_ID);
 
 /** SQL condition. The webhook of the callbacks matches the callbacks to all origins. */
 export function matches(destination: string): string {
@@ -211,27 +162,13 @@ export function matches(destination: string): string {
     : 'destination = @destination';
 }
 
-const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
-
-const FAILING = "d.state = 'waiting' AND d.attempts > 0";
-
-const EVENTS_OF_SUBMISSION = `SELECT seq FROM outbox WHERE submission IN
-  (SELECT id FROM submissions WHERE submission_id = @submissionId)`;
-
-/** The type of the event is looked up last, because that is the most expensive condition. */
-const matchOf = (destination: string | null) => `
-  CASE WHEN (@states IS NULL OR d.state IN (SELECT value FROM json_each(@states))
-      OR ('failing' IN (SELECT value FROM json_each(@states)) AND ${FAILING}))
-    AND d.created_at >= @since AND d.created_at < @until
-    AND (@submissionId IS NULL OR d.event IN (${EVENTS_OF_SUBMISSION}))
-    AND (@eventId IS NULL OR d.event = (SELECT seq FROM outbox WHERE id = @eventId))
-    ${destination === null ? '' : `AND d.${matches(destination)}`}
-  THEN @eventTypes IS NULL
-    OR (SELECT type FROM outbox WHERE seq = d.event) IN (SELECT value FROM json_each(@eventTypes))
-  END`;
-
-/** Sort keys, and the condition for the rows behind a position. */
-const ORDERS: Record<DeliveryOrder, { keys: string[]; behind: string }> = {
-  newest: { keys: ['d.id'], behind: 'd.id < +@p0' },
-  time: { keys: ['d.created_at', 'd.id'], behind: '(d.created_at, d.id) < (+@p0, +@p1)' },
+const STATE_CONDITIONS: Record<DeliveryStateFilter, string> = {
+  waiting: "d.state = 'waiting'",
+  failing: "d.state = 'waiting' AND d.attempts > 0",
+  delivered: "d.state = 'delivered'",
+  dead: "d.state = 'dead'",
+  discarded: "d.state = 'discarded'",
 };
+
+const OF_SUBMISSION = `d.event IN (SELECT seq FROM outbox WHERE submission IN
+  (SELECT id FROM submissions WHERE submission_id = @submissionId))`;

@@ -10,6 +10,7 @@ import {
 import type { SubmissionRow } from '../submissions/submission-queries.ts';
 import type { Alert } from './alert.ts';
 import {
+  CALLBACKS,
   callbackDestination,
   channelDestination,
   type DeadLetters,
@@ -38,9 +39,6 @@ type EventRoute = {
   gathersUntil: number;
   matches: (event: { type: string; metadata: Record<string, unknown> | null }) => boolean;
 };
-
-/** The destination of the webhook of all callbacks. */
-const CALLBACKS = webhookDestination(CALLBACKS_ID);
 
 /**
  * Which destinations get an event: the webhooks of the ledger and the channels of the settings.

@@ -5,42 +5,23 @@ import {
   requestAsOperator,
   withAdmin,
 } from '../cli/connect.ts';
-import { CommandError, ExitCode } from '../cli/exit.ts';
-import {
-  collectMetadata,
-  collectTypes,
-  durationOption,
-  parseCount,
-  readHeaders,
-  readSecret,
-} from '../cli/input.ts';
+import { ExitCode } from '../cli/exit.ts';
+import { collectMetadata, collectTypes, parseCount } from '../cli/input.ts';
 import { coloured, factTable, table, toJson } from '../cli/output.ts';
 import type {
+  DawatchClient,
+  Delivery,
+  DeliveryDetails,
   MetadataFilter,
   NewWebhook,
   Webhook,
-  WebhookPatch,
-  WebhookWithSecret,
 } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
-import { firstAttempt, printTested } from './deliveries-command.ts';
-import { CALLBACKS_ID } from './webhook.ts';
 
 type Options = ConnectOptions & { json?: boolean };
-type FilterOptions = Options & {
-  type?: string[];
-  /** false: remove the filter. */
-  metadata?: MetadataFilter | false;
-  description?: string;
-  /** false: remove the headers. */
-  headersFile?: string | false;
-};
 
 const MAX_CHARS = 2_100;
 const ID = 'id of the webhook, from `dawatch webhooks list`';
-const SECRET_FILE = 'file with your own secret; - reads stdin (default: a generated secret)';
-const FILTERS = `
-In --metadata, a value that is a JSON number, true, false or null has that type; any other value, or one in quotes, is text.`;
 
 export function addWebhooks(program: Command): void {
   const webhooks = program
@@ -50,11 +31,56 @@ export function addWebhooks(program: Command): void {
     );
   addCreate(webhooks);
   addList(webhooks);
-  addShow(webhooks);
-  addUpdate(webhooks);
-  addRotate(webhooks);
   addTest(webhooks);
   addDelete(webhooks);
+}
+
+function addCreate(webhooks: Command): void {
+  withAdmin(webhooks.command('create'))
+    .description('Create a webhook and print its signing secret. The secret cannot be shown again.')
+    .argument('<url>', 'receiver address: https://, and public unless the server allows otherwise')
+    .option(
+      '--type <types>',
+      'event types: submission.failed, submission.*, alert.*, *; separated by commas, or repeated (default: submission.*)',
+      collectTypes,
+    )
+    .option(
+      '--metadata <name=value>',
+      'only events about submissions with this metadata; repeated: with all of them',
+      collectMetadata,
+    )
+    .option('--description <text>', 'description, up to 200 characters')
+    .option('--json', 'print JSON, as returned by the HTTP interface, including the secret')
+    .addHelpText(
+      'after',
+      `
+In --metadata, a value that is a JSON number, true, false or null has that type; any other value, or one in quotes, is text.
+
+Example:
+  SECRET=$(dawatch webhooks create https://hooks.example.com/dawatch)`,
+    )
+    .action(
+      async (
+        url: string,
+        options: Options & { type?: string[]; metadata?: MetadataFilter; description?: string },
+      ) => {
+        const { type: types, metadata, description } = options;
+        const webhook: NewWebhook = {
+          url,
+          ...(types !== undefined && { types }),
+          ...(metadata !== undefined && { metadata }),
+          ...(description !== undefined && { description }),
+        };
+        const created = await requestAsAdmin(options, (client) => client.webhooks.create(webhook));
+        // Only the secret is on stdout, so that a script can capture it.
+        process.stderr.write(
+          `webhook ${escapeText(created.id)}, ${escapeText(url, MAX_CHARS)}: save the secret now, it cannot be shown again\n`,
+        );
+        process.stdout.write(
+          options.json ? `${toJson(created)}\n` : `${escapeText(created.secret)}\n`,
+        );
+      },
+    );
 }
 
 function addList(webhooks: Command): void {
@@ -68,22 +94,11 @@ function addList(webhooks: Command): void {
         const { id, url, types, metadata, description } = webhook;
         const filter = metadata ? JSON.stringify(metadata) : '-';
         const cells = [id, url ?? '-', types.join(','), filter, lastDayText(webhook)];
-        const shown = cells.map((text) => escapeText(text, MAX_CHARS));
-        return [...shown, coloured(webhookState(webhook)), escapeText(description, MAX_CHARS)];
+        const texts = cells.map((text) => escapeText(text, MAX_CHARS));
+        return [...texts, coloured(webhookState(webhook)), escapeText(description, MAX_CHARS)];
       });
       const head = ['id', 'url', 'types', 'metadata', 'last 24 h', 'state', 'description'];
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([head, ...rows]));
-    });
-}
-
-function addShow(webhooks: Command): void {
-  withAdmin(webhooks.command('show'))
-    .description('Show one webhook without its secret.')
-    .argument('<id>', ID)
-    .option('--json', 'print JSON, as returned by the HTTP interface')
-    .action(async (id: string, options: Options) => {
-      const webhook = await requestAsOperator(options, (client) => client.webhooks.get(id));
-      process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
     });
 }
 
@@ -91,28 +106,17 @@ function addTest(webhooks: Command): void {
   withAdmin(webhooks.command('test'))
     .description('Send a test event to one webhook and show the result of the first attempt.')
     .argument('<id>', ID)
-    .option('--url <url>', 'for `callbacks`: the callback address to test')
     .option('--json', 'print the delivery as JSON')
     .addHelpText(
       'after',
-      '\nExits with 3 if the attempt failed. The delivery is retried like any other.\n\nExample:\n  dawatch webhooks test callbacks --url https://billing.example.com/hooks',
+      '\nExits with 3 if the attempt failed. The delivery is retried like any other.',
     )
-    .action(async (id: string, { url, ...options }: Options & { url?: string }) => {
-      if ((url !== undefined) !== (id === CALLBACKS_ID))
-        throw new CommandError(
-          url === undefined
-            ? `give the address to test with --url`
-            : `only ${CALLBACKS_ID} is tested with --url`,
-          ExitCode.usage,
-        );
-      const tested = await requestAsAdmin(options, async (client) => {
-        const { webhooks } = client;
-        return firstAttempt(
-          client,
-          await (url === undefined ? webhooks.test(id) : webhooks.testCallback(url)),
-        );
-      });
-      printTested(tested, options);
+    .action(async (id: string, options: Options) => {
+      const delivery = await requestAsAdmin(options, async (client) =>
+        firstAttempt(client, await client.webhooks.test(id)),
+      );
+      process.stdout.write(options.json ? `${toJson(delivery)}\n` : deliveryText(delivery));
+      if (delivery.state !== 'delivered') process.exitCode = ExitCode.notFinalized;
     });
 }
 
@@ -126,170 +130,6 @@ function addDelete(webhooks: Command): void {
     });
 }
 
-function addCreate(webhooks: Command): void {
-  withFilters(withAdmin(webhooks.command('create')))
-    .description('Create a webhook and print its signing secret. The secret cannot be shown again.')
-    .argument('<url>', 'receiver address: https://, and public unless the server allows otherwise')
-    .option('--disabled', 'create it disabled')
-    .option('--secret-file <file>', SECRET_FILE)
-    .option('--json', 'print JSON, as returned by the HTTP interface, including the secret')
-    .addHelpText(
-      'after',
-      `${FILTERS}\n\nExample:\n  SECRET=$(dawatch webhooks create https://hooks.example.com/dawatch)`,
-    )
-    .action(
-      async (
-        url: string,
-        options: FilterOptions & {
-          disabled?: boolean;
-          secretFile?: string;
-        },
-      ): Promise<void> => {
-        const { disabled = false } = options;
-        const secret = await readSecret(options.secretFile);
-        const webhook: NewWebhook = {
-          url,
-          enabled: !disabled,
-          ...filtersOf(options),
-          ...(await headersOf(options)),
-          ...secret,
-        };
-        printSecret(
-          options,
-          await requestAsAdmin(options, (client) => client.webhooks.create(webhook)),
-        );
-      },
-    );
-}
-
-function addUpdate(webhooks: Command): void {
-  withFilters(withAdmin(webhooks.command('update')))
-    .description(
-      'Change, disable or enable a webhook. Options that are not given leave their values unchanged.',
-    )
-    .argument('<id>', ID)
-    .option('--url <url>', 'new receiver address')
-    .option('--no-metadata', 'remove the metadata filter')
-    .option('--no-headers-file', 'remove the further headers')
-    .option('--enable', 'enable it; `dawatch deliveries replay` sends its dead letters')
-    .option('--disable', 'disable it; pending deliveries become dead letters')
-    .option('--json', 'print JSON, as returned by the HTTP interface')
-    .addHelpText('after', FILTERS)
-    .action(
-      async (
-        id: string,
-        options: FilterOptions & { url?: string; enable?: boolean; disable?: boolean },
-      ) => {
-        const { url, enable = false, disable = false } = options;
-        if (enable && disable)
-          throw new CommandError('--enable and --disable contradict each other', ExitCode.usage);
-        const patch: WebhookPatch = {
-          ...(url !== undefined && { url }),
-          ...filtersOf(options),
-          ...(await headersOf(options)),
-          ...((enable || disable) && { enabled: enable }),
-        };
-        if (Object.keys(patch).length === 0)
-          throw new CommandError('no change was given (see --help)', ExitCode.usage);
-        const webhook = await requestAsAdmin(options, (client) =>
-          client.webhooks.update(id, patch),
-        );
-        process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
-      },
-    );
-}
-
-function addRotate(webhooks: Command): void {
-  withAdmin(webhooks.command('rotate'))
-    .description(
-      'Replace the secret of a webhook and print the new one. The old secret also signs for a while.',
-    )
-    .argument('<id>', ID)
-    .addOption(
-      durationOption('--keep-old', 'how long the old secret signs as well', {
-        least: '0s',
-        most: '7d',
-        fallback: '1d',
-      }),
-    )
-    .option('--secret-file <file>', SECRET_FILE)
-    .option('--json', 'print JSON, as returned by the HTTP interface, including the secret')
-    .addHelpText('after', '\nExample:\n  SECRET=$(dawatch webhooks rotate callbacks --keep-old 1h)')
-    .action(
-      async (
-        id: string,
-        options: ConnectOptions & { keepOld: number; secretFile?: string; json?: boolean },
-      ) => {
-        const rotation = {
-          keep_old_s: Math.ceil(options.keepOld / 1_000),
-          ...(await readSecret(options.secretFile)),
-        };
-        printSecret(
-          options,
-          await requestAsAdmin(options, (client) => client.webhooks.rotate(id, rotation)),
-        );
-      },
-    );
-}
-
-function withFilters(command: Command): Command {
-  return command
-    .option(
-      '--type <types>',
-      'event types: submission.failed, submission.*, alert.*, *; separated by commas, or repeated (default for a new webhook: submission.*)',
-      collectTypes,
-    )
-    .option(
-      '--metadata <name=value>',
-      'only events about submissions with this metadata; repeated: with all of them',
-      collectMetadata,
-    )
-    .option('--description <text>', 'description, up to 200 characters')
-    .option(
-      '--headers-file <file>',
-      'file with further headers of every request, one `Name: value` per line; - reads stdin',
-    );
-}
-
-async function headersOf({ headersFile }: FilterOptions) {
-  if (headersFile === undefined) return {};
-  return { headers: headersFile === false ? {} : await readHeaders(headersFile) };
-}
-
-function filtersOf({ type, metadata, description }: FilterOptions) {
-  return {
-    ...(type !== undefined && { types: type }),
-    ...(metadata !== undefined && { metadata: metadata === false ? null : metadata }),
-    ...(description !== undefined && { description }),
-  };
-}
-
-/** Prints only the secret to stdout, so that a script can capture it. */
-function printSecret(options: { json?: boolean }, webhook: WebhookWithSecret): void {
-  const { id, url, secret } = webhook;
-  process.stderr.write(
-    `webhook ${escapeText(id)}, ${escapeText(url ?? 'callbacks', MAX_CHARS)}: save the secret now, it cannot be shown again\n`,
-  );
-  process.stdout.write(options.json ? `${toJson(webhook)}\n` : `${escapeText(secret)}\n`);
-}
-
-/** Returns the facts about a webhook, one per line. */
-export function webhookText(webhook: Webhook): string {
-  const facts: [string, string | null][] = [
-    ['id', webhook.id],
-    ['url', webhook.url ?? 'the callback_url of each submission'],
-    ['types', webhook.types.join(', ')],
-    ['metadata', webhook.metadata && JSON.stringify(webhook.metadata)],
-    ['description', webhook.description || null],
-    ['headers', webhook.header_names.join(', ') || null],
-    ['state', webhookState(webhook)],
-    ['last 24 h', lastDayText(webhook)],
-    ['created', webhook.created_at],
-    ['updated', webhook.updated_at],
-  ];
-  return factTable(facts, 4_000);
-}
-
 function lastDayText({ last_day: day }: Webhook): string {
   if (day === null) return 'no deliveries';
   const { attempts, success_rate, response_p95_ms: p95 } = day;
@@ -298,7 +138,53 @@ function lastDayText({ last_day: day }: Webhook): string {
   return p95 === null ? `${success}, no response` : `${success}, p95 ${p95} ms`;
 }
 
-export function webhookState({ enabled, disabled_reason, failing_since }: Webhook): string {
+function webhookState({ enabled, disabled_reason, failing_since }: Webhook): string {
   if (!enabled) return `disabled (${disabled_reason})`;
   return failing_since === null ? 'enabled' : `failing since ${failing_since}`;
+}
+
+/** The server aborts an attempt after 15 s. */
+const ATTEMPT_TIMEOUT_MS = 20_000;
+const PAUSE_MS = 100;
+
+/** Waits up to 20 s for the first attempt of a delivery, and returns the delivery. */
+async function firstAttempt(client: DawatchClient, { id }: Delivery): Promise<DeliveryDetails> {
+  const endsAt = performance.now() + ATTEMPT_TIMEOUT_MS;
+  for (;;) {
+    const delivery = await client.deliveries.get(id);
+    const { attempts, state } = delivery;
+    if (attempts.length > 0 || state !== 'waiting' || performance.now() > endsAt) return delivery;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** Shows the complete stored response. */
+const MAX_RESPONSE_CHARS = 5_000;
+
+/** Returns the fields of a delivery and one line per attempt, followed by its response. */
+function deliveryText(delivery: DeliveryDetails): string {
+  const { state, dead_reason, next_at } = delivery;
+  const isWaiting = state === 'waiting' && next_at !== null;
+  const facts: [string, string | null][] = [
+    ['delivery', String(delivery.id)],
+    ['event', `${delivery.event_id}  ${delivery.event_type}`],
+    ['destination', delivery.destination],
+    [
+      'state',
+      isWaiting ? `waiting until ${next_at}` : state + (dead_reason ? ` (${dead_reason})` : ''),
+    ],
+    ['created', delivery.created_at],
+    ['ended', delivery.ended_at],
+  ];
+  const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
+    const line = [
+      `  ${at}`,
+      ...(http_status === null ? [] : [`HTTP ${http_status}`]),
+      `${Math.round(duration_ms)} ms`,
+      error ?? 'delivered',
+    ].map((text) => escapeText(text));
+    const body = response ? `    ${escapeText(response, MAX_RESPONSE_CHARS)}\n` : '';
+    return `${line.join('  ')}\n${body}`;
+  });
+  return `${factTable(facts)}attempts${attempts.length === 0 ? '    none' : ''}\n${attempts.join('')}`;
 }

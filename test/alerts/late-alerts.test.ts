@@ -145,7 +145,7 @@ it.each([
     state.refuses = '';
     await clock.advance(13 * HOUR);
     expect(ofAlert()).toEqual(expected);
-    expect(deliveries({ states: ['waiting'] })).toEqual([]);
+    expect(deliveries({ state: 'waiting' })).toEqual([]);
   },
 );
 

@@ -105,7 +105,7 @@ describe('a UUID in any case is one submission', () => {
     await notifying.cancelled([id.toUpperCase()]);
     for (const spelling of spellings(id)) {
       const deliveries = await notifying.deliveries(
-        `webhook_id=${webhook.id}&submission_id=${spelling}`,
+        `destination=webhook:${webhook.id}&submission_id=${spelling}`,
       );
       expect(deliveries.map(({ submission_id }) => submission_id)).toEqual([id]);
     }

@@ -120,7 +120,7 @@ describe('the response of a receiver', () => {
     const ledger = openLedger();
     const id = create(ledger);
     const failing = () => {
-      const { deliveries } = ledger.deliveries.list({ limit: 9, states: ['failing'] });
+      const { deliveries } = ledger.deliveries.list({ limit: 9, state: 'failing' });
       return deliveries.map(({ submissionId }) => submissionId);
     };
     finalize(ledger, 's1');
@@ -214,14 +214,14 @@ describe('secrets', () => {
     ).toHaveLength(1);
     ledger.webhooks.update('callbacks', { enabled: false }, 20);
     expect(states(ledger)).toEqual(['endpoint_disabled']);
-    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBeUndefined();
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 30)).toBeUndefined();
     ledger.webhooks.update('callbacks', { enabled: true }, 30);
     expect(
       ledger.deliveries.list({ limit: 9, destination: 'webhook:callbacks' }).deliveries,
     ).toHaveLength(1);
     const touched: string[] = [];
     ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
-    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBe(1);
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 30)).toBe(1);
     expect(touched).toEqual(['callback:https://c.example']);
   });
 });
@@ -235,7 +235,7 @@ describe('deliveries', () => {
     finalize(ledger, 's1');
     ledger.deliveries.endUnconfigured('channel:ops', 30);
     ledger.routes.setChannels([]);
-    expect(ledger.deliveries.replayDead('channel:ops', 0, 40)).toBeUndefined();
+    expect(ledger.deliveries.replayDead('channel:ops', 40)).toBeUndefined();
     expect(ledger.deliveries.replay(1, 40)).toBe('disabled');
   });
 

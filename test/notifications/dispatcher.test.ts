@@ -249,12 +249,10 @@ describe('a failing receiver', () => {
       ['dead', 'endpoint_disabled'],
       ['dead', 'endpoint_disabled'],
     ]);
-    expect(
-      world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now()),
-    ).toBeUndefined();
+    expect(world.ledger.deliveries.replayDead(`webhook:${id}`, world.clock.now())).toBeUndefined();
     response = delivered;
     world.ledger.webhooks.update(id, { enabled: true }, world.clock.now());
-    expect(world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now())).toBe(4);
+    expect(world.ledger.deliveries.replayDead(`webhook:${id}`, world.clock.now())).toBe(4);
     await world.clock.advance(SECOND);
     expect(world.deliveries().map(({ state }) => state)).toEqual([
       'delivered',
@@ -454,7 +452,7 @@ describe('every event is delivered', () => {
     await world.clock.advance(SECOND);
     expect(world.deliveries()).toMatchObject([{ state: 'dead', deadReason: 'not_configured' }]);
     world.configured.ops = true;
-    expect(world.ledger.deliveries.replayDead('channel:ops', 0, world.clock.now())).toBe(1);
+    expect(world.ledger.deliveries.replayDead('channel:ops', world.clock.now())).toBe(1);
     await world.clock.advance(SECOND);
     expect(world.sent).toHaveLength(1);
   });

@@ -221,7 +221,7 @@ it('a deleted webhook is gone and receives nothing', async () => {
   const response = await admin('DELETE', pathOf(id));
   expect([response.status, response.text]).toEqual([204, '']);
   await app.cancelled(['after-delete']);
-  expect(await app.deliveries(`webhook_id=${id}`)).toEqual([]);
+  expect(await app.deliveries(`destination=webhook:${id}`)).toEqual([]);
   for (const [method, path, body] of [
     ['GET', pathOf(id)],
     ['PATCH', pathOf(id), { enabled: true }],

@@ -112,7 +112,7 @@ it('a replayed delivery waits since the replay, not since its event', () => {
   ledger.deliveries.endUnconfigured('channel:ops', 20);
   ledger.deliveries.replay(1, 5_000);
   expect(ledger.stats.deliveries().oldestWaitingAt).toBe(5_000);
-  ledger.deliveries.replayDead('channel:ops', 0, 4_000);
+  ledger.deliveries.replayDead('channel:ops', 4_000);
   expect(ledger.stats.deliveries().oldestWaitingAt).toBe(4_000);
 });
 

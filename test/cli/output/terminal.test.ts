@@ -117,7 +117,6 @@ const COMMANDS = [
   'wait a',
   'cancel a',
   'webhooks list',
-  'deliveries list',
   'users get --name a --email b@c.example',
   'api /v1/audit',
 ];

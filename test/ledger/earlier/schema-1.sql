@@ -371,7 +371,6 @@ CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, creat
 CREATE INDEX deliveries_failing ON deliveries (destination) WHERE state = 'waiting' AND attempts > 0;
 CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
 CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';
-CREATE INDEX deliveries_created ON deliveries (created_at);
 CREATE INDEX deliveries_by_event ON deliveries (event);
 CREATE INDEX deliveries_by_destination ON deliveries (destination, id);
 CREATE INDEX attempts_by_delivery ON attempts (delivery, id);

@@ -69,6 +69,6 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   'POST /v1/deliveries/{id}/replay': { access: ADMIN },
   'POST /v1/deliveries/replay': {
     access: ADMIN,
-    body: { destination: 'webhook:callbacks', since: '2026-01-02T03:04:05Z' },
+    body: { destination: 'webhook:callbacks' },
   },
 };

@@ -1,5 +1,4 @@
 import { isAdmin, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
-import { TYPES } from '../data/feed.js';
 import { useLiveData } from '../data/live.js';
 import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
@@ -31,7 +30,7 @@ export function DeliveriesPage({ query }) {
  */
 export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
   const { session } = useDashboard();
-  const fixed = { webhook_id: webhookId };
+  const fixed = { destination: webhookId && `webhook:${webhookId}` };
   const list = useList('v1/deliveries', { query, hrefOf, fixed, ...(version && { version }) });
   const { given, loaded } = list;
   /** @type {readonly Delivery[]} */
@@ -48,7 +47,6 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
   const destination = isAll ? given.destination : `webhook:${webhookId}`;
   const fields = [
     { name: 'state', label: 'State', values: STATES },
-    { name: 'event_type', label: 'Event types', placeholder: 'submission.*', suggest: TYPES },
     { name: 'submission_id', label: 'Submission ID' },
     ...(isAll
       ? [
@@ -60,8 +58,6 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
           },
         ]
       : []),
-    { name: 'since', label: 'Events since', isTime: true },
-    { name: 'until', label: 'Events until', isTime: true },
   ];
   const tabs = [
     { label: 'All', state: undefined },
@@ -106,13 +102,11 @@ function Nothing({ given: { state, ...others } }) {
   <//>`;
 }
 
-const OLDEST = '1970-01-01T00:00:00.000Z';
-
 /** @param {{ destination: string, onReplayed: () => void }} props */
 function ReplayAll({ destination, onReplayed }) {
   const { api } = useDashboard();
   const replay = async () => {
-    const { replayed } = await api.post('v1/deliveries/replay', { destination, since: OLDEST });
+    const { replayed } = await api.post('v1/deliveries/replay', { destination });
     onReplayed();
     return `${count(replayed)} ${replayed === 1 ? 'waits' : 'wait'} to be sent again.`;
   };
