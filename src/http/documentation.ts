@@ -1,13 +1,8 @@
-import type { RouteOptions } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { z } from 'zod';
-import type { Docs } from './docs-page.ts';
+import { serversAt } from './openapi.ts';
+import { servePages } from './pages.ts';
 import { operations } from './problems.ts';
-import {
-  type StoredResponse,
-  sendStoredResponse,
-  serveFiles,
-  storedResponse,
-} from './static-files.ts';
 import type { TypedServer } from './typed-server.ts';
 
 const openapiSchema = z
@@ -56,34 +51,30 @@ export function addDocumentation(
   app.addHook('onRoute', (route) => {
     if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route);
   });
-  let docs: Promise<Docs> | undefined;
-  const built = () => {
-    docs ??= import('./docs-page.ts')
-      .then(({ buildDocs }) => buildDocs(routes, version, events.webhooks))
-      .catch((error) => {
-        // The next request tries again.
-        docs = undefined;
-        throw error;
-      });
-    return docs;
+  let server: Promise<FastifyInstance> | undefined;
+  const build = () => {
+    server ??= import('./docs-page.ts').then(({ buildDocs }) =>
+      buildDocs(routes, version, events.webhooks),
+    );
+    return server;
   };
-  serveFiles(app, ['/docs', '/docs/*'], async () => (await built()).files);
+  servePages(app, ['/docs', '/docs/*'], build);
 
+  const jsonOf = (read: () => object | Promise<object>) => {
+    let text: string | undefined;
+    return async (_request: FastifyRequest, reply: FastifyReply) => {
+      text ??= JSON.stringify(await read());
+      return reply.type('application/json; charset=utf-8').send(Buffer.from(text)) as never;
+    };
+  };
   app.get(
     '/openapi.json',
     { config: { isOpen: true }, schema: OPERATIONS.getOpenapi },
-    async (request, reply) => sendStoredResponse(request, reply, (await built()).document) as never,
+    jsonOf(async () => ({ ...(await build()).swagger(), servers: serversAt('.') })),
   );
-
-  let eventSchema: StoredResponse | undefined;
   app.get(
     '/events.schema.json',
     { config: { isOpen: true }, schema: OPERATIONS.getEventSchema },
-    async (request, reply) => {
-      eventSchema ??= storedResponse(JSON.stringify(events.jsonSchema()), {
-        'content-type': 'application/json; charset=utf-8',
-      });
-      return sendStoredResponse(request, reply, eventSchema) as never;
-    },
+    jsonOf(() => events.jsonSchema()),
   );
 }

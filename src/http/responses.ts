@@ -110,7 +110,7 @@ const MIN_COUNTED_CHARS = 4 * 1024;
 
 /**
  * Limits the unread responses in memory. Above the limit, the connection whose response has waited
- * longest is closed. Stored responses are shared and not counted. Must follow every other onSend
+ * longest is closed. Bytes are shared by responses, and not counted. Must follow every other onSend
  * hook.
  */
 export function limitUnreadResponses(app: FastifyInstance, maxChars = MAX_UNREAD_CHARS): void {

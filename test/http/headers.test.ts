@@ -58,26 +58,6 @@ describe('every response has security headers, reveals no server and is not cach
   });
 
   it.each([
-    '/openapi.json',
-    '/events.schema.json',
-    '/docs/json',
-    '/docs/yaml',
-    '/docs',
-    '/docs/static/swagger-ui.css',
-  ])('is revalidated each time and sent only if changed: %s', async (path) => {
-    const { headers, text } = await call(app.url, path);
-    expect([headers['cache-control'], text.length > 0]).toEqual(['no-cache', true]);
-    const request = (known: unknown) =>
-      call(app.url, path, { headers: { 'if-none-match': String(known) } });
-    expect(await request(headers.etag)).toMatchObject({
-      status: 304,
-      text: '',
-      headers: { etag: headers.etag },
-    });
-    expect(await request('"another"')).toMatchObject({ status: 200, text });
-  });
-
-  it.each([
     ['input that is not HTTP', 'nonsense\r\n\r\n', 400],
     [
       'headers above the limit',
