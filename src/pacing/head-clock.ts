@@ -18,9 +18,8 @@ const LOWER_HEADS = 3;
 
 /**
  * The moments at which heads are expected follow the heads by at least this share of the
- * difference, and the slot time by that share. A difference of more slots is none of a chain that
- * keeps its slots. The slot time that follows the heads differs from the median by at most
- * `mostMedian`.
+ * difference, and the slot time by that share. A larger difference means irregular slots. The slot
+ * time that follows the heads differs from the median by at most `mostMedian`.
  */
 const FOLLOW = { moment: 0.2, slot: 0.02, mostSlots: 0.25, mostMedian: 0.1, misses: 4 };
 

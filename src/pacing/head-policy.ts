@@ -432,7 +432,7 @@ export class HeadPacing {
     for (const entry of ready) this.#pollEarlier(entry, now);
   }
 
-  /** Has the submission of longest standing that is probably final polled at once. */
+  /** Polls the oldest probably-final submission immediately. */
   #appointProbe(now: number): void {
     const entry = this.#trust.isProbeDue
       ? [...this.#followed.values()].find((followed) => this.#probability(followed) >= PROBE)

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Page, Route } from 'playwright-core';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
-import { post } from '../support/app/http-calls.ts';
+import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
 
@@ -45,16 +45,22 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () 
   });
 
   it('buttons: keep the focus while their request is in flight, and send it once', async () => {
-    await goTo(page, 'audit');
+    await call(app.url, '/v1/webhooks/callbacks', {
+      method: 'PATCH',
+      headers: { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` },
+      body: { enabled: false },
+    });
+    await goTo(page, 'webhooks/callbacks');
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let sent = 0;
     const wait = async (route: Route) => {
+      if (route.request().method() === 'GET') return route.continue();
       sent += 1;
       await released;
-      await route.continue();
+      return route.continue();
     };
-    await page.route('**/v1/audit?format=ndjson', wait);
-    const button = page.getByRole('button', { name: 'Export all entries' });
+    await page.route('**/v1/webhooks/callbacks', wait);
+    const button = page.getByRole('main').getByRole('button', { name: 'Enable' });
     await button.focus();
     await page.keyboard.press('Enter');
     await expect.poll(() => button.getAttribute('aria-disabled')).toBe('true');
@@ -62,14 +68,11 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () 
     await page.waitForFunction(
       'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))',
     );
-    expect(await page.evaluate('document.activeElement.innerText')).toBe('Export');
+    expect(await page.evaluate('document.activeElement.innerText')).toBe('Enable');
     release();
-    await page
-      .getByText(/^The browser saves the export/)
-      .first()
-      .waitFor();
+    await page.getByText('The webhook receives events again').first().waitFor();
     expect(sent).toBe(1);
-    await page.unroute('**/v1/audit?format=ndjson', wait);
+    await page.unroute('**/v1/webhooks/callbacks', wait);
   });
 
   it('times: are relative, stay current, and show the absolute time with its zone on hover, after a tap, and all together with a button', async () => {

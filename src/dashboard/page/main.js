@@ -25,10 +25,7 @@ function App() {
     /** @type {import('./session/sign-in.js').Provider | null} */ (null),
   );
 
-  const change = (
-    /** @type {Session | undefined} */ changed,
-    /** @type {string | undefined} */ why,
-  ) => {
+  const change = (changed, /** @type {string | undefined} */ why) => {
     setReason(why);
     setSession(changed);
     tabs.postMessage('changed');

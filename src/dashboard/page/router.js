@@ -3,10 +3,7 @@ import { withQuery } from './data/api.js';
 
 /** @typedef {{ page: string, id: string | undefined, query: URLSearchParams }} Route */
 
-/**
- * "#/submissions/abc?x=1" → page "submissions", id "abc".
- * @param {string} hash @returns {Route}
- */
+/** "#/submissions/abc?x=1" → page "submissions", id "abc". */
 export function parseRoute(hash) {
   const address = hash.replace(/^#?\/?/, '');
   const mark = address.indexOf('?');
@@ -20,7 +17,6 @@ export function parseRoute(hash) {
   };
 }
 
-/** @param {string} text */
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -29,16 +25,12 @@ function decoded(text) {
   }
 }
 
-/**
- * The URL of a page, or of one item of it.
- * @param {string} page @param {string | undefined} [id] @param {Record<string, string | undefined>} [query]
- */
+/** The URL of a page, or of one item of it. */
 export function hrefTo(page, id, query = {}) {
   const path = page === 'overview' ? '' : page;
   return `#/${withQuery(id === undefined ? path : `${path}/${encodeURIComponent(id)}`, query)}`;
 }
 
-/** @returns {Route} */
 export function useRoute() {
   const [route, setRoute] = useState(() => parseRoute(location.hash));
   useEffect(() => {

@@ -98,7 +98,6 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
   it('mutes an alert until a time with a reason, shows both, and ends the mute', async () => {
     const page = await open('alerts');
     await alertRow(page).getByRole('button', { name: /^Mute/ }).click();
-    expect(await page.getByLabel('Subject').inputValue()).toBe('default');
     await page.getByLabel('Until').fill(inHours(-2));
     await page.getByLabel('Reason').fill(HOSTILE);
     await button(page, 'Mute').click();

@@ -1,21 +1,15 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import {
   isAdmin,
+  isAlert,
   maySeeOperations,
   reloadAll,
   useDashboard,
   useLive,
+  useLiveData,
   useLoad,
 } from '../data/context.js';
-import { isAlert, useLiveData } from '../data/live.js';
-import {
-  ChoiceField,
-  fromUtcText,
-  invalidField,
-  TextField,
-  textOf,
-  toUtcText,
-} from '../parts/form.js';
+import { fromUtcText, invalidField, TextField, textOf, toUtcText } from '../parts/form.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Icon } from '../parts/icons.js';
@@ -30,7 +24,7 @@ const REFRESH_MS = 30_000;
 /** @type {Record<string, string>} */
 const TITLES = { firing: 'Firing', resolved: 'Resolved', all: 'All' };
 
-/** The alerts and the mutes. @param {{ query: URLSearchParams }} props */
+/** The alerts and the mutes. */
 export function AlertsPage({ query }) {
   const { api, session } = useDashboard();
   const list = useList('v1/alerts', {
@@ -39,7 +33,8 @@ export function AlertsPage({ query }) {
   });
   const seesMutes = maySeeOperations(session);
   const mutes = useLoad(
-    async (signal) => (seesMutes ? await api.get('v1/mutes', { signal }) : { mutes: [] }),
+    async (signal) =>
+      seesMutes ? await api.get('v1/mutes', { signal }) : { mutes: [] },
     'mutes',
   );
   const reload = () => {
@@ -53,7 +48,7 @@ export function AlertsPage({ query }) {
   if (mayChange) columns.push(muteColumn(mutes.data?.mutes ?? []));
 
   return html`<${PageHeader} title="Alerts" about=${!mayChange && 'This session cannot mute alerts.'}>
-      ${mayChange && html`<${MuteAction} label="Mute all alerts" rule="" subject="" />`}
+      ${mayChange && html`<${MuteAction} label="Mute all alerts" rule=${null} subject=${null} />`}
     <//>
     <${Tabs} label="Alerts by state" of=${['firing', 'resolved', 'all'].map((one) => ({ label: TITLES[one], href: list.hrefOf({ state: one === 'firing' ? undefined : one }), isCurrent: one === state }))} />
     <${List}
@@ -121,7 +116,7 @@ function muteColumn(mutes) {
 
 /**
  * The firing alerts that nobody has muted, as one line above every page but that of the alerts: the
- * newest, and the number of others. @param {{ isHidden: boolean }} props
+ * newest, and the number of others.
  */
 export function AlertNotice({ isHidden }) {
   const { announce } = useDashboard();
@@ -164,51 +159,24 @@ function pageOf({ link }) {
 const MIN_MS = 60_000;
 const HOUR_MS = 60 * MIN_MS;
 
-/**
- * Mutes alerts until a time.
- * @param {{ label: string, name?: string, rule: string, subject: string }} props `rule`, `subject`: what the form begins with; empty: all
- */
-function MuteAction({ label, name, rule, subject }) {
+/** Mutes an alert, or with null all alerts, until a time. */
+function MuteAction({ label, name = label, rule, subject }) {
   const { api } = useDashboard();
-  const mute = async (/** @type {FormData} */ form) => {
+  const mute = async (form) => {
     const until = fromUtcText(textOf(form, 'until'));
     if (until === '') throw invalidField('until', 'write a date and a time like 2026-01-31 14:00');
-    await api.post('v1/mutes', {
-      rule: textOf(form, 'rule') || null,
-      subject: textOf(form, 'subject') || null,
-      until,
-      reason: textOf(form, 'reason'),
-    });
+    await api.post('v1/mutes', { rule, subject, until, reason: textOf(form, 'reason') });
     reloadAll();
     return 'The alerts are muted.';
   };
-  const fields = ['rule', 'subject', 'until', 'reason'];
-  return html`<${Action} label=${label} name=${name} title="Mute alerts" submit="Mute" fields=${fields} act=${mute}>
-    ${(/** @type {import('../parts/form.js').ErrorOf} */ errorOf) => html`<${MuteFields} rule=${rule} subject=${subject} errorOf=${errorOf} />`}
-  <//>`;
-}
-
-/**
- * @param {{ rule: string, subject: string, errorOf: import('../parts/form.js').ErrorOf }} props
- */
-function MuteFields({ rule, subject, errorOf }) {
-  const [chosen, setChosen] = useState(rule);
-  const choices = { ...(rule && { [rule]: rule }), 'all alerts': '' };
   const until = toUtcText(Math.floor(Date.now() / MIN_MS) * MIN_MS + HOUR_MS);
-  return html`<p class="muted">Alerts that begin meanwhile are recorded and not sent. Those that still fire at the end are sent then.</p>
-    <${ChoiceField} label="Alerts" name="rule" choices=${choices} value=${chosen} onChange=${setChosen} error=${errorOf('rule')} />
-    ${
-      chosen !== '' &&
-      html`<${TextField}
-        label="Subject"
-        name="subject"
-        value=${subject}
-        hint="Such as the name of an upstream. Empty: all alerts of the rule."
-        error=${errorOf('subject')}
-      />`
-    }
-    <${TextField} label="Until" name="until" value=${until} placeholder="2026-01-31 14:00" hint="UTC." error=${errorOf('until')} />
-    <${TextField} label="Reason" name="reason" error=${errorOf('reason')} />`;
+  return html`<${Action} label=${label} name=${name} title=${name} submit="Mute" fields=${['until', 'reason']} act=${mute}>
+    ${(errorOf) => html`
+      <p class="muted">Alerts that begin meanwhile are recorded and not sent. Those that still fire at the end are sent then.</p>
+      <${TextField} label="Until" name="until" value=${until} hint="UTC, like 2026-01-31 14:00" error=${errorOf('until')} />
+      <${TextField} label="Reason" name="reason" error=${errorOf('reason')} />
+    `}
+  <//>`;
 }
 
 /** @param {{ loaded: import('../data/context.js').Loaded<MuteList>, mayChange: boolean }} props */

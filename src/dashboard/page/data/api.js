@@ -80,12 +80,6 @@ export class Api {
     return this.#send('GET', path, options);
   }
 
-  /** Returns a file. @param {string} path @param {number} timeoutMs */
-  async download(path, timeoutMs) {
-    const response = await this.#fetch('GET', path, { signal: AbortSignal.timeout(timeoutMs) });
-    return await response.blob().catch((error) => silent(error));
-  }
-
   /** @param {string} path @param {unknown} [body] @returns {Promise<any>} */
   post(path, body) {
     return this.#send('POST', path, { body });

@@ -64,7 +64,6 @@ export class Feed extends EventTarget {
   #isWhole = true;
   #isScheduled = false;
 
-  /** @param {import('./api.js').Api} api */
   constructor(api) {
     super();
     this.#api = api;
@@ -107,7 +106,6 @@ export class Feed extends EventTarget {
     document.removeEventListener('visibilitychange', this.#schedule);
   }
 
-  /** @param {FeedState} state */
   #setState(state) {
     this.state = state;
     this.dispatchEvent(new Event('state'));

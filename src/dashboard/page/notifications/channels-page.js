@@ -112,16 +112,11 @@ function testColumn(reload) {
   };
 }
 
-/** @param {{ name: string, reload: () => void }} props */
 function ChannelTest({ name, reload }) {
   const { api } = useDashboard();
   const test = async () => {
     const delivery = await api.post(`v1/channels/${encodeURIComponent(name)}/test`);
-    try {
-      return await resultOf(api, delivery);
-    } finally {
-      reload();
-    }
+    return await resultOf(api, delivery).finally(reload);
   };
   return html`<${Action} label="Send test event" name=${`Send test event: ${name}`} act=${test} />`;
 }
@@ -133,7 +128,6 @@ const PAUSE_MS = 200;
 /**
  * Waits for the first attempt of a delivery, and returns its result as a text. Rejects if the
  * attempt failed.
- * @param {import('../data/api.js').Api} api @param {{ id: number }} delivery
  */
 export async function resultOf(api, { id }) {
   const endsAt = performance.now() + TIMEOUT_MS;

@@ -1,5 +1,10 @@
-import { isAdmin, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
-import { useLiveData } from '../data/live.js';
+import {
+  isAdmin,
+  useDashboard,
+  useLiveData,
+  useLoad,
+  useWhileVisible,
+} from '../data/context.js';
 import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
@@ -16,10 +21,9 @@ const REFRESH_MS = 2_000;
 const STATES = ['waiting', 'failing', 'delivered', 'dead', 'discarded'];
 /** @typedef {(query: Record<string, string | undefined>) => string} HrefOf */
 
-/** @param {{ query: URLSearchParams }} props */
 export function DeliveriesPage({ query }) {
   return html`<${PageHeader} title="Deliveries" />
-    <${DeliveryLog} query=${query} hrefOf=${(/** @type {Record<string, string | undefined>} */ given) => hrefTo('deliveries', undefined, given)} />`;
+    <${DeliveryLog} query=${query} hrefOf=${(given) => hrefTo('deliveries', undefined, given)} />`;
 }
 
 /**
@@ -88,7 +92,6 @@ const ABOUT = {
   dead: 'Dead letters are deliveries whose attempts are used up, or whose webhook is disabled. They can be replayed.',
 };
 
-/** @param {{ given: Record<string, string> }} props */
 function Nothing({ given: { state, ...others } }) {
   const title =
     Object.keys(others).length > 0
@@ -102,7 +105,6 @@ function Nothing({ given: { state, ...others } }) {
   <//>`;
 }
 
-/** @param {{ destination: string, onReplayed: () => void }} props */
 function ReplayAll({ destination, onReplayed }) {
   const { api } = useDashboard();
   const replay = async () => {
@@ -229,16 +231,12 @@ function LastResponse({ status, error, reason, attempts }) {
     : html`<span class="wrong" title=${error}>${text}</span>${why && html` <span class="muted">· ${why}</span>`}`;
 }
 
-/** @param {{ id: string | null }} props */
 function SubmissionLink({ id }) {
   if (id === null) return html`<span class="muted">–</span>`;
   return html`<a class="id" href=${hrefTo('submissions', id)}>${id}</a>`;
 }
 
-/**
- * The descriptions of the newest hundred webhooks by their ids. @param {boolean} isNeeded @returns
- * {ReadonlyMap<string, string>}
- */
+/** The descriptions of the newest hundred webhooks by their ids. */
 function useWebhookNames(isNeeded) {
   const { api } = useDashboard();
   const { data } = useLoad(
@@ -250,10 +248,7 @@ function useWebhookNames(isNeeded) {
   return new Map(webhooks.map(({ id, description }) => [id, description]));
 }
 
-/**
- * webhook:<id>, channel:<name>, or callback:<origin>. @param {{ to: string, names:
- * ReadonlyMap<string, string> }} props
- */
+/** webhook:<id>, channel:<name>, or callback:<origin>. */
 function Destination({ to, names }) {
   const webhook = webhookOf(to);
   const href = webhook
@@ -263,13 +258,12 @@ function Destination({ to, names }) {
   return html`<a class=${hasName ? '' : 'id'} title=${webhook} href=${href}>${nameOf(to, names)}</a>`;
 }
 
-/** @param {string} destination @param {ReadonlyMap<string, string>} names of webhooks */
 function nameOf(destination, names) {
   const webhook = webhookOf(destination);
   return (webhook && names.get(webhook)) || (webhook ?? destination);
 }
 
-/** The id of a webhook. @param {string} destination */
+/** The id of a webhook. */
 function webhookOf(destination) {
   return /^webhook:(.+)$/.exec(destination)?.[1];
 }

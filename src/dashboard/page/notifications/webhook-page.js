@@ -23,7 +23,7 @@ import {
 /** A webhook is disabled without an action here if its receiver returns 410 or fails for days. */
 const REFRESH_MS = 10_000;
 
-/** One webhook and its log. @param {{ id: string, query: URLSearchParams }} props */
+/** One webhook and its log. */
 export function WebhookPage({ id, query }) {
   const { api } = useDashboard();
   const [sent, setSent] = useState(0);
@@ -48,7 +48,7 @@ export function WebhookPage({ id, query }) {
         version=${sent}
         onReplayed=${loaded.reload}
         query=${query}
-        hrefOf=${(/** @type {Record<string, string | undefined>} */ given) => hrefTo('webhooks', id, given)}
+        hrefOf=${(given) => hrefTo('webhooks', id, given)}
       />
     </section>`;
 }
@@ -57,7 +57,7 @@ export function WebhookPage({ id, query }) {
 function Details({ webhook, onChanged }) {
   const { session } = useDashboard();
   const [rotated, setRotated] = useState(/** @type {WebhookWithSecret | undefined} */ (undefined));
-  const onRotated = (/** @type {WebhookWithSecret} */ changed) => {
+  const onRotated = (changed) => {
     setRotated(changed);
     onChanged();
   };
@@ -94,15 +94,15 @@ function Actions({ webhook, onChanged, onRotated }) {
   const { api } = useDashboard();
   const { id, url, enabled } = webhook;
   const path = `v1/webhooks/${id}`;
-  const test = async () => {
-    const delivery = await api.post(`${path}/test`);
-    try {
-      return await resultOf(api, delivery);
-    } finally {
-      onChanged();
-    }
+  /** Callbacks, which have no URL of their own, are tested with an address. */
+  const test = async (form) => {
+    const body = { url: textOf(form, 'url') };
+    const delivery = await (url === null
+      ? api.post('v1/callbacks/test', body)
+      : api.post(`${path}/test`));
+    return await resultOf(api, delivery).finally(onChanged);
   };
-  const edit = async (/** @type {FormData} */ form) => {
+  const edit = async (form) => {
     await api.patch(path, changedFields(form, webhook));
     onChanged();
     return 'The webhook is saved.';
@@ -125,11 +125,13 @@ function Actions({ webhook, onChanged, onRotated }) {
   return html`<div class="actions">
     ${
       url === null
-        ? html`<${CallbackTest} onSent=${onChanged} />`
+        ? html`<${Action} key="test" label="Test a callback" title="Test a callback" submit="Send test event" fields=${['url']} act=${test}>
+            ${(errorOf) => html`<${TextField} label="Callback address" name="url" type="url" hint="Receives a test event that is signed with the secret of the callbacks." error=${errorOf('url')} />`}
+          <//>`
         : html`<${Action} key="test" label="Send test event" isDisabled=${!enabled} act=${test} />`
     }
     <${Action} key="edit" label="Edit" title="Edit the webhook" submit="Save" fields=${WEBHOOK_FIELDS} act=${edit}>
-      ${(/** @type {import('../parts/form.js').ErrorOf} */ errorOf) => html`<${WebhookFields} webhook=${webhook} errorOf=${errorOf} />`}
+      ${(errorOf) => html`<${WebhookFields} webhook=${webhook} errorOf=${errorOf} />`}
     <//>
     <${Rotation} id=${id} onRotated=${onRotated} />
     <${Action} key="toggle" label=${enabled ? 'Disable' : 'Enable'} confirm=${enabled ? disabling : undefined} act=${toggle} />
@@ -150,14 +152,14 @@ const OVERLAPS = {
  */
 function Rotation({ id, onRotated }) {
   const { api } = useDashboard();
-  const rotate = async (/** @type {FormData} */ form) => {
+  const rotate = async (form) => {
     const secret = form.get('secret');
     const body = { keep_old_s: Number(form.get('keep_old_s')), ...(secret && { secret }) };
     onRotated(await api.post(`v1/webhooks/${id}/rotate`, body));
     return '';
   };
   return html`<${Action} label="Rotate secret" title="Rotate the secret" submit="Rotate" fields=${['keep_old_s', 'secret']} act=${rotate}>
-    ${(/** @type {import('../parts/form.js').ErrorOf} */ errorOf) => html`
+    ${(errorOf) => html`
       <${ChoiceField}
         label="The old secret also signs"
         name="keep_old_s"
@@ -168,30 +170,5 @@ function Rotation({ id, onRotated }) {
       />
       <${OwnSecret} error=${errorOf('secret')} />
     `}
-  <//>`;
-}
-
-/**
- * Sends a test event to the address of a callback, signed like every callback. @param {{ onSent: ()
- * => void }} props
- */
-function CallbackTest({ onSent }) {
-  const { api } = useDashboard();
-  const test = async (/** @type {FormData} */ form) => {
-    const delivery = await api.post('v1/callbacks/test', { url: textOf(form, 'url') });
-    try {
-      return await resultOf(api, delivery);
-    } finally {
-      onSent();
-    }
-  };
-  return html`<${Action} label="Test a callback" title="Test a callback" submit="Send test event" fields=${['url']} act=${test}>
-    ${(/** @type {import('../parts/form.js').ErrorOf} */ errorOf) => html`<${TextField}
-      label="Callback address"
-      name="url"
-      type="url"
-      hint="Receives a test event that is signed with the secret of the callbacks."
-      error=${errorOf('url')}
-    />`}
   <//>`;
 }

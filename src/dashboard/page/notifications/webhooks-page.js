@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { isAdmin, useDashboard } from '../data/context.js';
-import { EVENT_TYPES, TYPES } from '../data/feed.js';
+import { EVENT_TYPES } from '../data/feed.js';
 import { Field, jsonOf, TextField, textOf } from '../parts/form.js';
 import { count, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
@@ -9,9 +9,7 @@ import { Action, Badge, Command, Empty, PageHeader, Secret, Time } from '../part
 import { hrefTo } from '../router.js';
 
 /** @import { Webhook, WebhookWithSecret } from '../../../client/api.ts' */
-/** @import { ErrorOf } from '../parts/form.js' */
 
-/** @param {{ query: URLSearchParams }} props */
 export function WebhooksPage({ query }) {
   const { api, session } = useDashboard();
   const list = useList('v1/webhooks', {
@@ -21,7 +19,7 @@ export function WebhooksPage({ query }) {
   });
   const mayChange = isAdmin(session);
   const [created, setCreated] = useState(/** @type {WebhookWithSecret | undefined} */ (undefined));
-  const create = async (/** @type {FormData} */ form) => {
+  const create = async (form) => {
     setCreated(await api.post('v1/webhooks', fieldsOf(form)));
     list.loaded.reload();
     return 'The webhook is created.';
@@ -31,8 +29,10 @@ export function WebhooksPage({ query }) {
   return html`<${PageHeader} title="Webhooks" about=${!mayChange && 'This session cannot change webhooks.'}>
       ${
         mayChange &&
-        html`<${Action} label="Create a webhook" title="Create a webhook" submit="Create webhook" fields=${[...WEBHOOK_FIELDS, ...CREATION_FIELDS]} isPrimary act=${create}>
-          ${(/** @type {ErrorOf} */ errorOf) => html`<${WebhookFields} errorOf=${errorOf} /><${CreationFields} errorOf=${errorOf} />`}
+        html`<${Action} label="Create a webhook" title="Create a webhook" submit="Create webhook" fields=${[...WEBHOOK_FIELDS, 'secret']} isPrimary act=${create}>
+          ${(errorOf) => html`<${WebhookFields} errorOf=${errorOf} />
+            <${OwnSecret} error=${errorOf('secret')} />
+            <label><input type="checkbox" name="enabled" defaultChecked /> Enabled: it receives events from now on</label>`}
         <//>`
       }
     <//>
@@ -77,11 +77,7 @@ const COLUMNS = [
         : html`<span class="id">${url}</span>`,
   },
   { title: 'Events', class: 'from-m wraps', cell: ({ types }) => types.join(', ') },
-  {
-    title: 'State',
-    width: 16,
-    cell: (webhook) => html`<${WebhookState} webhook=${webhook} />`,
-  },
+  { title: 'State', width: 16, cell: (webhook) => html`<${WebhookState} webhook=${webhook} />` },
   {
     title: 'Success in 24 h',
     width: 12,
@@ -103,11 +99,7 @@ export function LastDay({ webhook: { last_day: day } }) {
 }
 
 /** @type {Record<string, string>} */
-const REASONS = {
-  operator: 'by an operator',
-  gone: 'by 410 Gone',
-  failing: 'failing for days',
-};
+const REASONS = { operator: 'by an operator', gone: 'by 410 Gone', failing: 'failing for days' };
 
 /** @param {{ webhook: Webhook }} props */
 export function WebhookState({ webhook }) {
@@ -119,9 +111,8 @@ export function WebhookState({ webhook }) {
 }
 
 export const WEBHOOK_FIELDS = ['url', 'types', 'metadata', 'description', 'headers'];
-const CREATION_FIELDS = ['secret'];
 
-/** @param {{ webhook?: Webhook, errorOf: ErrorOf }} props `webhook`: the one to change */
+/** @param {{ webhook?: Webhook, errorOf: (field: string) => any }} props `webhook`: the one to change */
 export function WebhookFields({ webhook, errorOf }) {
   return html`
     ${
@@ -135,39 +126,37 @@ export function WebhookFields({ webhook, errorOf }) {
         error=${errorOf('url')}
       />`
     }
-    <${EventTypes} chosen=${webhook?.types ?? ['submission.*']} error=${errorOf('types')} />
+    <${TextField}
+      label="Events"
+      name="types"
+      value=${(webhook?.types ?? ['submission.*']).join(', ')}
+      hint=${`${Object.keys(EVENT_TYPES)
+        .map((family) => `${family}.*`)
+        .join(', ')}, exact types like submission.failed, or * for all.`}
+      error=${errorOf('types')}
+    />
     <${Field}
       label="Metadata filter"
       hint=${html`Only events of submissions with these entries, as JSON: <code>{"team": "billing"}</code>. Empty: no filter.`}
       error=${errorOf('metadata')}
     >
-      ${(/** @type {object} */ attributes) =>
+      ${(attributes) =>
         html`<textarea ...${attributes} name="metadata" rows="2" spellcheck=${false} defaultValue=${webhook?.metadata ? JSON.stringify(webhook.metadata) : ''} />`}
     <//>
     <${TextField} label="Description" name="description" value=${webhook?.description} error=${errorOf('description')} />
-    ${webhook?.url !== null && html`<${Headers} names=${webhook?.header_names ?? []} error=${errorOf('headers')} />`}
+    ${
+      webhook?.url !== null &&
+      html`<${TextField}
+        label="Further headers"
+        name="headers"
+        type="password"
+        hint=${html`Sent with every request, as JSON: <code>{"Authorization": "Bearer …"}</code>. Not shown again. Empty: ${webhook?.header_names.length ? `${webhook.header_names.join(', ')} stay. {}: none.` : 'none.'}`}
+        error=${errorOf('headers')}
+      />`
+    }
   `;
 }
 
-/** @param {{ names: readonly string[], error: string | undefined }} props `names`: those in force */
-function Headers({ names, error }) {
-  const effect = names.length > 0 ? `Empty: ${names.join(', ')} stay. {}: none.` : 'Empty: none.';
-  return html`<${TextField}
-    label="Further headers"
-    name="headers"
-    type="password"
-    hint=${html`Sent with every request, as JSON: <code>{"Authorization": "Bearer …"}</code>. Not shown again. ${effect}`}
-    error=${error}
-  />`;
-}
-
-/** @param {{ errorOf: ErrorOf }} props */
-function CreationFields({ errorOf }) {
-  return html`<${OwnSecret} error=${errorOf('secret')} />
-    <label><input type="checkbox" name="enabled" defaultChecked /> Enabled: it receives events from now on</label>`;
-}
-
-/** @param {{ error: string | undefined }} props */
 export function OwnSecret({ error }) {
   return html`<${TextField}
     label="Own secret (optional)"
@@ -180,14 +169,16 @@ export function OwnSecret({ error }) {
 
 /**
  * Returns the fields in the form that the server expects, without fields that the form does not
- * have. @param {FormData} form
+ * have.
  */
 function fieldsOf(form) {
   const secret = textOf(form, 'secret');
   const headers = jsonOf(form, 'headers');
   return {
     ...(form.has('url') && { url: textOf(form, 'url') }),
-    types: form.getAll('types').map(String),
+    types: textOf(form, 'types')
+      .split(/[\s,]+/)
+      .filter(Boolean),
     metadata: jsonOf(form, 'metadata'),
     description: textOf(form, 'description'),
     ...(headers !== null && { headers }),
@@ -198,44 +189,12 @@ function fieldsOf(form) {
 
 /** The fields that differ from the webhook. @param {FormData} form @param {Webhook} webhook */
 export function changedFields(form, webhook) {
-  const sorted = (/** @type {unknown} */ value) =>
-    JSON.stringify(Array.isArray(value) ? value.toSorted() : value);
+  const sorted = (value) => JSON.stringify(Array.isArray(value) ? value.toSorted() : value);
   const before = new Map(Object.entries(webhook));
   const changed = Object.entries(fieldsOf(form)).filter(
     ([name, value]) => sorted(value) !== sorted(before.get(name)),
   );
   return Object.fromEntries(changed);
-}
-
-const WILDCARDS = ['*', ...Object.keys(EVENT_TYPES).map((family) => `${family}.*`)];
-
-/**
- * The subscribed types, as checkboxes with the name `types`.
- * @param {{ chosen: readonly string[], error: string | undefined }} props `chosen`: may contain types of a newer server
- */
-function EventTypes({ chosen, error }) {
-  const others = chosen.filter((type) => !WILDCARDS.includes(type) && !TYPES.includes(type));
-  const hasExact = chosen.some((type) => TYPES.includes(type));
-  return html`<fieldset class=${error ? 'invalid' : ''} aria-describedby=${error ? 'types-error' : undefined}>
-    <legend>Events</legend>
-    ${error && html`<p id="types-error" class="wrong">${error}</p>`}
-    <${Choices} types=${[...WILDCARDS, ...others]} chosen=${chosen} />
-    <details open=${hasExact}>
-      <summary>Single types</summary>
-      <${Choices} types=${TYPES} chosen=${chosen} />
-    </details>
-  </fieldset>`;
-}
-
-/** @param {{ types: readonly string[], chosen: readonly string[] }} props */
-function Choices({ types, chosen }) {
-  return html`<div class="choices">
-    ${types.map(
-      (type) => html`<label key=${type}>
-        <input type="checkbox" name="types" value=${type} defaultChecked=${chosen.includes(type)} /> ${type === '*' ? 'all events (*)' : type}
-      </label>`,
-    )}
-  </div>`;
 }
 
 /** @param {{ webhook: WebhookWithSecret, onClose: () => void, children?: any }} props */

@@ -40,12 +40,10 @@ export function headlineOf({ at, upstreams, submissions, total }, alerts) {
   return { state: 'bad', text: `${firing}; ${now}` };
 }
 
-/** @param {number} number @param {string} one @param {string} many */
 function upstreamsOf(number, one, many) {
   return number === 1 ? `1 upstream ${one}` : `${count(number)} upstreams ${many}`;
 }
 
-/** @param {number} number */
 function submissionsOf(number) {
   return number === 1 ? '1 submission' : `${count(number)} submissions`;
 }

@@ -4,10 +4,10 @@ import {
   maySeeOperations,
   useDashboard,
   useFeed,
+  useLiveData,
   useLoad,
   useWhileVisible,
 } from '../data/context.js';
-import { useLiveData } from '../data/live.js';
 import {
   count,
   decimal,
@@ -54,7 +54,6 @@ const REFRESH_MS = 60_000;
 /** That of the overview which all pages share. */
 const DEFAULT_RANGE = '1h';
 
-/** @param {{ query: URLSearchParams }} props */
 export function OverviewPage({ query }) {
   const { overview: loaded, alerts } = useLiveData();
   const asked = query.get('range') ?? DEFAULT_RANGE;
@@ -91,7 +90,6 @@ function Headline({ overview, alerts }) {
   return html`<p class=${`headline ${state}`}>${text}</p>`;
 }
 
-/** @param {{ submissions: Record<string, number> }} overview */
 function isUnused({ submissions }) {
   return Object.values(submissions).every((number) => number === 0);
 }
@@ -112,7 +110,7 @@ function Charts({ overview }) {
   const { steps, total } = overview;
   const { unit } = RANGES[overview.range];
   const at = steps.map((step) => Date.parse(step.at) / 1_000);
-  const hrefOf = (/** @type {number} */ index) => {
+  const hrefOf = (index) => {
     const step = steps[index];
     if (!step?.finalized) return undefined;
     const from = Date.parse(step.at);
@@ -143,13 +141,11 @@ function Charts({ overview }) {
     </div>`;
 }
 
-/** @param {'minute' | 'hour' | 'day'} unit @returns {import('../parts/plot.js').Times} */
 function timesOf(unit) {
   if (unit === 'minute') return { title: 'Minute', name: utcMinuteOf, mark: utcMinuteOf };
   if (unit === 'day') return { title: 'Day', name: utcDayOf, mark: utcDayOf };
-  const name = (/** @type {number} */ ms) => `${utcDayOf(ms)} ${utcMinuteOf(ms)}`;
-  const mark = (/** @type {number} */ ms) =>
-    ms % STEP_MS.day === 0 ? utcDayOf(ms) : utcMinuteOf(ms);
+  const name = (ms) => `${utcDayOf(ms)} ${utcMinuteOf(ms)}`;
+  const mark = (ms) => (ms % STEP_MS.day === 0 ? utcDayOf(ms) : utcMinuteOf(ms));
   return { title: 'Hour', name, mark };
 }
 
@@ -186,7 +182,6 @@ function Numbers({ overview: { range, total, deliveries } }) {
   </section>`;
 }
 
-/** @param {{ name: string, value: string, note?: any, href?: string | false, isBad?: boolean }} props */
 function Figure({ name, value, note, href, isBad }) {
   const shown = html`<strong class=${isBad ? 'wrong' : ''}>${value}</strong>`;
   return html`<div>
@@ -196,7 +191,7 @@ function Figure({ name, value, note, href, isBad }) {
   </div>`;
 }
 
-/** Number of submissions by status. @param {{ submissions: Record<string, number> }} props */
+/** Number of submissions by status. */
 function StatusCounts({ submissions }) {
   return html`<ul class="counts" aria-label="Submissions by status">
     ${[...OPEN_STATUSES, ...FINAL_STATUSES].map((status) => {
@@ -294,11 +289,7 @@ function About({ event: { data } }) {
 /** @type {readonly import('../parts/table.js').Column<Overview['oldest_open'][number]>[]} */
 const OPEN_COLUMNS = [
   { title: 'Submission', cell: submissionLink },
-  {
-    title: 'Status',
-    width: 8,
-    cell: ({ status }) => html`<${Badge} state=${status} />`,
-  },
+  { title: 'Status', width: 8, cell: ({ status }) => html`<${Badge} state=${status} />` },
   { title: 'Upstream', class: 'from-m', cell: ({ upstream }) => upstream },
   { title: 'Age', width: 8, cell: ({ age_s }) => wholeDuration(age_s), class: 'number' },
 ];

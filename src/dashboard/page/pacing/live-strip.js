@@ -21,7 +21,7 @@ function meaningOf(result) {
  * @param {{ upstream: UpstreamPacing, now: number }} props
  */
 export function LiveStrip({ upstream: { recent_polls: polls, recent_heads: heads, chain }, now }) {
-  const placeOf = (/** @type {string} */ at) => ({
+  const placeOf = (at) => ({
     left: `${100 * Math.min(1, Math.max(0, 1 - (now - Date.parse(at)) / SPAN_MS))}%`,
   });
   const parts = Object.entries(NAMES).map(([meaning, name]) => {

@@ -3,9 +3,8 @@ import { count, decimal, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, PageHeader } from '../parts/parts.js';
 import { AXIS, css, PlotCanvas, xAxis } from '../parts/plot.js';
-import { PlotTable, Table } from '../parts/table.js';
+import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
-import { OPEN_STATUSES } from '../submissions/submission-table.js';
 import { LiveStrip } from './live-strip.js';
 
 /** @import { Pacing, PollingCost, UpstreamPacing } from '../../../client/api.ts' */
@@ -51,7 +50,7 @@ function Upstream({ upstream, now }) {
     <h2 id=${id}>${name} ${state !== 'up' && html`<${Badge} state=${state} />`}</h2>
     <${LiveStrip} upstream=${upstream} now=${now} />
     <div class="columns">
-      <${CurvePlot} upstream=${upstream} now=${now} />
+      <${CurvePlot} upstream=${upstream} />
       <div>
         <${Costs} name=${name} cost=${upstream.cost} price=${price} />
         <${Facts}
@@ -86,7 +85,6 @@ function Upstream({ upstream, now }) {
   </section>`;
 }
 
-/** @param {string} at @param {number} now */
 function untilText(at, now) {
   return duration(Math.max(0, Date.parse(at) - now) / 1_000);
 }
@@ -121,24 +119,17 @@ function Costs({ name, cost, price }) {
 }
 
 const HEIGHT_PX = 260;
-const QUANTILES = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
 const MOST_POLLS = 5;
 /** With fewer finalized submissions, quantiles would state what nobody has measured. */
 const FEW = 20;
 
 /**
  * The probability that a submission is final by its time since tracking, with its polls.
- * @param {{ upstream: UpstreamPacing, now: number }} props
+ * @param {{ upstream: UpstreamPacing }} props
  */
-function CurvePlot({ upstream, now }) {
-  const { curve, polls_ms: pollsMs, upstream: name } = upstream;
+function CurvePlot({ upstream }) {
+  const { curve, polls_ms: pollsMs } = upstream;
   const { at, final, polls } = plotData(curve, pollsMs);
-  const hrefOf = (/** @type {number} */ ageMs) =>
-    hrefTo('submissions', undefined, {
-      upstream: name,
-      status: OPEN_STATUSES.join(),
-      tracked_until: new Date(Math.max(0, now - ageMs)).toISOString(),
-    });
   return html`<figure class="plot">
     <figcaption>
       <strong>Finality of a submission tracked now</strong>
@@ -149,10 +140,7 @@ function CurvePlot({ upstream, now }) {
         ? html`<p class="state muted">No curve yet.</p>`
         : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} />`
     }
-    <div class="keys muted">
-      ${at.length > 0 && html`<span class="key">share that is final</span><span class="key key-2">planned polls</span>`}
-      <${AsTable} name=${name} curve=${curve} pollsMs=${pollsMs} isAssumed=${upstream.observed < FEW} hrefOf=${hrefOf} />
-    </div>
+    ${at.length > 0 && html`<div class="keys muted"><span class="key">share that is final</span><span class="key key-2">planned polls</span></div>`}
   </figure>`;
 }
 
@@ -182,7 +170,7 @@ const OPTIONS = {
     {
       ...AXIS,
       splits: [0, 0.25, 0.5, 0.75, 1],
-      values: (/** @type {unknown} */ _, /** @type {number[]} */ splits) => splits.map(percent),
+      values: (_, /** @type {number[]} */ splits) => splits.map(percent),
     },
   ],
   series: [
@@ -196,31 +184,8 @@ const OPTIONS = {
   ],
 };
 
-/** @param {number} s */
 function axisText(s) {
   return s < 120 ? `${Number(s.toFixed(2))} s` : duration(s);
-}
-
-/**
- * @param {{ name: string, curve: Curve, pollsMs: readonly number[], isAssumed: boolean, hrefOf:
- * (ageMs: number) => string }} props `isAssumed`: from few data
- */
-function AsTable({ name, curve, pollsMs, isAssumed, hrefOf }) {
-  /** @type {readonly import('../parts/table.js').Column[]} */
-  const columns = [
-    { title: 'After', cell: ({ ms }) => html`<a href=${hrefOf(ms)}>${duration(ms / 1_000)}</a>` },
-    { title: 'Probability final', cell: ({ share }) => percent(share), class: 'number' },
-    { title: 'Poll', cell: ({ isPoll }) => (isPoll ? 'poll' : '') },
-  ];
-  const title = `Finality and polls of ${name}`;
-  const rows = [
-    ...QUANTILES.flatMap((share) => {
-      const ms = quantileMs(curve, share);
-      return ms === null ? [] : [{ ms, share, isPoll: false }];
-    }),
-    ...pollsMs.map((ms) => ({ ms, share: probabilityAt(curve, ms), isPoll: true })),
-  ].toSorted((a, b) => a.ms - b.ms);
-  return html`<${PlotTable} label=${title} caption=${`${title}, by time since tracking${isAssumed ? ': an assumption from few data' : ''}`} columns=${columns} rows=${rows} />`;
 }
 
 /**
@@ -231,10 +196,7 @@ function AsTable({ name, curve, pollsMs, isAssumed, hrefOf }) {
 /** A plot ends a little after this probability: the last percent may take days. */
 const SHOWN = 0.98;
 
-/**
- * Time at which the probability is reached; null if the curve ends before. @param {Curve} curve
- * @param {number} probability
- */
+/** Time at which the probability is reached; null if the curve ends before. */
 export function quantileMs(curve, probability) {
   const index = curve.findIndex((point) => point.probability >= probability);
   const after = curve[index];
@@ -245,7 +207,6 @@ export function quantileMs(curve, probability) {
   return before.after_ms + part * (after.after_ms - before.after_ms);
 }
 
-/** @param {Curve} curve @param {number} ms */
 export function probabilityAt(curve, ms) {
   const index = curve.findIndex((point) => point.after_ms >= ms);
   const after = curve[index];
@@ -259,8 +220,6 @@ export function probabilityAt(curve, ms) {
 /**
  * Returns the curve and the polls on it in the form of a plot: times in seconds, and two series
  * over them. Empty if there is nothing to draw.
- * @param {Curve} curve @param {readonly number[]} pollsMs
- * @returns {{ at: number[], final: number[], polls: (number | null)[] }}
  */
 export function plotData(curve, pollsMs) {
   const last = curve.at(-1);

@@ -20,7 +20,7 @@ export function Filters({ list: { given, hrefOf, loaded }, label, fields }) {
   const others = Object.keys(given).filter((name) => !names.has(name));
   const all = [...fields, ...others.map((name) => ({ name, label: name }))];
   const [wrong, setWrong] = useState(/** @type {string | undefined} */ (undefined));
-  const apply = (/** @type {any} */ event) => {
+  const apply = (event) => {
     event.preventDefault();
     const form = new FormData(event.target);
     const entries = all.map((field) => entryOf(field, String(form.get(field.name) ?? '').trim()));
@@ -47,22 +47,20 @@ export function Filters({ list: { given, hrefOf, loaded }, label, fields }) {
 /**
  * The parameter of a filter; its value is undefined if the time is not valid. `order=4711` in the
  * field of the metadata becomes `metadata.order`.
- * @param {FilterField} field @param {string} text @returns {[name: string, value: string | undefined]}
  */
-function entryOf({ name, isTime }, text) {
+function entryOf({ name, isTime = false }, text) {
   if (isTime && text !== '') return [name, fromUtcText(text) || undefined];
   const [, key, value] = (name === METADATA && /^([^={]+)=(.+)$/.exec(text)) || [];
   return key && value ? [`${METADATA}.${key}`, value] : [name, text];
 }
 
-/** @param {{ field: FilterField, value: string, error: string | undefined }} props */
 function Control({ field, value, error }) {
   const { name, label, values, isTime, suggest, hint, ...attributes } = field;
   const choices = [...new Set(['', ...(values ?? []), value])];
   const list = suggest && `suggest-${name}`;
   const placeholder = isTime ? '2026-01-31 14:00' : (hint ?? attributes.placeholder);
   return html`<${Field} label=${isTime ? `${label}, UTC` : label} error=${error}>
-    ${(/** @type {object} */ described) =>
+    ${(described) =>
       values
         ? html`<select ...${described} name=${name}>
             ${choices.map((one) => html`<option key=${one} value=${one} selected=${one === value}>${one.replaceAll(',', ', ') || 'all'}</option>`)}

@@ -2,8 +2,6 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hook
 import { ApiError, messageOf } from '../data/api.js';
 import { html } from './html.js';
 
-/** @typedef {(field: string) => string | undefined} ErrorOf the error of the value of a field */
-
 /**
  * A labelled control with a hint, and with the error of its value.
  * @param {{ label: string, hint?: any, error?: string | undefined, children: (attributes: Record<string, string | undefined>) => any }} props
@@ -20,26 +18,18 @@ export function Field({ label, hint, error, children }) {
   </div>`;
 }
 
-/**
- * A field for a text.
- * @param {{ label: string, name: string, value?: string | undefined, hint?: any, error?: string | undefined, [attribute: string]: unknown }} props
- */
+/** A field for a text. */
 export function TextField({ label, name, value = '', hint, error, ...others }) {
   return html`<${Field} label=${label} hint=${hint} error=${error}>
-    ${(/** @type {object} */ attributes) =>
+    ${(attributes) =>
       html`<input autocomplete="off" spellcheck=${false} ...${others} ...${attributes} name=${name} defaultValue=${value} />`}
   <//>`;
 }
 
-/**
- * A field with choices: their values by their texts.
- * @param {{ label: string, name: string, choices: Record<string, string | number>, value?: string | number, hint?: any, error?: string | undefined, onChange?: (value: string) => void }} props
- */
-export function ChoiceField({ label, name, choices, value, hint, error, onChange }) {
+/** A field with choices: their values by their texts. */
+export function ChoiceField({ label, name, choices, value, hint, error }) {
   return html`<${Field} label=${label} hint=${hint} error=${error}>
-    ${(
-      /** @type {object} */ attributes,
-    ) => html`<select ...${attributes} name=${name} onChange=${(/** @type {any} */ event) => onChange?.(event.target.value)}>
+    ${(attributes) => html`<select ...${attributes} name=${name}>
       ${Object.entries(choices).map(([text, one]) => html`<option key=${text} value=${one} selected=${one === value}>${text}</option>`)}
     </select>`}
   <//>`;
@@ -57,10 +47,10 @@ export function useForm({ fields, send }) {
   const byField = error instanceof ApiError ? error.byField : new Map();
   const isAtFields = byField.size > 0 && [...byField.keys()].every((name) => fields.includes(name));
   useEffect(() => {
-    const first = form.current?.querySelector(':is([aria-invalid="true"], .invalid input)');
+    const first = form.current?.querySelector('[aria-invalid="true"]');
     if (first instanceof HTMLElement) first.focus();
   }, [error]);
-  const submit = async (/** @type {SubmitEvent} */ event) => {
+  const submit = async (event) => {
     event.preventDefault();
     if (isBusy || !form.current) return;
     setIsBusy(true);
@@ -79,26 +69,21 @@ export function useForm({ fields, send }) {
     isBusy,
     message:
       error === undefined ? '' : isAtFields ? 'Correct the marked fields.' : messageOf(error),
-    errorOf: (/** @type {string} */ field) => byField.get(field),
+    errorOf: (field) => byField.get(field),
   };
 }
 
-/**
- * Returns an error of one field that was found before the request. @param {string} field @param
- * {string} detail
- */
+/** Returns an error of one field that was found before the request. */
 export function invalidField(field, detail) {
   return new ApiError({ status: 400, detail, errors: [{ pointer: `/${field}`, detail }] });
 }
 
-/** A text of the form without surrounding space. @param {FormData} form @param {string} name */
+/** A text of the form without surrounding space. */
 export function textOf(form, name) {
   return String(form.get(name) ?? '').trim();
 }
 
-/**
- * The value of a field for JSON; null if it is empty. @param {FormData} form @param {string} name
- */
+/** The value of a field for JSON; null if it is empty. */
 export function jsonOf(form, name) {
   const json = textOf(form, name);
   if (json === '') return null;
@@ -109,10 +94,7 @@ export function jsonOf(form, name) {
   }
 }
 
-/**
- * "2026-01-31 14:00": UTC without zeros at its end; empty for an invalid time. @param {string |
- * number | undefined} at
- */
+/** "2026-01-31 14:00": UTC without zeros at its end; empty for an invalid time. */
 export function toUtcText(at) {
   const date = new Date(at ?? '');
   if (Number.isNaN(date.getTime())) return '';
@@ -125,7 +107,7 @@ export function toUtcText(at) {
 
 /**
  * Returns the time in ISO 8601 and UTC; empty for an empty or incomplete value. Without a zone, the
- * text is in UTC. @param {string} text
+ * text is in UTC.
  */
 export function fromUtcText(text) {
   const hasZone = /(?:z|[+-]\d\d:?\d\d)$/i.test(text);
@@ -136,19 +118,11 @@ export function fromUtcText(text) {
 }
 
 /**
- * A field for a time. @param {{ label: string, name: string, value?: string | number, hint?:
- * string, error?: string | undefined }} props
- */
-export function TimeField({ value, hint, ...others }) {
-  return html`<${TextField} ...${others} value=${toUtcText(value)} placeholder="2026-01-31 14:00" hint=${['UTC.', hint].filter(Boolean).join(' ')} />`;
-}
-
-/**
  * A modal dialog with a form, or with a text to confirm. It is open while it is mounted, and closes
  * when `send` resolves; an error is shown. Closing it returns the focus to the element that had it.
  * @param {{ title: string, submit: string, fields?: readonly string[] | undefined, send: (form: FormData) => Promise<unknown>, onClose: () => void, children?: any }} props
  *   `submit`: label of the button; `fields`: those that show an error; `children`: may be a
- *   function of ErrorOf
+ *   function of the errors of fields
  */
 export function FormDialog({ title, submit, fields = [], send, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
@@ -169,7 +143,7 @@ export function FormDialog({ title, submit, fields = [], send, onClose, children
     aria-labelledby=${id}
     closedby=${isBusy ? 'none' : 'closerequest'}
     onClose=${onClose}
-    onCancel=${(/** @type {Event} */ event) => isBusy && event.preventDefault()}
+    onCancel=${(event) => isBusy && event.preventDefault()}
   >
     <form class="form" ref=${form.form} onSubmit=${form.submit} novalidate>
       <h2 id=${id}>${title}</h2>

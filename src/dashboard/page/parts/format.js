@@ -1,17 +1,15 @@
 import { useEffect, useState } from 'preact/hooks';
 
 const counts = new Intl.NumberFormat('en');
-/** @param {number} value */
 export function count(value) {
   return counts.format(value);
 }
 
-/** @param {number} value @param {number} [digits] */
 export function decimal(value, digits = 1) {
   return value.toFixed(digits);
 }
 
-/** 0.4 % · 31 % · 99.9 %; 0 % and 100 % only where it is certain. @param {number} share 0 to 1 */
+/** 0.4 % · 31 % · 99.9 %; 0 % and 100 % only where it is certain. */
 export function percent(share) {
   const whole = 100 * share;
   if (share <= 0 || share >= 1) return `${decimal(whole, 0)} %`;
@@ -19,10 +17,7 @@ export function percent(share) {
   return `${decimal(whole, 0)} %`;
 }
 
-/**
- * Returns how the times of finality behind detection lags are known.
- * @param {{ count: number, from_chain: number } | null} lags null: there are none
- */
+/** Returns how the times of finality behind detection lags are known. */
 export function lagSource(lags) {
   if (lags === null) return '';
   const share = lags.from_chain / lags.count;
@@ -30,10 +25,7 @@ export function lagSource(lags) {
   return share >= 1 ? 'From the chain.' : `${percent(share)} from the chain, the others estimated.`;
 }
 
-/**
- * 0.31 s · 41.2 s · 3 min 20 s · 2 h 5 min · 3 d 4 h
- * @param {number} s
- */
+/** 0.31 s · 41.2 s · 3 min 20 s · 2 h 5 min · 3 d 4 h */
 export function duration(s) {
   if (s < 9.995) return `${decimal(s, 2)} s`;
   if (s < 59.95) return `${decimal(s)} s`;
@@ -43,32 +35,27 @@ export function duration(s) {
   return pair(whole, 86_400, 'd', 3_600, 'h');
 }
 
-/** The same to the whole second. @param {number} s */
+/** The same to the whole second. */
 export function wholeDuration(s) {
   const whole = Math.round(s);
   return whole < 60 ? `${whole} s` : duration(whole);
 }
 
-/**
- * @param {number} s @param {number} large @param {string} largeUnit @param {number} small @param
- * {string} smallUnit
- */
 function pair(s, large, largeUnit, small, smallUnit) {
   const rest = Math.floor((s % large) / small);
   return `${Math.floor(s / large)} ${largeUnit}${rest === 0 ? '' : ` ${rest} ${smallUnit}`}`;
 }
 
-/** @param {string} from @param {string} until Both ISO 8601. */
 export function between(from, until) {
   return duration(Math.max(0, Date.parse(until) - Date.parse(from)) / 1_000);
 }
 
-/** "2026-01-02 03:04:05 UTC". @param {string} at ISO 8601 */
+/** "2026-01-02 03:04:05 UTC". */
 export function absoluteTime(at) {
   return `${utcText(at).slice(0, 19)} UTC`;
 }
 
-/** "2026-01-02 03:04:05.123". @param {string | number} at ISO 8601, or epoch milliseconds */
+/** "2026-01-02 03:04:05.123". */
 function utcText(at) {
   return new Date(at).toISOString().slice(0, -1).replace('T', ' ');
 }
@@ -80,10 +67,7 @@ const UNITS = /** @type {const} */ ([
   ['s', 1],
 ]);
 
-/**
- * "12 s ago", "in 3 min", "2 h ago"; "now" within a second. @param {string} at ISO 8601 @param
- * {number} now Epoch milliseconds.
- */
+/** "12 s ago", "in 3 min", "2 h ago"; "now" within a second. */
 export function relativeTime(at, now) {
   const s = (Date.parse(at) - now) / 1_000;
   const [unit, size] = UNITS.find(([, size]) => Math.abs(s) >= size) ?? ['', 0];
@@ -92,17 +76,16 @@ export function relativeTime(at, now) {
   return s < 0 ? `${amount} ago` : `in ${amount}`;
 }
 
-/** "01-02" of a year. @param {number} ms */
+/** "01-02" of a year. */
 export function utcDayOf(ms) {
   return utcText(ms).slice(5, 10);
 }
 
-/** "14:00". @param {number} ms */
+/** "14:00". */
 export function utcMinuteOf(ms) {
   return utcText(ms).slice(11, 16);
 }
 
-/** @param {unknown} value */
 export function text(value) {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
@@ -114,10 +97,7 @@ function areAbsolute() {
   return localStorage.getItem(STORED) === 'absolute';
 }
 
-/**
- * Returns whether all times are shown as absolute times. The choice is stored in the browser.
- * @returns {boolean}
- */
+/** Returns whether all times are shown as absolute times. The choice is stored in the browser. */
 export function useAbsoluteTimes() {
   const [isAbsolute, setIsAbsolute] = useState(areAbsolute);
   useEffect(() => {

@@ -26,7 +26,7 @@ const ICONS = {
   warning: [["path",{"d":"m21.73 18-8-14a2 2 0 0 0-3.48 0l-8 14A2 2 0 0 0 4 21h16a2 2 0 0 0 1.73-3"}],["path",{"d":"M12 9v4"}],["path",{"d":"M12 17h.01"}]],
 };
 
-/** A decoration beside a text, or in a control with a name. @param {{ name: string }} props */
+/** A decoration beside a text, or in a control with a name. */
 export function Icon({ name }) {
   const shapes = (ICONS[name] ?? []).map(([tag, attributes]) => h(tag, attributes));
   return h('svg', { class: 'icon', viewBox: '0 0 24 24', 'aria-hidden': 'true' }, shapes);

@@ -14,11 +14,8 @@ import { Table } from './table.js';
  *   or another page
  */
 
-/**
- * The filters in an address. Several values of one name are combined. @param {URLSearchParams}
- * query
- */
-export function filtersIn(query) {
+/** The filters in an address. Several values of one name are combined. */
+function filtersIn(query) {
   const names = [...new Set(query.keys())].filter((name) => name !== 'cursor');
   const pairs = names.map((name) => [name, query.getAll(name).filter(Boolean).join(',')]);
   /** @type {Record<string, string>} */
@@ -48,7 +45,7 @@ export function useList(path, { query, hrefOf, limit = 50, fixed, version }) {
  */
 export function List({ list: { given, cursor, hrefOf, loaded }, of, empty, ...table }) {
   return html`<${Loadable} loaded=${loaded}>
-    ${(/** @type {any} */ page) => html`
+    ${(page) => html`
       ${
         page[of].length > 0
           ? html`<${Table} hidesCaption ...${table} rows=${page[of]} isBusy=${loaded.isLoading} />`
@@ -60,7 +57,7 @@ export function List({ list: { given, cursor, hrefOf, loaded }, of, empty, ...ta
         key=${JSON.stringify(given)}
         cursor=${cursor}
         next=${page.next_cursor}
-        to=${(/** @type {string | undefined} */ place) => hrefOf({ ...given, cursor: place })}
+        to=${(place) => hrefOf({ ...given, cursor: place })}
       />
     `}
   <//>`;
@@ -68,7 +65,6 @@ export function List({ list: { given, cursor, hrefOf, loaded }, of, empty, ...ta
 
 /**
  * Cursors only lead forward, so the previous page is known only for pages that were opened from it.
- * @param {{ cursor: string, next: string | null, to: (cursor: string | undefined) => string }} props
  */
 function Pager({ cursor, next, to }) {
   const before = useRef(/** @type {Map<string, string>} */ (new Map()));

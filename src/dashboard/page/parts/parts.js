@@ -34,10 +34,7 @@ export function PageHeader({ title, id, about, children }) {
   </div>`;
 }
 
-/**
- * Links to the parts of a page. @param {{ label: string, of: readonly { label: string, href:
- * string, isCurrent: boolean, number?: number | undefined }[] }} props
- */
+/** Links to the parts of a page. */
 export function Tabs({ label, of }) {
   return html`<nav class="tabs" aria-label=${label}>
     ${of.map(
@@ -50,7 +47,6 @@ export function Tabs({ label, of }) {
   </nav>`;
 }
 
-/** @param {{ error: Error, retry?: () => void }} props */
 export function Failure({ error, retry }) {
   return html`<div class="state failure" role="alert">
     <p><strong>${titleOf(error)}</strong> ${messageOf(error)}</p>
@@ -58,7 +54,6 @@ export function Failure({ error, retry }) {
   </div>`;
 }
 
-/** @param {Error} error */
 function titleOf(error) {
   if (error instanceof Unreachable) return 'Not connected.';
   if (!(error instanceof ApiError)) return 'Unexpected error on this page.';
@@ -68,18 +63,12 @@ function titleOf(error) {
   return error.status >= 500 ? 'Server error.' : 'Request rejected.';
 }
 
-/**
- * Shown in place of an empty list: what it would contain, and how to get there. @param {{ title:
- * string, children?: any }} props
- */
+/** Shown in place of an empty list: what it would contain, and how to get there. */
 export function Empty({ title, children }) {
   return html`<div class="state empty"><p><strong>${title}</strong></p>${children}</div>`;
 }
 
-/**
- * One of: the error, the first loading, the content. @param {{ loaded:
- * import('../data/context.js').Loaded<any>, children: (data: any) => any }} props
- */
+/** One of: the error, the first loading, the content. */
 export function Loadable({ loaded, children }) {
   const { data, error, reload } = loaded;
   return html`${error && html`<${Failure} error=${error} retry=${reload} />`}
@@ -90,13 +79,11 @@ export function Loadable({ loaded, children }) {
  * A relative time that stays current. Hovering shows the absolute time with its zone, and a tap
  * shows it in place. The tab key skips it, because a list has a hundred times: keyboard users
  * switch all times to absolute ones with a button.
- * @param {{ at: string | null }} props
  */
 export function Time({ at }) {
   return at === null ? html`<span class="muted">–</span>` : html`<${Moment} at=${at} />`;
 }
 
-/** @param {{ at: string }} props */
 function Moment({ at }) {
   const areAbsolute = useAbsoluteTimes();
   const [isTapped, setIsTapped] = useState(false);
@@ -114,12 +101,11 @@ function Moment({ at }) {
   >`;
 }
 
-/** @param {{ state: string, label?: string }} props */
 export function Badge({ state, label = state }) {
   return html`<span class="badge ${state}">${label}</span>`;
 }
 
-/** A command for a terminal. @param {{ children?: any }} props */
+/** A command for a terminal. */
 export function Command({ children }) {
   return html`<pre tabindex="0"><code>${children}</code></pre>`;
 }
@@ -150,7 +136,7 @@ export function Action({
     /** @type {{ text: string, isError: boolean } | undefined} */ (undefined),
   );
   const [isOpen, setIsOpen] = useState(false);
-  const perform = async (/** @type {FormData} */ form) => {
+  const perform = async (form) => {
     setMessage(undefined);
     const text = await act(form);
     setMessage({ text, isError: false });
@@ -203,10 +189,7 @@ export function Secret({ title, text, value, name, onClose, children }) {
   </section>`;
 }
 
-/**
- * Names and values. Values are texts or elements. @param {{ of: readonly (readonly [string, any])[]
- * }} props
- */
+/** Names and values. Values are texts or elements. */
 export function Facts({ of }) {
   return html`<dl class="facts">
     ${of.map(
@@ -223,7 +206,6 @@ const SHOWN_MS = 2_000;
 /**
  * A button that copies a text to the clipboard. `name`: what it copies, such as "the id"; `label`:
  * shown beside the symbol, if it needs one.
- * @param {{ text: string, name: string, label?: string }} props
  */
 export function CopyButton({ text, name, label }) {
   const { announce } = useDashboard();
@@ -250,7 +232,6 @@ export function CopyButton({ text, name, label }) {
 /**
  * Returns whether the text was copied. Pages loaded over HTTP from another machine have no
  * `navigator.clipboard`.
- * @param {string} text @param {HTMLElement | null} beside a modal dialog permits the focus only inside of it
  */
 async function copyText(text, beside) {
   try {

@@ -16,7 +16,7 @@ const HEIGHT_PX = 150;
  *   there are none
  */
 
-/** A plot with a summary in words and, on demand, a table. @param {Props} props */
+/** A plot with a summary in words and, on demand, a table. */
 export function Plot({ title, summary, at, series, format, unit, times, hrefOf }) {
   const isEmpty = series.every(({ values }) => values.every((value) => !value));
   const data = /** @type {uPlot.AlignedData} */ ([at, ...series.map(({ values }) => values)]);
@@ -37,17 +37,16 @@ export function Plot({ title, summary, at, series, format, unit, times, hrefOf }
   </figure>`;
 }
 
-/** @param {Pick<Props, 'series' | 'unit' | 'times'>} props */
 function optionsOf({ series, unit, times }) {
   const numbers = new Intl.NumberFormat('en', { maximumSignificantDigits: 4 });
   return {
-    tzDate: (/** @type {number} */ at) => uPlot.tzDate(new Date(at * 1_000), 'Etc/UTC'),
+    tzDate: (at) => uPlot.tzDate(new Date(at * 1_000), 'Etc/UTC'),
     axes: [
       xAxis((at) => times.mark(at * 1_000)),
       {
         ...AXIS,
         space: 24,
-        values: (/** @type {unknown} */ _, /** @type {number[]} */ splits) =>
+        values: (_, /** @type {number[]} */ splits) =>
           splits.map((value) => `${numbers.format(value)}${unit}`),
       },
     ],
@@ -65,12 +64,11 @@ function optionsOf({ series, unit, times }) {
 
 const bars = uPlot.paths.bars?.({ size: [0.7, 24] });
 
-/** @param {Pick<Props, 'title' | 'at' | 'series' | 'format' | 'times' | 'hrefOf'>} props */
 function AsTable({ title, at, series, format, times, hrefOf }) {
   const columns = [
     {
       title: times.title,
-      cell: (/** @type {number} */ index) => {
+      cell: (index) => {
         const name = times.name((at[index] ?? 0) * 1_000);
         const href = hrefOf(index);
         return href === undefined ? name : html`<a href=${href}>${name}</a>`;
@@ -78,7 +76,7 @@ function AsTable({ title, at, series, format, times, hrefOf }) {
     },
     ...series.map(({ label, values }) => ({
       title: label,
-      cell: (/** @type {number} */ index) => {
+      cell: (index) => {
         const value = values[index];
         return value == null ? '–' : format(value);
       },
@@ -96,17 +94,14 @@ export const AXIS = {
   ticks: { show: false },
 };
 
-/**
- * The horizontal axis, without a label that would be cut off. @param {(value: number) => string}
- * mark
- */
+/** The horizontal axis, without a label that would be cut off. */
 export function xAxis(mark) {
   return {
     ...AXIS,
     size: 28,
     space: 80,
     grid: { show: false },
-    values: (/** @type {uPlot} */ { scales }, /** @type {number[]} */ splits) => {
+    values: ({ scales }, /** @type {number[]} */ splits) => {
       const { min = 0, max = 0 } = scales.x ?? {};
       return splits.map((value) => (max - value < 0.06 * (max - min) ? '' : mark(value)));
     },
@@ -147,7 +142,6 @@ export function PlotCanvas({ data, height, options }) {
   return html`<div aria-hidden="true" ref=${place}></div>`;
 }
 
-/** @param {string} property */
 export function css(property) {
   return getComputedStyle(document.documentElement).getPropertyValue(property).trim();
 }

@@ -47,7 +47,7 @@ export function Table({
   </div>`;
 }
 
-/** The whole text of a cell that is cut. @param {MouseEvent} event */
+/** The whole text of a cell that is cut. */
 function showWhole({ target }) {
   const cell = target instanceof Element && target.closest('th, td');
   if (!(cell instanceof HTMLElement)) return;
@@ -55,9 +55,6 @@ function showWhole({ target }) {
   cell.title = isCut ? cell.innerText : '';
 }
 
-/**
- * @param {{ columns: readonly Column[], row: any, details?: ((row: any) => any) | undefined }} props
- */
 function Row({ columns: [first, ...others], row, details }) {
   const [isOpen, setIsOpen] = useState(false);
   return html`<tr>
@@ -75,10 +72,10 @@ function Row({ columns: [first, ...others], row, details }) {
     ${details && isOpen && html`<tr><td colspan=${others.length + 1}>${details(row)}</td></tr>`}`;
 }
 
-/** The values of a plot as a table, on demand. @param {Props & { label: string }} props */
+/** The values of a plot as a table, on demand. */
 export function PlotTable(props) {
   const [isOpen, setIsOpen] = useState(false);
-  return html`<details onToggle=${(/** @type {any} */ event) => setIsOpen(event.target.open)}>
+  return html`<details onToggle=${(event) => setIsOpen(event.target.open)}>
     <summary>As a table<span class="unseen">: ${props.label}</span></summary>
     ${isOpen && html`<${Table} ...${props} isShort />`}
   </details>`;

@@ -1,6 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { maySeeSubmissions, useDashboard, useFeedState } from '../data/context.js';
-import { useLiveData } from '../data/live.js';
+import { maySeeSubmissions, useDashboard, useFeedState, useLiveData } from '../data/context.js';
 import { count, switchTimes, useAbsoluteTimes } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Icon } from '../parts/icons.js';
@@ -20,7 +19,7 @@ export function Navigation({ pages, page, place, signOut }) {
   const areAbsolute = useAbsoluteTimes();
   const [isOpen, setIsOpen] = useState(false);
   useEffect(() => setIsOpen(false), [place]);
-  const close = (/** @type {KeyboardEvent} */ { key }) => key === 'Escape' && setIsOpen(false);
+  const close = ({ key }) => key === 'Escape' && setIsOpen(false);
   const groups = [...new Set(pages.map(([, { group }]) => group))];
   return html`<header class=${isOpen ? 'top open' : 'top'} onKeyDown=${close}>
     <a class="brand" href=${hrefTo('overview')}>dawatch</a>
@@ -59,7 +58,7 @@ export function Navigation({ pages, page, place, signOut }) {
   </header>`;
 }
 
-/** What waits for attention on a page. @param {{ page: string }} props */
+/** What waits for attention on a page. */
 function Counter({ page }) {
   const { overview, alerts } = useLiveData();
   const { submissions, deliveries } = overview.data ?? {};

@@ -17,7 +17,7 @@ import { parseRoute } from '../router.js';
  * => void }} Props
  */
 
-/** The page of a browser without a session. @param {Props} props */
+/** The page of a browser without a session. */
 export function SignInPage({ reason, provider, onSignedIn }) {
   const [notice, setNotice] = useState(reason);
   const [error, setError] = useState(/** @type {string | undefined} */ (undefined));
@@ -29,7 +29,7 @@ export function SignInPage({ reason, provider, onSignedIn }) {
     if (!provider) field.current?.focus();
   }, []);
 
-  const submit = async (/** @type {SubmitEvent} */ event) => {
+  const submit = async (event) => {
     event.preventDefault();
     const token = field.current?.value.trim() ?? '';
     setIsBusy(true);
@@ -145,7 +145,7 @@ function pageToReturn() {
 
 /**
  * Signs out. Opens the sign-out page of the provider, if there is one. Returns a message if the
- * session may still be open. @returns {Promise<string | undefined>}
+ * session may still be open.
  */
 export async function endSession() {
   try {

@@ -5,6 +5,7 @@ import { Api } from '../data/api.js';
 import {
   DashboardContext,
   isAdmin,
+  LiveDataProvider,
   mayLookUpUsers,
   maySeeOperations,
   maySeeSubmissions,
@@ -12,7 +13,6 @@ import {
   useFeedState,
 } from '../data/context.js';
 import { Feed } from '../data/feed.js';
-import { LiveDataProvider } from '../data/live.js';
 import { ChannelsPage } from '../notifications/channels-page.js';
 import { DeliveriesPage } from '../notifications/deliveries-page.js';
 import { WebhookPage } from '../notifications/webhook-page.js';
@@ -96,10 +96,7 @@ function Main({ page, route, session, isLater }) {
   </main>`;
 }
 
-/**
- * Moves the focus without changing the hash, because the hash selects the page. @param {Event}
- * event
- */
+/** Moves the focus without changing the hash, because the hash selects the page. */
 function skip(event) {
   event.preventDefault();
   document.getElementById('main')?.focus();
@@ -128,7 +125,7 @@ function Disconnected() {
  */
 function useAnnouncer() {
   const [text, setText] = useState('');
-  const announce = useCallback((/** @type {string} */ message) => {
+  const announce = useCallback((message) => {
     // Screen readers announce only a text that differs from the previous one.
     setText((before) => (before === message ? `${message}\u00a0` : message));
   }, []);

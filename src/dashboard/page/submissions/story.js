@@ -44,7 +44,7 @@ export function sentenceOf(one, deliveries, now) {
   return `${status}${after}${place}${chain}${error}${lag}; ${requests}${delivered}.`;
 }
 
-/** Integers of five digits and more in groups of three. @param {unknown} value */
+/** Integers of five digits and more in groups of three. */
 export function grouped(value) {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
   return /^[1-9]\d{4,79}$/.test(text) ? BigInt(text).toLocaleString('en') : text;

@@ -20,7 +20,7 @@ import { canRetrack, FINAL_STATUSES, OPEN_STATUSES } from './submission-table.js
  */
 export function SubmissionActions({ one, onChanged }) {
   const { api } = useDashboard();
-  const after = async (/** @type {Promise<string>} */ change) => {
+  const after = async (change) => {
     const text = await change;
     onChanged();
     return text;
@@ -45,9 +45,9 @@ export function SubmissionActions({ one, onChanged }) {
       title="Change the options"
       submit="Save"
       fields=${OPTIONS}
-      act=${(/** @type {FormData} */ form) => after(changeOptions(api, one, form))}
+      act=${(form) => after(changeOptions(api, one, form))}
     >
-      ${(/** @type {import('../parts/form.js').ErrorOf} */ errorOf) => html`<${OptionFields} one=${one} errorOf=${errorOf} />`}
+      ${(errorOf) => html`<${OptionFields} one=${one} errorOf=${errorOf} />`}
     <//>
   </div>`;
 }
@@ -58,23 +58,16 @@ export function SubmissionActions({ one, onChanged }) {
  * @typedef {{ submission_id: string, upstream: string }} Named
  */
 
-/** @param {string} id */
 export function pathOf(id) {
   return `v1/submissions/${encodeURIComponent(id)}`;
 }
 
-/**
- * @param {import('../data/api.js').Api} api @param {Named} submission @returns {Promise<string>}
- */
-export async function cancel(api, { submission_id }) {
+async function cancel(api, { submission_id }) {
   const { status } = await api.delete(pathOf(submission_id));
   return status === 'cancelled' ? 'Cancelled.' : `Unchanged: it has ended as ${status}.`;
 }
 
-/**
- * @param {import('../data/api.js').Api} api @param {Named} submission @returns {Promise<string>}
- */
-export async function retrack(api, { submission_id, upstream }) {
+async function retrack(api, { submission_id, upstream }) {
   const { retracked, submissions } = await api.post('v1/submissions', {
     submission_id,
     upstream,
@@ -125,7 +118,7 @@ const FIELDS = {
   },
 };
 
-/** @param {{ one: Submission, errorOf: import('../parts/form.js').ErrorOf }} props */
+/** @param {{ one: Submission, errorOf: (field: string) => any }} props */
 function OptionFields({ one, errorOf }) {
   const texts = textsOf(one);
   const isFinal = FINAL_STATUSES.includes(one.status);
@@ -138,7 +131,7 @@ function OptionFields({ one, errorOf }) {
         : [field('deadline'), field('unknown_grace_s'), field('stuck_after_s')]
     }
     <${Field} label="Metadata as JSON" hint="Replaces the whole object. Empty: removes it." error=${errorOf('metadata')}>
-      ${(/** @type {object} */ attributes) =>
+      ${(attributes) =>
         html`<textarea ...${attributes} class="value" name="metadata" rows="6" spellcheck=${false} defaultValue=${texts.metadata} />`}
     <//>
     ${field('callback_url')}
@@ -174,7 +167,6 @@ async function changeOptions(api, one, form) {
   return 'The options are changed.';
 }
 
-/** @param {FormData} form @param {TrackOption} name */
 function optionOf(form, name) {
   const text = textOf(form, name);
   if (name === 'metadata') return jsonOf(form, name);

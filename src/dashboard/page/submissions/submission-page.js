@@ -24,7 +24,7 @@ import { FINAL_STATUSES, TrackHint } from './submission-table.js';
 const DELIVERIES = 100;
 const REFRESH_MS = 2_000;
 
-/** One submission, from its tracking on. @param {{ id: string }} props */
+/** One submission, from its tracking on. */
 export function SubmissionPage({ id }) {
   const { api, session, announce } = useDashboard();
   const loaded = useLoad((signal) => api.get(pathOf(id), { signal }), id);
@@ -172,16 +172,10 @@ function lagOf({ finalized_at, finality_at, finality_source }) {
     : html`${lag}, final <${Time} at=${finality_at} /> (chain)`;
 }
 
-/**
- * @param {{ value: unknown, name: string, shownOf?: (value: unknown) => string }} props
- */
 function Copied({ value, name, shownOf = text }) {
   return html`<span class="value" title=${text(value)}>${shownOf(value)}</span> <${CopyButton} text=${text(value)} name=${name} />`;
 }
 
-/**
- * @param {{ id: string, title: string, values: Record<string, unknown> | null, nothing: string, shownOf?: (value: unknown) => string }} props
- */
 function Values({ id, title, values, nothing, shownOf }) {
   return html`<section aria-labelledby=${id}>
     <div class="actions">
@@ -221,10 +215,7 @@ function Entry({ entry, before, begin }) {
   </li>`;
 }
 
-/**
- * The options that a client changed, with their previous values. @param {Record<string, { from:
- * unknown, to: unknown }>} changes
- */
+/** The options that a client changed, with their previous values. */
 function optionChanges(changes) {
   return Object.entries(changes).map(([name, { from, to }]) => [
     name,

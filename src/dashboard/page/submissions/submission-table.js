@@ -26,7 +26,6 @@ export const COLUMNS = [
   { title: 'Requests', width: 6, class: 'number from-l', cell: ({ polls }) => polls },
 ];
 
-/** @param {Record<string, unknown> | null} metadata */
 function metadataOf(metadata) {
   return Object.entries(metadata ?? {}).map(
     ([name, value], index) =>
@@ -34,12 +33,10 @@ function metadataOf(metadata) {
   );
 }
 
-/** @param {{ submission_id: string }} submission */
 export function submissionId({ submission_id }) {
   return submission_id;
 }
 
-/** @param {{ submission_id: string }} submission */
 export function submissionLink({ submission_id }) {
   return html`<a class="id" href=${hrefTo('submissions', submission_id)}>${submission_id}</a>`;
 }
@@ -56,10 +53,7 @@ export const FINAL_STATUSES = [
 ];
 export const STATUSES = [...OPEN_STATUSES, ...FINAL_STATUSES];
 
-/**
- * The address of the list of submissions that ended in a period.
- * @param {number} since @param {number} until epoch milliseconds, excluded @param {{ status?: string, upstream?: string }} filter
- */
+/** The address of the list of submissions that ended in a period. */
 export function endedBetween(since, until, filter) {
   return hrefTo('submissions', undefined, {
     ...filter,
@@ -68,12 +62,12 @@ export function endedBetween(since, until, filter) {
   });
 }
 
-/** Whether a submission in this status can be tracked again. @param {string} status */
+/** Whether a submission in this status can be tracked again. */
 export function canRetrack(status) {
   return FINAL_STATUSES.includes(status) && status !== 'finalized';
 }
 
-/** Quotes a text as one word of a shell. @param {string} text */
+/** Quotes a text as one word of a shell. */
 function quoted(text) {
   return /^[\w.:-]+$/.test(text) && !text.startsWith('-')
     ? text
@@ -82,7 +76,7 @@ function quoted(text) {
 
 const EXAMPLE = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
 
-/** Commands that track a submission. @param {{ id?: string }} props */
+/** Commands that track a submission. */
 export function TrackHint({ id = EXAMPLE }) {
   return html`<p>Track a submission by the id that the upstream returned:</p>
     <${Command}>npx dawatch track ${quoted(id)}<//>

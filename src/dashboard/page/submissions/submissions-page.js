@@ -1,7 +1,6 @@
 import { withQuery } from '../data/api.js';
-import { useDashboard, useLive, useLoad } from '../data/context.js';
+import { useDashboard, useLive, useLiveData, useLoad } from '../data/context.js';
 import { submissionOf } from '../data/feed.js';
-import { useLiveData } from '../data/live.js';
 import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
@@ -12,7 +11,7 @@ import { COLUMNS, OPEN_STATUSES, STATUSES, submissionId, TrackHint } from './sub
 
 /** @import { Overview, Submission } from '../../../client/api.ts' */
 
-/** The submissions that match the filters in the URL. @param {{ query: URLSearchParams }} props */
+/** The submissions that match the filters in the URL. */
 export function SubmissionsPage({ query }) {
   const list = useList('v1/submissions', {
     query,
@@ -71,7 +70,6 @@ function tabsOf(given, overview) {
   }));
 }
 
-/** @param {{ given: Record<string, string>, cursor: string }} props */
 function Nothing({ given, cursor }) {
   if (cursor) return html`<${Empty} title="No more submissions." />`;
   if (Object.keys(given).length === 0)
@@ -88,8 +86,7 @@ function Nothing({ given, cursor }) {
  */
 function Count({ given, version }) {
   const { api } = useDashboard();
-  const path = (/** @type {string | undefined} */ cursor) =>
-    withQuery('v1/submission_count', { ...given, cursor });
+  const path = (cursor) => withQuery('v1/submission_count', { ...given, cursor });
   const { data } = useLoad((signal) => api.get(path(undefined), { signal }), 'count', version);
   const countAll = async () => {
     let all = data.count;
@@ -107,7 +104,6 @@ function Count({ given, version }) {
   </div>`;
 }
 
-/** @param {number} number */
 function textOf(number) {
   return `${count(number)} ${number === 1 ? 'submission' : 'submissions'}`;
 }

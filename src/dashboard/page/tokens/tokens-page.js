@@ -7,7 +7,6 @@ import { Action, Badge, Command, Empty, PageHeader, Secret, Time } from '../part
 import { hrefTo } from '../router.js';
 
 /** @import { Credential, CredentialWithSecret } from '../../../client/api.ts' */
-/** @import { ErrorOf } from '../parts/form.js' */
 
 /** The tokens of clients. @param {{ query: URLSearchParams }} props */
 export function TokensPage({ query }) {
@@ -50,7 +49,7 @@ const BADGES = { valid: 'enabled', expired: 'expired', revoked: 'discarded' };
  * @returns {readonly import('../parts/table.js').Column<Credential>[]}
  */
 function columnsOf(onChanged) {
-  const time = (/** @type {string | null} */ at) =>
+  const time = (at) =>
     at === null ? 'never' : html`<${Time} at=${at} />`;
   return [
     {
@@ -104,14 +103,14 @@ const ROLES = {
 /** @param {{ onIssued: (token: CredentialWithSecret) => void }} props */
 function CreateToken({ onIssued }) {
   const { api } = useDashboard();
-  const create = async (/** @type {FormData} */ form) => {
+  const create = async (form) => {
     const [name, role] = [textOf(form, 'name'), textOf(form, 'role')];
     onIssued(await api.post('v1/credentials', { name, role, expires_at: expiryOf(form) }));
     return '';
   };
   const fields = ['name', 'role', 'expires_at'];
   return html`<${Action} label="Create a token" submit="Create" title="Create a token" fields=${fields} isPrimary act=${create}>
-    ${(/** @type {ErrorOf} */ errorOf) => html`
+    ${(errorOf) => html`
       <${TextField} label="Name of the client" name="name" error=${errorOf('name')} />
       <${ChoiceField} label="Role" name="role" choices=${ROLES} error=${errorOf('role')} />
       <${ChoiceField} label="Expires" name="expires" choices=${EXPIRIES} error=${errorOf('expires_at')} />
@@ -123,7 +122,7 @@ const DAY_MS = 86_400_000;
 /** Days by the text of their choice. */
 const EXPIRIES = { never: 'never', 'in 30 days': 30, 'in 90 days': 90, 'in a year': 365 };
 
-/** Returns the chosen expiry as ISO 8601; null: never. @param {FormData} form */
+/** Returns the chosen expiry as ISO 8601; null: never. */
 function expiryOf(form) {
   const choice = textOf(form, 'expires');
   return choice === 'never' ? null : new Date(Date.now() + Number(choice) * DAY_MS).toISOString();

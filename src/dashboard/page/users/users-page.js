@@ -23,9 +23,8 @@ export function UsersPage() {
     <${Lookups} api=${api} mayList=${mayListUsers(session)} />`;
 }
 
-/** @param {{ token: string, onChange: (token: string) => void }} props */
 function UpstreamToken({ token, onChange }) {
-  return html`<form class="inline" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+  return html`<form class="inline" onSubmit=${(event) => event.preventDefault()}>
     <label>
       <span>Upstream token</span>
       <input
@@ -33,7 +32,7 @@ function UpstreamToken({ token, onChange }) {
         autocomplete="off"
         value=${token}
         aria-describedby="upstream-token"
-        onInput=${(/** @type {any} */ event) => onChange(event.target.value.trim())}
+        onInput=${(event) => onChange(event.target.value.trim())}
       />
     </label>
     <p id="upstream-token" class="muted">
@@ -42,19 +41,16 @@ function UpstreamToken({ token, onChange }) {
   </form>`;
 }
 
-/**
- * One user by name and address, and all users up to a limit.
- * @param {{ api: import('../data/api.js').Api, mayList: boolean }} props
- */
+/** One user by name and address, and all users up to a limit. */
 function Lookups({ api, mayList }) {
   const [user, setUser] = useState(/** @type {Record<string, unknown> | undefined} */ (undefined));
   const [users, setUsers] = useState(/** @type {readonly object[] | undefined} */ (undefined));
-  const lookUp = async (/** @type {FormData} */ form) => {
+  const lookUp = async (form) => {
     setUser(undefined);
     const query = { name: textOf(form, 'name'), email: textOf(form, 'email') };
     setUser(await api.get(withQuery('users/get_user', query)));
   };
-  const list = async (/** @type {FormData} */ form) => {
+  const list = async (form) => {
     setUsers(undefined);
     setUsers(await api.get(withQuery('admin/get_all_users', { limit: textOf(form, 'limit') })));
   };
@@ -78,7 +74,6 @@ function Lookups({ api, mayList }) {
     }`;
 }
 
-/** @param {{ isListed: boolean, mayList: boolean }} props */
 function Nothing({ isListed, mayList }) {
   return html`<${Empty} title=${isListed ? 'The upstream has no users.' : 'No user looked up yet.'}>
     <p>Look up a user here or from a terminal:</p>
@@ -100,16 +95,13 @@ const FIELDS = [
 const COLUMNS = FIELDS.map(([title, name]) => ({
   title,
   class: name,
-  cell: (/** @type {Record<string, unknown>} */ user) =>
+  cell: (user) =>
     user[title] == null
       ? html`<span class="muted">–</span>`
       : html`<span title=${text(user[title])}>${text(user[title])}</span>`,
 }));
 
-/**
- * A form of one request.
- * @param {{ label: string, send: (form: FormData) => Promise<void>, children?: any }} props
- */
+/** A form of one request. */
 function Request({ label, send, children }) {
   const { form, submit, isBusy, message } = useForm({ fields: [], send });
   return html`<form class="bar" ref=${form} onSubmit=${submit}>
