@@ -33,8 +33,7 @@ export function AlertsPage({ query }) {
   });
   const seesMutes = maySeeOperations(session);
   const mutes = useLoad(
-    async (signal) =>
-      seesMutes ? await api.get('v1/mutes', { signal }) : { mutes: [] },
+    async (signal) => (seesMutes ? await api.get('v1/mutes', { signal }) : { mutes: [] }),
     'mutes',
   );
   const reload = () => {

@@ -1,3 +1,5 @@
+<<<<<<< HEAD
+
 import {
   isAdmin,
   useDashboard,
@@ -5,6 +7,14 @@ import {
   useLoad,
   useWhileVisible,
 } from '../data/context.js';
+
+=======
+
+import { isAdmin, useDashboard, useLiveData, useLoad, useWhileVisible } from '../data/context.js';
+import { TYPES } from '../data/feed.js';
+
+>>>>>>> 90a7fed2 (Break a comment of the dashboard)
+
 import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';

@@ -13,9 +13,10 @@ import { html } from './html.js';
  * A table with one line per row; on a phone, the cells of a row wrap. The cells of the first column
  * are the headers of their rows.
  * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean, keyOf?: (row: any, index: number) => string | number, details?: (row: any) => any }} Props
- * @param {Props} props `label`: the name of its region, if it is not the caption; `isShort`: it
- *   scrolls vertically; `keyOf`: identifies a row, so that the focus stays in it when others
- *   appear; default: its `id`; `details`: shown below a row on demand, by a button in its first cell
+ * @param {Props} props
+ *   `label`: the name of its region, if it is not the caption; `isShort`: it scrolls vertically;
+ *   `keyOf`: identifies a row, so that the focus stays in it when others appear; default: its `id`;
+ *   `details`: shown below a row on demand, by a button in its first cell
  */
 export function Table({
   caption,

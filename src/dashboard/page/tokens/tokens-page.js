@@ -49,8 +49,7 @@ const BADGES = { valid: 'enabled', expired: 'expired', revoked: 'discarded' };
  * @returns {readonly import('../parts/table.js').Column<Credential>[]}
  */
 function columnsOf(onChanged) {
-  const time = (at) =>
-    at === null ? 'never' : html`<${Time} at=${at} />`;
+  const time = (at) => (at === null ? 'never' : html`<${Time} at=${at} />`);
   return [
     {
       title: 'Token',
