@@ -1,19 +1,4 @@
-<<<<<<< HEAD
-
-import {
-  isAdmin,
-  useDashboard,
-  useLiveData,
-  useLoad,
-  useWhileVisible,
-} from '../data/context.js';
-
-=======
-
 import { isAdmin, useDashboard, useLiveData, useLoad, useWhileVisible } from '../data/context.js';
-import { TYPES } from '../data/feed.js';
-
->>>>>>> 90a7fed2 (Break a comment of the dashboard)
 
 import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
