@@ -75,7 +75,7 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
     await button(page, 'Create a webhook').click();
     const url = 'https://hooks.example.com/?<script>alert(3)</script>';
     await page.getByLabel('URL').fill(url);
-    await page.getByLabel('Events').fill('upstream.*, submission.failed');
+    await page.getByLabel('Events', { exact: true }).fill('upstream.*, submission.failed');
     await page.getByLabel('Metadata filter').fill(JSON.stringify({ team: HOSTILE, tier: 1 }));
     await page.getByLabel('Description').fill(HOSTILE);
     const headers = page.getByLabel('Further headers');
@@ -145,7 +145,7 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
     await button(page, 'Edit').click();
     expect(await page.getByLabel('URL').inputValue()).toBe(receiver.url);
     await page.getByLabel('Description').fill('billing');
-    await page.getByLabel('Events').fill('submission.*, alert.*');
+    await page.getByLabel('Events', { exact: true }).fill('submission.*, alert.*');
     const sent = page.waitForRequest((request) => request.method() === 'PATCH');
     await button(page, 'Save').click();
     expect((await sent).postDataJSON()).toEqual({
