@@ -7,7 +7,7 @@ import { servePages } from '../http/pages.ts';
 
 const PAGE = join(import.meta.dirname, 'page');
 
-/** Browser builds of the libraries. The import map of index.html maps their names to these paths. */
+/** Browser builds of the libraries, by their paths in the import map of index.html. */
 const LIBRARIES = {
   'preact.js': 'preact',
   'preact-hooks.js': 'preact/hooks',

@@ -21,8 +21,11 @@ export function servePages(
   let built: Promise<FastifyInstance> | undefined;
   for (const url of urls)
     app.get(url, { config: { isOpen: true }, schema: { hide: true } }, async (request, reply) => {
+      const path = sentPath(request);
+      // Each file has exactly one path: nothing is decoded or resolved.
+      if (!/^(?:\/[\w-][\w.-]*)*\/?$/.test(path)) return reply.callNotFound();
       built ??= build();
-      const response = await (await built).inject(sentPath(request));
+      const response = await (await built).inject(path);
       if (response.statusCode !== 200) return reply.callNotFound();
       const { 'content-type': type, 'content-security-policy': policy } = response.headers;
       if (policy) reply.header('content-security-policy', policy);
