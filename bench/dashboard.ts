@@ -10,7 +10,7 @@ import { type App, startApp } from '../src/app.ts';
 import { DawatchClient } from '../src/client/index.ts';
 import { systemClock } from '../src/lib/system-clock.ts';
 import { createLog } from '../src/operations/logging/logger.ts';
-import { contextWithoutLimits } from '../src/submissions/transition.ts';
+import { contextOfRequest } from '../src/submissions/transition.ts';
 import { Ledger } from '../src/wiring/ledger-stores.ts';
 import { loadConfig } from '../src/wiring/settings.ts';
 import { openChromium } from '../test/support/app/chromium.ts';
@@ -57,7 +57,7 @@ function fill(path: string): string[] {
     graceEndsAt: now + 900_000,
     stuckAt: now + 600_000,
   };
-  const context = contextWithoutLimits(now);
+  const context = contextOfRequest(now);
   const open: string[] = [];
   for (let done = 0; done < SUBMISSIONS; done += 10_000) {
     const made = Array.from({ length: 10_000 }, () => randomUUID());

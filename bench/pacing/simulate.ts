@@ -1,6 +1,6 @@
 import type { PolicyFactory } from '../../src/pacing/index.ts';
+import type { BudgetSettings } from '../../src/polling/request-budget.ts';
 import { Scheduler } from '../../src/polling/scheduler.ts';
-import type { BudgetSettings } from '../../src/polling/upstream-limits.ts';
 import type { Classification, Observation } from '../../src/submissions/classify.ts';
 import { seededRandom } from '../support/random.ts';
 import type { HeadSource } from './heads.ts';

@@ -25,8 +25,8 @@ export function openBareLedger(file: string) {
   db.exec("INSERT INTO upstreams (name) VALUES ('default') ON CONFLICT DO NOTHING");
   const submission = db.prepare(`
     INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at, grace_ends_at,
-                             stuck_at, outage_ms_before)
-    VALUES (?, 'default', 'tracking', 1, 1, ?, ?, ?, ?, 0)`);
+                             stuck_at)
+    VALUES (?, 'default', 'tracking', 1, 1, ?, ?, ?, ?)`);
   const history = db.prepare(`
     INSERT INTO history (submission, version, at, status, upstream_state, response, polls)
     VALUES (?, ?, ?, 'tracking', ?, ?, 0)`);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { SubmissionFilter } from '../../src/client/index.ts';
-import { contextWithoutLimits } from '../../src/submissions/transition.ts';
+import { contextOfRequest } from '../../src/submissions/transition.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import type { Row } from '../row.ts';
 import { percentile } from '../support/percentiles.ts';
@@ -164,7 +164,7 @@ function fill(folder: string): void {
         if (index % 500 === 1) return { ...seen, kind: 'error', state: 'Error', error: 'TIMEOUT' };
         return { ...seen, kind: 'finalized', state: 'Finalized', error: null };
       }),
-      contextWithoutLimits(now + 60_000),
+      contextOfRequest(now + 60_000),
     );
     ledger.cancel([requests[0]?.submissionId ?? ''], now + 60_000);
   }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { toEventJson } from '../../src/notifications/event-body.ts';
-import { contextWithoutLimits } from '../../src/submissions/transition.ts';
+import { contextOfRequest } from '../../src/submissions/transition.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { inTurns, type Row } from '../row.ts';
 import {
@@ -136,7 +136,7 @@ function writeDeadLetters(file: string, url: string): { webhookIds: string[]; bo
       } as const;
       ledger.record(
         ids.map((submissionId) => ({ submissionId, at: now, durationMs: 1, ...observation })),
-        contextWithoutLimits(now),
+        contextOfRequest(now),
       );
     }
     return id;

@@ -262,9 +262,7 @@ const RECENT_AND_STILL = (status: 'failing' | 'failed') => `
  * million.
  */
 const UPSTREAMS = `
-  SELECT u.name, u.state, u.out_since AS outSince,
-         (SELECT reason FROM delays d WHERE d.upstream = u.name AND d.ended_at IS NULL
-            AND d.cause IN ('upstream_down', 'key_refused') ORDER BY began_at DESC LIMIT 1) AS reason,
+  SELECT u.name, u.state, u.out_since AS outSince, u.reason,
          iif(u.state = 'up', 0,
              (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1)) AS watched,
          (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1 AND s.stuck = 1

@@ -263,26 +263,6 @@ export type DeadReason =
   | 'not_configured'
   | 'undeliverable';
 
-/** A time in which the submission was not polled, or later than it was due */
-export type Delay = {
-  cause: DelayCause;
-  /** The last response of the upstream, or another detail of the cause */
-  reason: string;
-  /** ISO 8601, UTC */
-  began_at: string;
-  /** null: it lasts. The end of a pause is known at its beginning */
-  ended_at: string | null;
-};
-
-export type DelayCause =
-  | 'upstream_down'
-  | 'key_refused'
-  | 'paused'
-  | 'budget_exhausted'
-  | 'ledger_unavailable'
-  | 'server_down'
-  | 'clock_stepped';
-
 /** The delivery of one event to one destination */
 export type Delivery = {
   id: number;
@@ -832,7 +812,7 @@ export type Submission = {
   metadata: {
     [key: string]: unknown;
   } | null;
-  /** Extended by the duration of upstream outages while the submission is open */
+  /** ISO 8601, UTC */
   deadline_at: string;
   /** Requests sent for this submission */
   polls: number;
@@ -946,8 +926,6 @@ export type SubmissionStatus =
 export type SubmissionWithHistory = Submission & {
   /** One entry per change, oldest first */
   history: HistoryEntry[];
-  /** When and why it was not polled, or later than it was due, while it was open: outages, pauses and the like. The newest 20, oldest first */
-  delays: Delay[];
   /** Its newest 100 polls, oldest first. Only those since the start of the server, and among the newest 2,000 of its upstream; `polls` counts all */
   recent_polls: RecentPoll[];
 };

@@ -14,7 +14,6 @@ export type {
   Credential,
   CredentialPage,
   CredentialWithSecret,
-  Delay,
   Delivery,
   DeliveryAttempt,
   DeliveryDetails,

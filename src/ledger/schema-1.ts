@@ -19,27 +19,15 @@ const UPSTREAMS = `
     name TEXT PRIMARY KEY,
     state TEXT NOT NULL DEFAULT 'up',
     out_since INTEGER,
-    outage_ms INTEGER NOT NULL DEFAULT 0,
+    reason TEXT,
     polling_until INTEGER,
-    paused_since INTEGER,
     paused_until INTEGER
-  ) STRICT, WITHOUT ROWID;
-
-  -- The times in which the submissions of an upstream were polled late, and why. ended_at NULL: it lasts.
-  CREATE TABLE delays (
-    upstream TEXT NOT NULL REFERENCES upstreams (name),
-    began_at INTEGER NOT NULL,
-    cause TEXT NOT NULL,
-    ended_at INTEGER,
-    reason TEXT NOT NULL,
-    PRIMARY KEY (upstream, began_at, cause)
   ) STRICT, WITHOUT ROWID;
 `;
 
 const SUBMISSIONS = `
   -- One narrow row per submission, written at every poll. The response of the upstream is in the newest row of history.
-  -- ended_at: time of the final status, which retention depends on. not_found_ms: how long "not found" has been confirmed.
-  -- deadline_outage_ms_before: reading of the outage clock when the deadline was last changed. credential: who tracked it over
+  -- ended_at: time of the final status, which retention depends on. not_found_since: the first "not found" of the series. credential: who tracked it over
   -- HTTP: the id of a credential, 0 for DAWATCH_API_KEY, -1 for DAWATCH_ADMIN_TOKEN; NULL: by another way. is_contradicted: whether
   -- the newest row of history has the verdict 'contradicted'. data_hash: what the data_hash of the upstream must be. finality_at: when it became final, finality_source: how that is known.
   CREATE TABLE submissions (
@@ -52,8 +40,6 @@ const SUBMISSIONS = `
     version INTEGER NOT NULL,
     polls INTEGER NOT NULL DEFAULT 0,
     polled_at INTEGER,
-    no_response_since INTEGER,
-    not_found_ms INTEGER,
     not_found_since INTEGER,
     tracked_at INTEGER NOT NULL,
     finalized_at INTEGER,
@@ -63,8 +49,6 @@ const SUBMISSIONS = `
     deadline_at INTEGER NOT NULL,
     grace_ends_at INTEGER NOT NULL,
     stuck_at INTEGER NOT NULL,
-    outage_ms_before INTEGER NOT NULL,
-    deadline_outage_ms_before INTEGER,
     metadata TEXT CHECK (json_valid(metadata)),
     callback_url TEXT,
     credential INTEGER,
@@ -72,8 +56,7 @@ const SUBMISSIONS = `
     data_hash TEXT
   ) STRICT;
   CREATE INDEX submissions_watched ON submissions (upstream, id) WHERE watched = 1;
-  CREATE INDEX submissions_deadline ON submissions (upstream, deadline_at - coalesce(deadline_outage_ms_before, outage_ms_before))
-    WHERE ended_at IS NULL;
+  CREATE INDEX submissions_deadline ON submissions (upstream, deadline_at) WHERE ended_at IS NULL;
   CREATE INDEX submissions_stuck ON submissions (upstream) WHERE stuck = 1 AND watched = 1;
   CREATE INDEX submissions_contradicted ON submissions (upstream) WHERE is_contradicted = 1 AND watched = 1;
   CREATE INDEX submissions_by_status ON submissions (status, tracked_at);

@@ -1,12 +1,14 @@
 import { LedgerUnavailableError } from '../ledger/errors.ts';
-import type { EndedSubmission, NetDeadline, WatcherLedger } from '../submissions/ports.ts';
-import type { OutageJournal } from './outage-journal.ts';
+import { iso } from '../lib/timestamps.ts';
+import type { Observation } from '../submissions/classify.ts';
+import type { Deadline, EndedSubmission, WatcherLedger } from '../submissions/ports.ts';
 import type { Scheduler } from './scheduler.ts';
+import { reasonOf } from './upstream-health.ts';
 
-/** The last poll is due this long before the deadline, so that its response arrives in time. */
-export const LAST_POLL_MS = 2_000;
-/** Each page reads over those of the same deadline that earlier pages had. */
-const POLLED_AT_ONCE = 1_000;
+/** A submission ends without an answer this long after its deadline. */
+const ANSWER_MS = 60_000;
+/** Submissions whose last polls are awaited at once. */
+const AWAITED_AT_ONCE = 1_000;
 /** One transaction ends them, in which nothing else runs: each 0.03 ms, with 100 webhooks 3 ms. */
 const ENDED_AT_ONCE = 50;
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
@@ -15,33 +17,33 @@ type DeadlinesDeps = {
   upstream: string;
   scheduler: Scheduler;
   ledger: WatcherLedger;
-  journal: OutageJournal;
   /** Receives why a submission could not be ended. */
   onFailed: (error: unknown) => void;
 };
 
-/** A place in the order of deadlines. `id`: the row of the submission. */
-type Position = Pick<NetDeadline, 'at' | 'id'>;
-
-const NONE: Position = { at: Number.NEGATIVE_INFINITY, id: AFTER_ALL };
+/** `since`: when the wait for its answer began. `failure`: the newest response, if it is none. */
+type Awaited = { since: number; failure: string | null };
 
 /**
- * Ends the open submissions of one upstream at their deadlines, whatever the upstream responds, and
- * has each polled once more shortly before. A deadline that passes while nothing can be polled, or
- * that had passed when a submission was tracked, is decided by the next response instead.
+ * The deadlines of the open submissions of one upstream. When a deadline has passed, the submission
+ * is polled once more, and the answer decides. Without one within a minute it ends. A poll that
+ * waits for the request budget or is in flight is awaited for longer.
  *
- * Deadlines are compared in net time: epoch milliseconds without the outages of the upstream. It
- * stands still during an outage, so the net deadline of a submission never changes. The ledger has
- * the deadlines.
+ * The ledger has the deadlines, so that a restart has nothing to rebuild.
  */
 export class Deadlines {
   readonly #deps: DeadlinesDeps;
-  /** Up to this deadline, submissions have ended or wait for their next response. */
-  #passed = NONE;
-  /** Up to this deadline, the last polls are due. */
-  #polled = NONE;
-  /** When the next deadline needs attention, in net time. */
-  #nextAt = Number.POSITIVE_INFINITY;
+  /** Up to this deadline, the last polls are requested. `id`: a row of the ledger. */
+  #passed: Pick<Deadline, 'at' | 'id'> = { at: Number.NEGATIVE_INFINITY, id: AFTER_ALL };
+  readonly #awaited = new Map<string, Awaited>();
+  /** Since when polls can be sent. */
+  #pollableSince = Number.NEGATIVE_INFINITY;
+  /** The next deadline. */
+  #nextAt = Number.NEGATIVE_INFINITY;
+  /** When the next wait for an answer ends. */
+  #waitEndsAt = Number.POSITIVE_INFINITY;
+  /** Whether a wait is over except for a poll that is still to come. */
+  #isOverdue = false;
 
   constructor(deps: DeadlinesDeps) {
     this.#deps = deps;
@@ -49,92 +51,96 @@ export class Deadlines {
 
   /** Polls can be sent from now on, after a time in which they could not. */
   begin(now: number): void {
-    this.pollAgain();
-    this.#passUntil(this.#net(now));
-  }
-
-  /** Makes the last polls before the next deadlines due again, after an outage. */
-  pollAgain(): void {
-    if (this.#passed.at < this.#polled.at) this.#polled = this.#passed;
-    this.#nextAt = Number.NEGATIVE_INFINITY;
+    this.#pollableSince = now;
+    for (const awaited of this.#awaited.values()) awaited.since = now;
   }
 
   /** Adds a new deadline of a submission. */
-  add(submissionId: string, netDeadline: number, now: number): void {
-    if (netDeadline <= Math.max(this.#polled.at, this.#passed.at))
-      this.#deps.scheduler.pollBy(submissionId, now);
-    if (netDeadline > this.#passed.at)
-      this.#nextAt = Math.min(this.#nextAt, netDeadline - LAST_POLL_MS);
+  add(submissionId: string, deadlineAt: number, now: number): void {
+    if (deadlineAt <= this.#passed.at) this.#await(submissionId, deadlineAt, now);
+    else this.#nextAt = Math.min(this.#nextAt, deadlineAt);
+  }
+
+  /** Notes the newest response about a submission, which is no answer if it stays open. */
+  observe(observation: Observation): void {
+    const awaited = this.#awaited.get(observation.submissionId);
+    if (awaited) awaited.failure = reasonOf(observation);
   }
 
   /** Whether `pass` must be called. */
   isDue(now: number): boolean {
-    const netNow = this.#net(now);
-    if (netNow >= this.#nextAt) return true;
-    this.#passUntil(netNow);
-    return false;
+    return this.#isOverdue || now >= this.wakeAt;
   }
 
   /** When `pass` must be called; Infinity: something else changes before. */
-  wakeAt(now: number): number {
-    const { limits, size } = this.#deps.scheduler;
-    const { breaker, pause } = limits;
-    if (breaker.isOpen || size === 0) return Number.POSITIVE_INFINITY;
-    return Math.max(now, pause.until) + this.#nextAt - this.#net(now);
+  get wakeAt(): number {
+    if (this.#deps.scheduler.size === 0) return Number.POSITIVE_INFINITY;
+    const isFull = this.#awaited.size >= AWAITED_AT_ONCE;
+    return Math.min(isFull ? Number.POSITIVE_INFINITY : this.#nextAt, this.#waitEndsAt);
   }
 
   /**
-   * Ends the submissions whose deadlines have passed, and returns them. Makes the last polls before
-   * the next deadlines due. Throws what the ledger throws.
+   * Requests the last polls of submissions whose deadlines have passed, and ends those that got no
+   * answer. Returns the ended ones. Throws what the ledger throws.
    */
   pass(now: number): EndedSubmission[] {
-    const { ledger, scheduler, upstream } = this.#deps;
-    const netNow = this.#net(now);
-    const until = netNow + LAST_POLL_MS;
-    const coming = { after: this.#polled, until, limit: POLLED_AT_ONCE };
-    const last = ledger.listDeadlines(upstream, coming);
-    for (const { submissionId } of last) scheduler.pollBy(submissionId, now);
-    const allPolled = last.length < POLLED_AT_ONCE;
-    this.#polled = allPolled ? { at: until, id: AFTER_ALL } : (last.at(-1) ?? this.#polled);
-
-    const page = { after: this.#passed, until: netNow, limit: ENDED_AT_ONCE };
-    const due = ledger.listDeadlines(upstream, page);
-    const ids = due.map(({ submissionId }) => submissionId);
-    const ended = this.#expire(ids, now);
-    const allEnded = due.length < ENDED_AT_ONCE;
-    if (allEnded) this.#passUntil(netNow);
-    else this.#passed = due.at(-1) ?? this.#passed;
-    this.#nextAt =
-      allPolled && allEnded
-        ? Math.min(this.#firstAfter(this.#passed.at), this.#firstAfter(until) - LAST_POLL_MS)
-        : netNow;
-    return ended;
+    const { scheduler } = this.#deps;
+    if (now >= this.#nextAt && this.#awaited.size < AWAITED_AT_ONCE) this.#request(now);
+    const ended: string[] = [];
+    this.#waitEndsAt = Number.POSITIVE_INFINITY;
+    this.#isOverdue = false;
+    for (const [submissionId, { since }] of this.#awaited) {
+      const endsAt = since + ANSWER_MS;
+      if (!scheduler.find(submissionId)) this.#awaited.delete(submissionId);
+      else if (now < endsAt) this.#waitEndsAt = Math.min(this.#waitEndsAt, endsAt);
+      else if (scheduler.awaitsPoll(submissionId, now)) this.#isOverdue = true;
+      else ended.push(submissionId);
+      if (ended.length === ENDED_AT_ONCE) {
+        this.#waitEndsAt = now;
+        break;
+      }
+    }
+    const submissions = this.#end(ended, now);
+    for (const submissionId of ended) this.#awaited.delete(submissionId);
+    return submissions;
   }
 
-  /** One that cannot be ended does not affect the others; its next response decides. */
-  #expire(ids: readonly string[], now: number): EndedSubmission[] {
-    const { ledger, journal, onFailed } = this.#deps;
+  #request(now: number): void {
+    const { ledger, upstream } = this.#deps;
+    const limit = AWAITED_AT_ONCE - this.#awaited.size;
+    const page = ledger.listDeadlines(upstream, { after: this.#passed, until: now, limit });
+    for (const { submissionId, at } of page) this.#await(submissionId, at, now);
+    const last = page.at(-1);
+    this.#passed = page.length === limit && last ? last : { at: now, id: AFTER_ALL };
+    const rest = { after: this.#passed, until: AFTER_ALL, limit: 1 };
+    this.#nextAt = ledger.listDeadlines(upstream, rest)[0]?.at ?? Number.POSITIVE_INFINITY;
+  }
+
+  #await(submissionId: string, deadlineAt: number, now: number): void {
+    this.#deps.scheduler.pollBy(submissionId, now);
+    const since = Math.max(deadlineAt, this.#pollableSince);
+    this.#awaited.set(submissionId, { since, failure: null });
+    this.#waitEndsAt = Math.min(this.#waitEndsAt, since + ANSWER_MS);
+  }
+
+  /** One that cannot be ended does not affect the others. */
+  #end(ids: readonly string[], now: number): EndedSubmission[] {
+    const { ledger, onFailed } = this.#deps;
     try {
-      return ledger.expire(ids, now, (id) => journal.lastFailureOf(id));
+      return ledger.expire(ids, now, (id) => this.#reasonOf(id));
     } catch (error) {
       if (error instanceof LedgerUnavailableError) throw error;
-      if (ids.length > 1) return ids.flatMap((id) => this.#expire([id], now));
+      if (ids.length > 1) return ids.flatMap((id) => this.#end([id], now));
       onFailed(error);
       return [];
     }
   }
 
-  #passUntil(netNow: number): void {
-    if (netNow > this.#passed.at) this.#passed = { at: netNow, id: AFTER_ALL };
-  }
-
-  #firstAfter(at: number): number {
-    const { ledger, upstream } = this.#deps;
-    const page = { after: { at, id: AFTER_ALL }, until: AFTER_ALL, limit: 1 };
-    return ledger.listDeadlines(upstream, page)[0]?.at ?? Number.POSITIVE_INFINITY;
-  }
-
-  #net(now: number): number {
-    return now - this.#deps.journal.outageMs(now);
+  #reasonOf(submissionId: string): string {
+    const { health } = this.#deps.scheduler;
+    const { since, failure } = this.#awaited.get(submissionId) as Awaited;
+    const from = iso(Math.min(since, health.failingSince ?? since));
+    const reason = failure ?? health.reason;
+    return `the upstream has not answered since ${from}${reason === null ? '' : `: ${reason}`}`;
   }
 }

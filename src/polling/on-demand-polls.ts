@@ -97,13 +97,13 @@ export class OnDemandPolls {
   #refusalOf(now: number): OnDemandRefusal | undefined {
     const failed = (reason: OnDemandFailure, retryAfterMs: number) =>
       ({ kind: 'failed', reason, retryAfterMs }) as const;
-    const { breaker } = this.#scheduler.limits;
-    if (this.#scheduler.inFlight === 0) breaker.probeForCaller(now);
+    const { health } = this.#scheduler;
+    if (this.#scheduler.inFlight === 0) health.probeForCaller(now);
     const pollAt = this.#scheduler.nextPollAt();
     const waitMs = pollAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, pollAt - now);
     // During an outage no caller waits: a request either becomes the probe that is due, or fails
     // immediately.
-    if (breaker.isOpen && (waitMs > 0 || this.isWaiting)) return failed('upstream_down', waitMs);
+    if (!health.isUp && (waitMs > 0 || this.isWaiting)) return failed('upstream_down', waitMs);
     if (waitMs > MAX_ON_DEMAND_WAIT_MS || this.#waiting.size >= MAX_WAITING)
       return failed('budget_exhausted', waitMs);
     return undefined;
@@ -135,9 +135,9 @@ export class OnDemandPolls {
 
   /** Fails the polls that wait for the request budget, if the circuit breaker is open. */
   refuseDuringOutage(now: number): void {
-    const { breaker } = this.#scheduler.limits;
-    if (!breaker.isOpen) return;
-    const retryAfterMs = Math.max(1_000, breaker.probeAt - now);
+    const { health } = this.#scheduler;
+    if (health.isUp) return;
+    const retryAfterMs = Math.max(1_000, health.probeAt - now);
     for (const submissionId of [...this.#waiting])
       this.#open
         .get(submissionId)

@@ -1,20 +1,17 @@
 import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Observation } from '../submissions/classify.ts';
-import { DelayCause } from '../submissions/delay.ts';
+import { UpstreamEventType } from '../submissions/event-types.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
 import type { Submission } from '../submissions/submission.ts';
-import { extendedDeadline } from '../submissions/transition.ts';
-import { BreakerState } from '../submissions/upstream.ts';
+import { BreakerState, type UpstreamChange } from '../submissions/upstream.ts';
 import { Deadlines } from './deadlines.ts';
 import { DetectionLags, finalitiesOf, type WatcherListener } from './listeners.ts';
 import { NOT_POLLING, OnDemandPolls, type OnDemandResult } from './on-demand-polls.ts';
-import { OutageJournal } from './outage-journal.ts';
 import type { Paced } from './poll-queues.ts';
 import { PollingRecord } from './polling-record.ts';
 import { Registration } from './registration.ts';
 import type { Scheduler } from './scheduler.ts';
-import { TimeLimits } from './time-limits.ts';
 
 type PollLoopDeps = {
   upstream: string;
@@ -59,8 +56,6 @@ const POISON_RETRY_MS = 60_000;
 export class PollLoop {
   readonly #deps: PollLoopDeps;
   readonly scheduler: Scheduler;
-  readonly journal: OutageJournal;
-  readonly #limits: TimeLimits;
   readonly #deadlines: Deadlines;
   readonly #polling: PollingRecord;
   readonly #registration: Registration;
@@ -79,14 +74,16 @@ export class PollLoop {
   #isLedgerFailing = false;
   /** Until when nothing is polled because a write failed. */
   #retryAt = 0;
+  /** Changes of the upstream that are not in the ledger yet. */
+  readonly #changes: UpstreamChange[] = [];
+  /** The end of the pause that the ledger has. */
+  #storedPause = 0;
 
   constructor(deps: PollLoopDeps) {
     this.#deps = deps;
     this.scheduler = deps.scheduler;
-    this.journal = new OutageJournal(deps);
-    this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.journal });
     const onFailed = (error: unknown) => this.#writeFailed(error);
-    this.#deadlines = new Deadlines({ ...deps, journal: this.journal, onFailed });
+    this.#deadlines = new Deadlines({ ...deps, onFailed });
     this.#polling = new PollingRecord(deps);
     this.#registration = new Registration({
       ...deps,
@@ -108,37 +105,20 @@ export class PollLoop {
     return this.#running;
   }
 
-  /** Total duration (ms) of outages and pauses. Every time limit is extended by it. */
-  outageMs(): number {
-    return this.journal.outageMs(this.now());
-  }
-
   /**
-   * Returns the time, and handles a step of the clock: time limits are extended by the step, and
-   * the request budget is treated as exhausted. It is unknown how much real time passed, so
-   * requests sent before the step may still count at the upstream. `settle` writes the step.
+   * Returns the time, and handles a step of the clock, because the machine slept or its clock was
+   * wrong: it is unknown how much real time passed, so the request budget counts as exhausted, and
+   * deadlines that have passed wait for an answer from now on.
    */
   now(): number {
     const { clock, scheduler } = this.#deps;
     const now = clock.now();
     const skippedMs = clock.skippedMs?.() ?? 0;
     if (!this.#running || skippedMs === this.#skippedMs) return now;
-    this.journal.skip(skippedMs - this.#skippedMs, now);
-    this.#limits.begin(now);
+    this.#deadlines.begin(now);
     this.#skippedMs = skippedMs;
-    scheduler.limits.resumeBudget(now, now);
+    scheduler.resumeBudget(now, now);
     return now;
-  }
-
-  /**
-   * Writes a step of the clock that the ledger does not have, and passes deadlines. Must be called
-   * before a submission is tracked or its deadline is changed: both start from the total in the
-   * ledger, and only deadlines that pass later end a submission without a response.
-   */
-  settle(): void {
-    this.now();
-    this.#writeJournal();
-    this.#passDeadlines();
   }
 
   /**
@@ -151,8 +131,7 @@ export class PollLoop {
     const now = clock.now();
     const read = () => ({
       record: ledger.upstream(upstream),
-      delays: ledger.listDelays(upstream),
-      shownId: ledger.findShownId(upstream),
+      returnedId: ledger.findShownId(upstream),
       first: this.#registration.read(),
     });
     let stored: ReturnType<typeof read>;
@@ -161,24 +140,23 @@ export class PollLoop {
     } catch (error) {
       if (!(error instanceof LedgerUnavailableError)) throw error;
       // It is unknown what the previous process sent.
-      if (!this.#registration.isRunning) scheduler.limits.resumeBudget(now, now);
+      if (!this.#registration.isRunning) scheduler.resumeBudget(now, now);
       this.#writeFailed(error);
       this.#registration.retry(() => this.start());
       return;
     }
-    const { record, delays, shownId, first } = stored;
+    const { record, returnedId, first } = stored;
     this.#skippedMs = clock.skippedMs?.() ?? 0;
-    this.journal.restore(record, delays, now);
-    this.#limits.restore(shownId);
-    if (record.pollingUntil !== null) scheduler.limits.resumeBudget(record.pollingUntil, now);
+    scheduler.health.restore(record, returnedId, now);
+    this.#storedPause = record.pausedUntil ?? 0;
+    if (record.pollingUntil !== null) scheduler.resumeBudget(record.pollingUntil, now);
     if (record.snapshot !== null) scheduler.restore(record.snapshot);
     this.#running = true;
     this.#registration.run(first);
   }
 
   readonly #onRegistered = (): void => {
-    this.#begin(this.now());
-    this.journal.resume(this.#registration.newestPollAt, this.now());
+    this.#deadlines.begin(this.now());
     this.wake();
   };
 
@@ -198,8 +176,8 @@ export class PollLoop {
 
   /** Ends the submission at its deadline, which is new. The caller wakes the loop. */
   addDeadline(submission: Submission): void {
-    if (this.#running)
-      this.#deadlines.add(submission.submissionId, extendedDeadline(submission, 0), this.now());
+    const { submissionId, deadlineAt } = submission;
+    if (this.#running) this.#deadlines.add(submissionId, deadlineAt, this.now());
   }
 
   /**
@@ -220,9 +198,9 @@ export class PollLoop {
    */
   wake(): void {
     if (!this.#running) return;
-    this.settle();
+    this.#writeHealth();
+    this.#passDeadlines();
     if (this.#isReady()) this.#send(this.#take(this.#deps.clock.now()));
-    this.noteWaiting();
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     const wakeAt = this.#wakeAt();
@@ -231,13 +209,7 @@ export class PollLoop {
     this.#cancelTimer = clock.after(Math.max(1, wakeAt - clock.now()), () => this.wake());
   }
 
-  /** Notes in the journal whether polls wait for the request budget. */
-  noteWaiting(): void {
-    if (!this.#running || this.#registration.isRunning) return;
-    this.journal.noteWaiting(this.#limits.pollableSince(this.#retryAt), this.now());
-  }
-
-  /** Ends the submissions whose deadlines have passed. Results that have arrived decide first. */
+  /** Acts on deadlines that have passed. Results that have arrived decide first. */
   #passDeadlines(): void {
     const now = this.now();
     const isPolling = this.#running && !this.#registration.isRunning && !this.#isLedgerFailing;
@@ -248,7 +220,6 @@ export class PollLoop {
     try {
       for (const ended of this.#deadlines.pass(now)) {
         scheduler.remove(ended.submission.submissionId, now);
-        this.journal.ended(ended.submission.submissionId);
         listener.expired(ended);
       }
     } catch (error) {
@@ -284,15 +255,8 @@ export class PollLoop {
   #ledgerWorks(): void {
     if (!this.#isLedgerFailing) return;
     this.#isLedgerFailing = false;
-    this.#begin(this.now());
-    this.journal.delays.end(DelayCause.ledgerUnavailable, this.now());
+    this.#deadlines.begin(this.now());
     this.#deps.listener.ledgerRecovered();
-  }
-
-  /** Polls can be sent from now on, after a time in which they could not. */
-  #begin(now: number): void {
-    this.#limits.begin(now);
-    this.#deadlines.begin(now);
   }
 
   /** Returns the submissions to poll now. The budget is charged for them. */
@@ -314,8 +278,8 @@ export class PollLoop {
     if (this.#registration.isRunning) return Number.POSITIVE_INFINITY;
     const { scheduler } = this.#deps;
     const onDemandAt = this.#onDemand.isWaiting ? scheduler.nextPollAt() : Number.POSITIVE_INFINITY;
-    const deadlineAt = this.#deadlines.wakeAt(this.now());
-    return Math.max(this.#retryAt, Math.min(onDemandAt, scheduler.wakeAt(), deadlineAt));
+    const { wakeAt } = this.#deadlines;
+    return Math.max(this.#retryAt, Math.min(onDemandAt, scheduler.wakeAt(), wakeAt));
   }
 
   #send(submissionIds: string[]): void {
@@ -350,12 +314,9 @@ export class PollLoop {
     const observations = this.#arrived;
     if (observations.length === 0) return false;
     this.#arrived = [];
-    this.#limits.observe(observations);
     const recorded = this.#record(observations);
-    this.#writeJournal();
+    this.#writeHealth();
     for (const entry of recorded) this.#deps.listener.recorded(entry);
-    const proof = this.#limits.neededProof(recorded, this.now());
-    if (proof !== undefined) void this.pollOnDemand(proof);
     for (const observation of observations) this.#onDemand.resolve(observation);
     this.#onDemand.refuseDuringOutage(this.now());
     return true;
@@ -367,7 +328,8 @@ export class PollLoop {
     let recorded: RecordedObservation[];
     // Only the commit is guarded: an error after it must not record the same observations again.
     try {
-      const context = { ...this.#limits.context(this.now(), this.#retryAt), recheck };
+      const { upSince, provenAt } = scheduler.health;
+      const context = { now: this.now(), upSince, provenAt, recheck };
       recorded = ledger.record(observations, context, detections);
     } catch (error) {
       // One transaction each, so that an observation that cannot be recorded does not affect the
@@ -389,12 +351,12 @@ export class PollLoop {
     const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));
     for (const observation of observations) {
       const { watched = false } = newest.get(observation.submissionId) ?? {};
+      const { since, reason } = scheduler.health;
       const state = scheduler.observe(observation, watched, now);
-      this.journal.observed(observation, state, now);
-      if (state !== BreakerState.up) continue;
-      this.#limits.begin(now);
-      this.#deadlines.pollAgain();
+      this.#deadlines.observe(observation);
+      if (state !== null) this.#changes.push(this.#changeOf(state, { since, reason }, now));
     }
+    if (recorded.some(({ result }) => result.needsProof)) scheduler.health.wantProof();
     // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after
     // any finality.
     for (const submission of newest.values())
@@ -402,10 +364,37 @@ export class PollLoop {
         scheduler.resume({ ...submission, seen: true, finalizedAt: now }, now);
   }
 
-  /** Writes the outages, pauses and steps of the clock that the ledger does not have yet. */
-  #writeJournal(): void {
+  /** Returns the change of the upstream to a state. `before`: its outage, if it had one. */
+  #changeOf(
+    state: BreakerState,
+    before: { since: number; reason: string | null },
+    at: number,
+  ): UpstreamChange {
+    const { health } = this.scheduler;
+    const isUp = state === BreakerState.up;
+    return {
+      upstream: this.#deps.upstream,
+      at,
+      event: UpstreamEventType[state],
+      reason: (isUp ? before.reason : health.reason) ?? '',
+      lastedMs: isUp ? at - before.since : 0,
+      record: { state, outSince: isUp ? null : health.since },
+    };
+  }
+
+  /** Writes the changes of the upstream that the ledger does not have yet. */
+  #writeHealth(): void {
+    const { ledger, listener, scheduler, upstream } = this.#deps;
     try {
-      this.journal.write(this.now());
+      for (let change = this.#changes[0]; change; change = this.#changes[0]) {
+        ledger.recordUpstream(change);
+        this.#changes.shift();
+        listener.upstream(change);
+      }
+      const { pausedUntil } = scheduler.health;
+      if (pausedUntil <= this.#storedPause) return;
+      ledger.recordPause(upstream, pausedUntil);
+      this.#storedPause = pausedUntil;
     } catch (error) {
       this.#writeFailed(error);
     }
@@ -419,7 +408,6 @@ export class PollLoop {
     const { scheduler, listener } = this.#deps;
     const now = this.now();
     this.#isLedgerFailing ||= error instanceof LedgerUnavailableError;
-    if (error instanceof LedgerUnavailableError) this.journal.ledgerFails(error, now);
     if (this.#isLedgerFailing) this.#retryAt = now + WRITE_RETRY_MS;
     const retryAt = now + (this.#isLedgerFailing ? WRITE_RETRY_MS : POISON_RETRY_MS);
     for (const { submissionId } of dropped) scheduler.retry(submissionId, retryAt, now);
@@ -447,7 +435,6 @@ export class PollLoop {
     this.#stopped = true;
     try {
       this.#polling.end(this.now());
-      this.journal.stop(this.now());
     } catch (error) {
       listener.writeFailed(error);
     }

@@ -5,7 +5,7 @@ import type { Scheduler } from './scheduler.ts';
  * How far ahead the ledger records that the process is polling, so that it is written once a minute
  * instead of once per poll.
  */
-export const AHEAD_MS = 60_000;
+const AHEAD_MS = 60_000;
 
 type PollingRecordDeps = {
   upstream: string;

@@ -28,8 +28,6 @@ type RegistrationDeps = {
 export class Registration {
   readonly #deps: RegistrationDeps;
   #cancel: (() => void) | undefined;
-  /** When an open submission was polled last, epoch ms. */
-  newestPollAt = Number.NEGATIVE_INFINITY;
   /** Submissions that were tracked again while older ones are being registered. */
   readonly #retracked: Paced[] = [];
 
@@ -57,10 +55,7 @@ export class Registration {
     const { scheduler, clock, onPage, onEnd } = this.#deps;
     onPage();
     const now = clock.now();
-    for (const item of watched) {
-      this.newestPollAt = Math.max(this.newestPollAt, item.polledAt ?? item.trackedAt);
-      scheduler.resume(item, now);
-    }
+    for (const item of watched) scheduler.resume(item, now);
     this.#cancel = next === null ? undefined : clock.after(0, () => this.#continue(next));
     if (next !== null) return;
     for (const item of this.#retracked.splice(0)) {

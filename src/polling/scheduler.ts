@@ -11,12 +11,8 @@ import type { Watched } from '../submissions/ports.ts';
 import { type BreakerState, isSeen } from '../submissions/upstream.ts';
 import type { FoundFinal } from './listeners.ts';
 import { Entry, type Paced, PollQueues, type Rating } from './poll-queues.ts';
-import { ProbeCandidates, type Test } from './probes.ts';
-import {
-  type BudgetSettings,
-  type UpstreamLimitSettings,
-  UpstreamLimits,
-} from './upstream-limits.ts';
+import { type BudgetSettings, RequestBudget } from './request-budget.ts';
+import { type BreakerSettings, UpstreamHealth } from './upstream-health.ts';
 
 /**
  * The next poll. `at`: epoch ms; null: after a poll in flight has completed. `heldBy`: what delays
@@ -36,7 +32,11 @@ export type Outlook = {
   next: NextPoll | null;
 };
 
-export type SchedulerSettings = UpstreamLimitSettings & {
+export type SchedulerSettings = {
+  budget: BudgetSettings;
+  breaker: BreakerSettings;
+  /** The lease of a poll: without a result by then, the submission is polled again. */
+  leaseMs: number;
   /** A finalized submission that stays scheduled is polled again after this time. */
   recheckMs: number;
 };
@@ -45,19 +45,17 @@ type Deps = { settings: SchedulerSettings; policy: PolicyFactory; random: () => 
 
 /**
  * Schedules the polls of one upstream: decides which submissions to poll now, and how many. The
- * policy decides when each is due, the limits of the upstream how many may be sent. Performs no I/O
- * and reads no clock. Times are epoch milliseconds.
+ * policy decides when each is due, the budget and the health of the upstream how many may be sent.
+ * Performs no I/O and reads no clock. Times are epoch milliseconds.
  */
 export class Scheduler {
-  readonly limits: UpstreamLimits;
+  readonly budget: RequestBudget;
+  readonly health: UpstreamHealth;
   readonly leaseMs: number;
   readonly #settings: SchedulerSettings;
   readonly #policy: PacingPolicy;
   readonly #entries = new Map<string, Entry>();
   readonly #queues = new PollQueues((entry, now) => this.#rate(entry, now));
-  readonly #probeCandidates = new ProbeCandidates();
-  /** The submission whose poll in flight decides whether the upstream fails. */
-  #control: string | undefined;
   /**
    * Polls in flight whose entries are deleted on completion: the submission was removed, or is
    * polled only once.
@@ -76,7 +74,8 @@ export class Scheduler {
       reschedule: (item, dueAt) => this.#queues.reschedule(item as Entry, dueAt),
       random: deps.random,
     });
-    this.limits = new UpstreamLimits(deps.settings, deps.random);
+    this.budget = new RequestBudget(deps.settings.budget);
+    this.health = new UpstreamHealth(deps.settings.breaker, deps.random);
   }
 
   get size(): number {
@@ -102,16 +101,45 @@ export class Scheduler {
     this.#policy.restore(learned);
   }
 
-  /** Adds a submission that the upstream has returned to an earlier process, tracked or not. */
-  restoreReturned(submissionId: string): void {
-    this.#probeCandidates.addReturned(submissionId);
+  /**
+   * Exhausts the budget if an earlier process, which polled until `polledUntil`, may have used it.
+   */
+  resumeBudget(polledUntil: number, now: number): void {
+    const { perMs } = this.budget.settings;
+    if (now - polledUntil < perMs + this.leaseMs) this.budget.exhaust(now);
+  }
+
+  /** Number of polls that may be sent now; at most one, the probe, during an outage. */
+  #available(now: number): number {
+    const { isUp, pausedUntil, probeAt } = this.health;
+    if (now < pausedUntil || (!isUp && now < probeAt)) return 0;
+    const available = this.budget.available(now);
+    return isUp ? available : Math.min(1, available);
+  }
+
+  /**
+   * When a poll that is due at `dueAt` may be sent; Infinity if a poll in flight must complete
+   * first.
+   */
+  #sendableAt(dueAt: number): number {
+    const { isUp, pausedUntil, probeAt } = this.health;
+    return Math.max(isUp ? dueAt : probeAt, pausedUntil, this.budget.availableAt());
+  }
+
+  /**
+   * Until when no poll is sent: the end of a pause, when an exhausted budget becomes available or,
+   * during an outage, the next probe. -Infinity: none of them is known.
+   */
+  get closedUntil(): number {
+    const { pausedUntil, probeAt } = this.health;
+    const times = [pausedUntil, probeAt, this.budget.availableAt()].filter(Number.isFinite);
+    return Math.max(Number.NEGATIVE_INFINITY, ...times);
   }
 
   outlook(now: number): Outlook {
-    const { budget } = this.limits;
     return {
       description: this.#policy.describe(now),
-      budget: { ...budget.settings, used: budget.used(now) },
+      budget: { ...this.budget.settings, used: this.budget.used(now) },
       next: this.#nextPoll(now),
     };
   }
@@ -154,6 +182,7 @@ export class Scheduler {
     const known = this.#entries.get(item.submissionId);
     if (known) this.#retain(known, item.trackedAt, now);
     else this.#register(this.#createEntry(item), null, now);
+    this.health.add(item.submissionId, item.seen);
   }
 
   /** Schedules a submission that an earlier process polled. */
@@ -163,6 +192,7 @@ export class Scheduler {
     const polledAt = item.polledAt === null ? null : Math.min(item.polledAt, now);
     const known = this.#entries.get(item.submissionId);
     const entry = known ?? this.#createEntry({ ...item, trackedAt });
+    this.health.add(item.submissionId, item.seen);
     if (known) this.#retain(known, trackedAt, now);
     else if (item.finalizedAt === null) this.#register(entry, polledAt, now);
     else {
@@ -205,7 +235,7 @@ export class Scheduler {
     this.#expireLeases(now);
     const known = this.#entries.get(submissionId);
     if (known && this.#queues.isInFlight(known)) return 'in_flight';
-    if (this.limits.available(now) === 0) return 'wait';
+    if (this.#available(now) === 0) return 'wait';
     this.#send(this.#entryOf(submissionId, now), now);
     return 'sent';
   }
@@ -215,7 +245,7 @@ export class Scheduler {
    * complete first.
    */
   nextPollAt(): number {
-    return this.limits.sendableAt(Number.NEGATIVE_INFINITY);
+    return this.#sendableAt(Number.NEGATIVE_INFINITY);
   }
 
   /**
@@ -227,7 +257,7 @@ export class Scheduler {
     this.#expireLeases(now);
     const batch: string[] = [];
     while (batch.length < most) {
-      const available = this.limits.available(now);
+      const available = this.#available(now);
       if (available === 0) break;
       const entry = this.#nextTest(now) ?? this.#nextDue(available, now);
       if (!entry) break;
@@ -237,10 +267,15 @@ export class Scheduler {
     return batch;
   }
 
-  /** Since when the poll that is due longest waits for the budget; Infinity during an outage. */
-  waitingSince(): number {
-    const { earliest } = this.#queues;
-    return earliest && !this.limits.breaker.isOpen ? earliest.dueAt : Number.POSITIVE_INFINITY;
+  /**
+   * Whether a poll of the submission that `pollBy` requested is still to come and can be sent, or
+   * is in flight.
+   */
+  awaitsPoll(submissionId: string, now: number): boolean {
+    const entry = this.#entries.get(submissionId);
+    if (!entry) return false;
+    if (this.#queues.isInFlight(entry)) return now < entry.dueAt;
+    return this.health.isUp && now >= this.health.pausedUntil && this.#queues.mustPoll(entry, now);
   }
 
   /** The earliest time at which `next` can return an id, if nothing is added or observed before. */
@@ -250,7 +285,7 @@ export class Scheduler {
     const dueAt = earliest?.dueAt ?? Number.POSITIVE_INFINITY;
     return Math.min(
       leaseEnds,
-      this.limits.sendableAt(this.#isTestDue ? Number.NEGATIVE_INFINITY : dueAt),
+      this.#sendableAt(this.health.isTestDue ? Number.NEGATIVE_INFINITY : dueAt),
     );
   }
 
@@ -261,17 +296,14 @@ export class Scheduler {
    */
   observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
     const entry = this.#entries.get(observation.submissionId);
-    const { goodResponses } = this.limits.breaker;
-    const known = this.#probeCandidates.known(entry, observation, goodResponses);
-    const isControl = observation.submissionId === this.#control;
-    const changed = this.limits.observe(observation, { ...known, isControl }, now);
+    const changed = this.health.observe(observation, entry?.seen ?? false, now);
     if (!entry) return changed;
     this.#endPoll(entry, now);
     const recheckAt = now + this.#settings.recheckMs;
     const dueAt = this.#unregistered.has(entry)
       ? recheckAt
       : this.#policy.learn(entry, observation, now);
-    if (isSeen(observation)) this.#probeCandidates.markSeen(entry);
+    if (isSeen(observation)) entry.seen = true;
     if (observation.kind === 'finalized' || !watched) this.#unregister(entry, now);
     if (!watched || this.#toDelete.has(entry)) {
       this.#deleteEntry(entry);
@@ -313,34 +345,22 @@ export class Scheduler {
     this.#unregistered.add(entry);
   }
 
-  /** Whether a probe or a control is to be polled as soon as the limits allow it. */
-  get #isTestDue(): boolean {
-    const { breaker } = this.limits;
-    return breaker.isOpen || (breaker.needsControl && this.#control === undefined);
-  }
-
   /**
    * Returns the submission to test the upstream with now, due or not: the control if one is needed,
    * or the probe of an open circuit breaker. A poll of it that is in flight is the test.
    */
   #nextTest(now: number): Entry | undefined {
-    if (!this.#isTestDue) return undefined;
-    const { breaker } = this.limits;
-    const { submissionId, isControl } = this.#chooseTest();
-    if (isControl) this.#control = submissionId;
-    const entry = this.#entryOf(submissionId, now);
-    this.#probeCandidates.tested(entry);
-    if (!breaker.isOpen) breaker.controlling();
+    if (!this.health.isTestDue) return undefined;
+    const test = this.#chooseTest();
+    const entry = this.#entryOf(test.submissionId, now);
+    this.health.testing(test);
     if (!this.#queues.isInFlight(entry)) return entry;
-    if (breaker.isOpen) breaker.probing(now);
+    if (!this.health.isUp) this.health.probing(now);
     return undefined;
   }
 
-  #chooseTest(): Test {
-    const { isOpen, failed } = this.limits.breaker;
-    return isOpen
-      ? this.#probeCandidates.pick(failed, this.#mayTest, this.#queues.earliest)
-      : this.#probeCandidates.control(failed, this.#mayTest);
+  #chooseTest() {
+    return this.health.nextTest(this.#mayTest, this.#queues.earliest?.submissionId);
   }
 
   /** Not in flight. A poll of a finalized submission would replace its recheck. */
@@ -354,7 +374,7 @@ export class Scheduler {
    * budget allows.
    */
   #nextDue(available: number, now: number): Entry | undefined {
-    if (this.limits.breaker.isOpen) return undefined;
+    if (!this.health.isUp) return undefined;
     for (;;) {
       const entry = this.#queues.due(available, now);
       if (!entry) return undefined;
@@ -374,10 +394,9 @@ export class Scheduler {
   }
 
   #nextPoll(now: number): NextPoll | null {
-    const { breaker } = this.limits;
-    if (this.#isTestDue) {
+    if (this.health.isTestDue) {
       const { submissionId } = this.#chooseTest();
-      const dueAt = breaker.isOpen ? Math.max(now, breaker.probeAt) : now;
+      const dueAt = this.health.isUp ? now : Math.max(now, this.health.probeAt);
       return { submissionId, ...this.#sendAt(dueAt), reason: 'probe' };
     }
     const entry = this.#queues.best(now);
@@ -392,10 +411,10 @@ export class Scheduler {
   }
 
   #sendAt(dueAt: number): Pick<NextPoll, 'at' | 'heldBy'> {
-    const at = Math.max(dueAt, this.limits.sendableAt(dueAt));
+    const at = Math.max(dueAt, this.#sendableAt(dueAt));
     return {
       at: at === Number.POSITIVE_INFINITY ? null : at,
-      heldBy: at === dueAt ? null : at === this.limits.budget.availableAt() ? 'budget' : 'pause',
+      heldBy: at === dueAt ? null : at === this.budget.availableAt() ? 'budget' : 'pause',
     };
   }
 
@@ -419,7 +438,7 @@ export class Scheduler {
   #entryOf(submissionId: string, now: number): Entry {
     const known = this.#entries.get(submissionId);
     if (known) return known;
-    const seen = this.#probeCandidates.hasReturned(submissionId);
+    const seen = this.health.hasReturned(submissionId);
     const entry = this.#createEntry({ submissionId, trackedAt: now, seen });
     this.#toDelete.add(entry);
     this.#unregistered.add(entry);
@@ -429,24 +448,23 @@ export class Scheduler {
   #createEntry(item: Paced): Entry {
     const entry = new Entry(item);
     this.#entries.set(item.submissionId, entry);
-    this.#probeCandidates.add(entry);
     return entry;
   }
 
   #send(entry: Entry, now: number): void {
     this.#queues.lease(entry, now, this.#settings.leaseMs);
-    this.limits.send(now);
+    this.budget.send();
+    if (!this.health.isUp) this.health.probing(now);
   }
 
   /** Removes the entry from its queue. If its poll was in flight, the request is complete. */
   #endPoll(entry: Entry, now: number): void {
-    if (entry.submissionId === this.#control) this.#control = undefined;
-    if (this.#queues.release(entry)) this.limits.budget.complete(now);
+    this.health.ended(entry.submissionId);
+    if (this.#queues.release(entry)) this.budget.complete(now);
   }
 
   #deleteEntry(entry: Entry): void {
     this.#entries.delete(entry.submissionId);
-    this.#probeCandidates.remove(entry);
     this.#toDelete.delete(entry);
     this.#unregistered.delete(entry);
   }

@@ -3,10 +3,11 @@ import { StartError } from '../operations/config/start-error.ts';
 import type { PolicyFactory } from '../pacing/index.ts';
 import type { Classification } from '../submissions/classify.ts';
 import type { PollBatch, PollEngine } from '../submissions/ports.ts';
+import type { BudgetSettings } from './request-budget.ts';
 import type { SchedulerSettings } from './scheduler.ts';
 import type { PollingSettings, UpstreamConfig } from './settings.ts';
 import { UpstreamClient } from './upstream-client.ts';
-import type { BreakerSettings, BudgetSettings } from './upstream-limits.ts';
+import type { BreakerSettings } from './upstream-health.ts';
 import type { WatcherSettings } from './watcher.ts';
 
 export type UsableUpstream = UpstreamConfig & { url: string };

@@ -2,7 +2,6 @@ import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { FinalizedHead, PolicyFactory } from '../pacing/index.ts';
-import type { Delay } from '../submissions/delay.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
   PollEngine,
@@ -13,9 +12,7 @@ import type {
 } from '../submissions/ports.ts';
 import type { RecentPoll } from '../submissions/recent-poll.ts';
 import { isFinal, type Submission, type TrackRequest } from '../submissions/submission.ts';
-import { extendedDeadline } from '../submissions/transition.ts';
 import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
-import { LAST_POLL_MS } from './deadlines.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
@@ -139,9 +136,6 @@ export class Watcher {
    * Like `track` for several groups in one commit; each group is accepted or refused independently.
    */
   trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
-    // A step of the clock counts for the submissions that are tracked already, and not for the new
-    // ones.
-    for (const loop of this.#loops.values()) loop.settle();
     const now = this.#clock.now();
     const results = this.#writing(() => this.#ledger.trackGroups(groups, now));
     this.#register(results, now);
@@ -189,9 +183,6 @@ export class Watcher {
    * is audited. Throws if the ledger cannot be written.
    */
   update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined {
-    // Each loop accounts for a step of the clock first, so that the step does not count for the new
-    // deadline.
-    for (const loop of this.#loops.values()) loop.settle();
     const result = this.#writing(() =>
       this.#ledger.update(submissionId, patch, this.#clock.now(), actor),
     );
@@ -247,21 +238,6 @@ export class Watcher {
     for (const done of [...(this.#waiters.get(submissionId) ?? [])]) done();
   }
 
-  /** The deadline of a submission; while it is open, moved by the outages of its upstream. */
-  deadlineAt(submission: Submission): number {
-    const loop = this.#loops.get(submission.upstream);
-    return loop && !isFinal(submission.status)
-      ? extendedDeadline(submission, loop.outageMs())
-      : submission.deadlineAt;
-  }
-
-  /** Returns why polls of a submission were late between two times, oldest first. */
-  delaysBetween({ upstream, submissionId }: Submission, from: number, until: number): Delay[] {
-    const loop = this.#loops.get(upstream);
-    loop?.noteWaiting();
-    return loop?.journal.delaysBetween(submissionId, from, until) ?? [];
-  }
-
   /** Returns the newest polls of a submission since the start of the process, oldest first. */
   recentPolls({ upstream, submissionId }: Submission): RecentPoll[] {
     return this.#recent.get(upstream)?.pollsOf(submissionId, MAX_POLLS_OF_ONE) ?? [];
@@ -274,14 +250,13 @@ export class Watcher {
 
   /** Returns when a submission is polled next, at the earliest; null: it is not polled. */
   nextPollAt(submission: Submission): number | null {
-    const { submissionId, upstream, watched, status } = submission;
+    const { submissionId, upstream, watched, status, deadlineAt } = submission;
     const scheduler = this.#loops.get(upstream)?.scheduler;
     const scheduled = watched && scheduler?.find(submissionId);
     if (!scheduler || !scheduled) return null;
-    const lastAt = this.deadlineAt(submission) - LAST_POLL_MS;
-    const isBeforeLast = !isFinal(status) && this.#clock.now() < lastAt;
-    const dueAt = isBeforeLast ? Math.min(scheduled.dueAt, lastAt) : scheduled.dueAt;
-    return Math.max(dueAt, scheduler.limits.closedUntil);
+    const lastAt = isFinal(status) ? Number.POSITIVE_INFINITY : deadlineAt;
+    const dueAt = this.#clock.now() < lastAt ? Math.min(scheduled.dueAt, lastAt) : scheduled.dueAt;
+    return Math.max(dueAt, scheduler.closedUntil);
   }
 
   health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {
@@ -333,14 +308,13 @@ export class Watcher {
   }
 }
 
-function healthOf(upstream: string, { scheduler, journal }: PollLoop): UpstreamHealth {
-  const { limits, size, inFlight } = scheduler;
-  const { state } = limits.breaker;
-  const isProbing = state === BreakerState.down && inFlight > 0;
+function healthOf(upstream: string, { scheduler }: PollLoop): UpstreamHealth {
+  const { health, size, inFlight } = scheduler;
+  const isProbing = health.state === BreakerState.down && inFlight > 0;
   return {
     upstream,
-    state: isProbing ? 'probing' : state,
-    reason: journal.outageReason,
+    state: isProbing ? 'probing' : health.state,
+    reason: health.isUp ? null : health.reason,
     tracked: size,
     inFlight,
   };

@@ -251,18 +251,11 @@ function paragraph(submission: SubmissionWithHistory): string {
     const why = `${state}${entry.error === null ? '' : `  ${entry.error}`}${chain}`;
     return `    ${escapeText(entry.at)}  ${coloured(entry.status)}${escapeText(why, MAX_CHARS)}${changesText(entry.changes)}`;
   });
-  const delays = submission.delays.map(({ cause, reason, began_at, ended_at }) => {
-    const when = escapeText(`${began_at} to ${ended_at ?? 'now'}`);
-    return `    ${when}  ${escapeText(cause.replaceAll('_', ' '))}: ${escapeText(reason)}`;
-  });
   const head = shown.map(([name, value]) => {
     const text = escapeText(String(value), MAX_CHARS);
     return `  ${name.padEnd(15)} ${name === 'status' ? coloured(text) : text}`;
   });
-  const late = delays.length === 0 ? [] : ['  polled late', ...delays];
-  return [escapeText(submission.submission_id), ...head, '  history', ...history, ...late].join(
-    '\n',
-  );
+  return [escapeText(submission.submission_id), ...head, '  history', ...history].join('\n');
 }
 
 /** Returns what the chain says about the block; null if it was not verified. */

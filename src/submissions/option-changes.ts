@@ -7,7 +7,6 @@ import {
   type TrackOption,
   type TrackRequest,
 } from './submission.ts';
-import { extendedDeadline } from './transition.ts';
 
 /** A value before and after a change. */
 const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();
@@ -44,16 +43,9 @@ export const TIME_LIMITS = [
   'stuckAfterMs',
 ] as const satisfies (keyof OptionsPatch)[];
 
-/**
- * Returns the submission with the new options. `outageMs`: the reading of the upstream's outage
- * clock.
- */
-export function withOptions(
-  before: Submission,
-  patch: OptionsPatch,
-  { now, outageMs }: { now: number; outageMs: number },
-): Submission {
-  const { deadlineAt, unknownGraceMs, stuckAfterMs, ...others } = patch;
+/** Returns the submission with the new options. */
+export function withOptions(before: Submission, patch: OptionsPatch, now: number): Submission {
+  const { unknownGraceMs, stuckAfterMs, ...others } = patch;
   const after = { ...before, ...others };
   // The verdict was about other data.
   if (after.dataHash !== before.dataHash) Object.assign(after, { chain: null, chainReason: null });
@@ -61,11 +53,8 @@ export function withOptions(
   if (stuckAfterMs !== undefined) {
     after.stuckAt = before.trackedAt + stuckAfterMs;
     // A submission that was reported as stuck is reported again if the new time has not passed.
-    after.stuck &&= now >= after.stuckAt + outageMs - before.outageMsBefore;
+    after.stuck &&= now >= after.stuckAt;
   }
-  // Only later outages extend the new deadline.
-  if (deadlineAt !== undefined && deadlineAt !== extendedDeadline(before, outageMs))
-    return { ...after, deadlineAt, deadlineOutageMsBefore: outageMs };
   return after;
 }
 
@@ -88,9 +77,6 @@ export function changesBetween(before: Submission, after: Submission): OptionCha
   const changes: OptionChanges = {};
   for (const name of Object.keys(old) as (keyof typeof old)[])
     if (old[name] !== now[name]) changes[name] = [old[name], now[name]];
-  // The new deadline may equal the original one without its extension by outages.
-  if (before.deadlineOutageMsBefore !== after.deadlineOutageMsBefore)
-    changes.deadlineAt = [before.deadlineAt, after.deadlineAt];
   if (!isSameJson(before.metadata, after.metadata))
     changes.metadata = [before.metadata, after.metadata];
   // The URLs may differ only in their paths, which are not stored.

@@ -1,6 +1,5 @@
 import type { Actor } from '../lib/actor.ts';
 import type { Observation } from './classify.ts';
-import type { Delay } from './delay.ts';
 import type { OptionsPatch } from './option-changes.ts';
 import type { RecentPoll } from './recent-poll.ts';
 import type {
@@ -11,7 +10,7 @@ import type {
   TrackRequest,
 } from './submission.ts';
 import type { TransitionContext, TransitionResult } from './transition.ts';
-import type { PauseRecord, UpstreamChange, UpstreamRecord } from './upstream.ts';
+import type { UpstreamChange, UpstreamRecord } from './upstream.ts';
 
 /** Submissions of one upstream to poll, one request each. */
 export type PollBatch = { upstream: string; submissionIds: readonly string[] };
@@ -63,17 +62,11 @@ export type UpdateResult =
   /** The new deadline has passed. */
   | { kind: 'late' };
 
-/** Returns the newest responses about a submission if they have failed; null: they have not. */
-export type LastFailureOf = (submissionId: string) => string | null;
-
 /** A submission whose deadline has passed. `at`: when it ended, epoch milliseconds. */
 export type EndedSubmission = { submission: Submission; previousStatus: Status; at: number };
 
-/**
- * The deadline of an open submission without the outages of its upstream, epoch milliseconds. `id`:
- * its row.
- */
-export type NetDeadline = { submissionId: string; at: number; id: number };
+/** The deadline of an open submission, epoch milliseconds. `id`: its row. */
+export type Deadline = { submissionId: string; at: number; id: number };
 
 /** A stored submission that is scheduled again after a restart. Times are epoch milliseconds. */
 export type Watched = {
@@ -140,26 +133,22 @@ export type WatcherLedger = {
     page: { after: number; limit: number },
   ): { watched: Watched[]; next: number | null };
   /**
-   * Lists open submissions by their net deadlines, which are after the position `after` and at most
+   * Lists open submissions by their deadlines, which are after the position `after` and at most
    * `until`.
    */
   listDeadlines(
     upstream: string,
-    page: { after: Omit<NetDeadline, 'submissionId'>; until: number; limit: number },
-  ): NetDeadline[];
-  /** Ends open submissions because their deadlines have passed. */
+    page: { after: Omit<Deadline, 'submissionId'>; until: number; limit: number },
+  ): Deadline[];
+  /** Ends open submissions whose deadlines have passed without an answer, for this reason. */
   expire(
     submissionIds: readonly string[],
     now: number,
-    lastFailureOf: LastFailureOf,
+    reasonOf: (submissionId: string) => string,
   ): EndedSubmission[];
   upstream(name: string): UpstreamRecord;
   recordUpstream(change: UpstreamChange): void;
-  recordPause(upstream: string, pause: PauseRecord): void;
-  /** Adds delays, or replaces those that began at the same time for the same cause. */
-  recordDelays(upstream: string, delays: readonly Delay[]): void;
-  /** Lists the newest delays of an upstream, oldest first. */
-  listDelays(upstream: string): Delay[];
+  recordPause(upstream: string, until: number): void;
   /** Returns a submission that the upstream has returned before, if one is known. */
   findShownId(upstream: string): string | undefined;
   /**
@@ -186,10 +175,6 @@ export type SubmissionWatcher = {
   /** Undefined in the result: the id was never tracked. */
   cancel(submissionIds: readonly string[], actor?: Actor): (Submission | undefined)[];
   update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined;
-  /** The deadline, epoch ms; while the submission is open, moved by the outages of its upstream. */
-  deadlineAt(submission: Submission): number;
-  /** Why the submission was polled late between two times, oldest first. */
-  delaysBetween(submission: Submission, from: number, until: number): Delay[];
   /** The newest polls of the submission since the start of the server, oldest first. */
   recentPolls(submission: Submission): RecentPoll[];
   /** When the submission is polled next, at the earliest, epoch ms; null: it is not polled. */

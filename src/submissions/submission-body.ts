@@ -3,7 +3,6 @@ import { nextCursorSchema, timeSchema } from '../http/query.ts';
 import { nearestTime, storedData } from '../lib/json.ts';
 import { iso } from '../lib/timestamps.ts';
 import { CHAIN_VERDICTS } from './chain-verdict.ts';
-import { delaySchema } from './delay.ts';
 import { durationsOf } from './option-changes.ts';
 import { MAX_RECENT_POLLS, recentPollSchema } from './recent-poll.ts';
 import {
@@ -143,15 +142,6 @@ const HISTORY_EXAMPLE = [
   },
 ].map((entry) => ({ ...entry, error: null, chain_reason: null }));
 
-const DELAYS_EXAMPLE = [
-  {
-    cause: 'upstream_down',
-    reason: 'HTTP 503 Service Unavailable',
-    began_at: '2026-01-02T03:04:20.000Z',
-    ended_at: '2026-01-02T03:05:03.000Z',
-  },
-] as const;
-
 const RECENT_POLLS_EXAMPLE = [
   { at: '2026-01-02T03:04:48.200Z', duration_ms: 84, result: 'pending' },
   { at: '2026-01-02T03:05:08.400Z', duration_ms: 79, result: 'finalized' },
@@ -160,9 +150,7 @@ const RECENT_POLLS_EXAMPLE = [
 export const submissionSchema = z
   .object({
     ...submissionFields,
-    deadline_at: timeSchema.describe(
-      'Extended by the duration of upstream outages while the submission is open',
-    ),
+    deadline_at: timeSchema,
     polls: z.int().describe('Requests sent for this submission'),
     last_polled_at: timeSchema
       .nullable()
@@ -247,11 +235,6 @@ const historyEntrySchema = z
 export const submissionWithHistorySchema = submissionSchema
   .extend({
     history: z.array(historyEntrySchema).describe('One entry per change, oldest first'),
-    delays: z
-      .array(delaySchema)
-      .describe(
-        'When and why it was not polled, or later than it was due, while it was open: outages, pauses and the like. The newest 20, oldest first',
-      ),
     recent_polls: z
       .array(recentPollSchema)
       .describe(
@@ -265,7 +248,6 @@ export const submissionWithHistorySchema = submissionSchema
       {
         ...SUBMISSION_EXAMPLE,
         history: HISTORY_EXAMPLE,
-        delays: DELAYS_EXAMPLE,
         recent_polls: RECENT_POLLS_EXAMPLE,
       },
     ],
@@ -316,13 +298,13 @@ export const submissionListSchema = z
  */
 export function toSubmissionBody(
   submission: Submission,
-  { deadlineAt, callbackUrl }: { deadlineAt: number; callbackUrl: string | null },
+  callbackUrl: string | null,
 ): Omit<SubmissionBody, 'next_poll_at'> {
   const { polls, polledAt, notFoundSince } = submission;
   const { unknownGraceMs, stuckAfterMs } = durationsOf(submission);
   return {
     ...toSubmissionFields(submission),
-    deadline_at: toTime(deadlineAt),
+    deadline_at: toTime(submission.deadlineAt),
     polls,
     last_polled_at: polledAt === null ? null : toTime(polledAt),
     not_found_since: notFoundSince === null ? null : toTime(notFoundSince),

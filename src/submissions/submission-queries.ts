@@ -1,7 +1,7 @@
 import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database.ts';
 import { storedObject, storedTime } from '../lib/json.ts';
 import { readChanges } from './option-changes.ts';
-import type { NetDeadline } from './ports.ts';
+import type { Deadline } from './ports.ts';
 import {
   canonicalId,
   type HistoryEntry,
@@ -23,11 +23,10 @@ export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata'> &
 /** Columns of a submission `s`, with the report of the upstream in its newest change `h`. */
 const SUBMISSION_COLUMNS = `
   s.id, s.submission_id AS submissionId, s.upstream, s.status, s.watched, s.stuck, s.version, s.polls,
-  s.polled_at AS polledAt, s.no_response_since AS noResponseSince, s.not_found_ms AS notFoundMs,
-  s.not_found_since AS notFoundSince, s.deadline_outage_ms_before AS deadlineOutageMsBefore,
+  s.polled_at AS polledAt, s.not_found_since AS notFoundSince,
   s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt, s.finality_at AS finalityAt,
   s.finality_source AS finalitySource, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
-  s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.outage_ms_before AS outageMsBefore, s.metadata,
+  s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.metadata,
   s.callback_url AS callbackUrl, s.data_hash AS dataHash, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
   h.chain, h.chain_reason AS chainReason`;
 
@@ -170,12 +169,16 @@ export class SubmissionQueries {
     return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
   }
 
-  /** See WatcherLedger. The index `submissions_deadline` has the same expression. */
+  /** See WatcherLedger. */
   listDeadlines(
     upstream: string,
     { after, until, limit }: { after: { at: number; id: number }; until: number; limit: number },
-  ): NetDeadline[] {
-    return this.#db.rows<NetDeadline>(LIST_DEADLINES, { ...after, upstream, until, limit });
+  ): Deadline[] {
+    return this.#db.rows<Deadline>`
+      SELECT submission_id AS submissionId, deadline_at AS at, id FROM submissions
+      WHERE upstream = ${upstream} AND ended_at IS NULL AND deadline_at <= ${until}
+        AND (deadline_at, id) > (${after.at}, ${after.id})
+      ORDER BY deadline_at, id LIMIT ${limit}`;
   }
 
   /**
@@ -197,14 +200,6 @@ export class SubmissionQueries {
     return new Map(rows.map(({ upstream, count }) => [upstream, count]));
   }
 }
-
-const NET_DEADLINE = 'deadline_at - coalesce(deadline_outage_ms_before, outage_ms_before)';
-/** SQLite would not begin at a comparison of two pairs: an index of an expression has no pairs. */
-const LIST_DEADLINES = `
-  SELECT submission_id AS submissionId, ${NET_DEADLINE} AS at, id FROM submissions
-  WHERE upstream = @upstream AND ended_at IS NULL AND ${NET_DEADLINE} BETWEEN @at AND @until
-    AND (${NET_DEADLINE} > @at OR id > @id)
-  ORDER BY ${NET_DEADLINE}, id LIMIT @limit`;
 
 const STATES = `
   SELECT s.submission_id AS submissionId, s.upstream, s.status, s.data_hash AS dataHash

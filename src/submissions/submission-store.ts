@@ -40,7 +40,7 @@ import {
   toSubmission,
 } from './submission-queries.ts';
 import {
-  contextWithoutLimits,
+  contextOfRequest,
   staleResult,
   stateAfter,
   type TransitionContext,
@@ -48,7 +48,7 @@ import {
   type TransitionResult,
   transition,
 } from './transition.ts';
-import { isSeen, UpstreamStore } from './upstream.ts';
+import { isSeen } from './upstream.ts';
 
 type EndInput = Extract<TransitionInput, { kind: 'cancel' | 'deadline' }>;
 
@@ -96,7 +96,6 @@ export class SubmissionStore {
   readonly #counts: StatusCounts;
   readonly #sums: FinalitySums;
   readonly #queries: SubmissionQueries;
-  readonly #upstreams: UpstreamStore;
 
   constructor(database: LedgerDatabase, { outbox, counts, sums }: StoreDeps) {
     this.#db = database;
@@ -104,13 +103,11 @@ export class SubmissionStore {
     this.#counts = counts;
     this.#sums = sums;
     this.#queries = new SubmissionQueries(database);
-    this.#upstreams = new UpstreamStore(database);
   }
 
   /** Tracks all or none of the requests of each group. */
   track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
-    const outages = new Map<string, number>();
-    return groups.map((requests) => this.#trackGroup(requests, now, outages));
+    return groups.map((requests) => this.#trackGroup(requests, now));
   }
 
   /** Returns why a group would be refused; undefined if it would be tracked. */
@@ -139,20 +136,13 @@ export class SubmissionStore {
     return undefined;
   }
 
-  /** `outages`: the outage clock of each upstream, in ms. */
-  #trackGroup(
-    requests: readonly TrackRequest[],
-    now: number,
-    outages: Map<string, number>,
-  ): TrackResult {
+  #trackGroup(requests: readonly TrackRequest[], now: number): TrackResult {
     const known = requests.map((request) => this.#queries.findRow(request.submissionId));
     const refusal = this.#refusalOf(requests, known, now);
     if (refusal) return refusal;
     const submissions = requests.map((request, index): TrackedSubmission => {
       const { submissionId, upstream } = request;
-      const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);
-      outages.set(upstream, outageMs);
-      const inserted = known[index] ? undefined : this.#insert(request, now, outageMs);
+      const inserted = known[index] ? undefined : this.#insert(request, now);
       if (inserted) return { submission: inserted, effect: 'accepted' };
       // Read again, because an earlier request of the batch may have changed it.
       const row = this.#queries.findRow(submissionId);
@@ -160,16 +150,16 @@ export class SubmissionStore {
         throw new Error(
           `${submissionId} cannot be tracked at both upstreams ${row?.upstream} and ${upstream}`,
         );
-      return this.#retrack(row, request, { now, outageMs });
+      return this.#retrack(row, request, now);
     });
     return { kind: 'tracked', submissions };
   }
 
   /**
    * Inserts a newly tracked submission and its first row of history. Returns undefined if the id is
-   * tracked already. `outageMs`: the reading of the upstream's outage clock, in milliseconds.
+   * tracked already.
    */
-  #insert(request: TrackRequest, now: number, outageMs: number): Submission | undefined {
+  #insert(request: TrackRequest, now: number): Submission | undefined {
     const {
       submissionId,
       upstream,
@@ -183,10 +173,10 @@ export class SubmissionStore {
     const text = metadata && JSON.stringify(metadata);
     const { changes, lastInsertRowid } = this.#db.run`
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
-                               grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url, data_hash,
+                               grace_ends_at, stuck_at, metadata, callback_url, data_hash,
                                credential)
       VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${trackedAt}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
-              ${outageMs}, ${text}, ${callbackUrl}, ${dataHash}, ${credential})
+              ${text}, ${callbackUrl}, ${dataHash}, ${credential})
       ON CONFLICT (submission_id) DO NOTHING`;
     if (changes === 0) return undefined;
     const id = Number(lastInsertRowid);
@@ -206,13 +196,9 @@ export class SubmissionStore {
       version: 1,
       polls: 0,
       polledAt: null,
-      noResponseSince: null,
-      notFoundMs: null,
       notFoundSince: null,
       trackedAt,
       ...NO_FINALITY,
-      outageMsBefore: outageMs,
-      deadlineOutageMsBefore: null,
       upstreamState: null,
       error: null,
       envelope: null,
@@ -278,18 +264,14 @@ export class SubmissionStore {
 
   /**
    * Tracks an ended submission again if the request demands it; an open one takes only its first
-   * data hash. `outageMs`: the reading of the upstream's outage clock, in milliseconds.
+   * data hash.
    */
-  #retrack(
-    row: SubmissionRow,
-    request: TrackRequest,
-    { now, outageMs }: { now: number; outageMs: number },
-  ): TrackedSubmission {
+  #retrack(row: SubmissionRow, request: TrackRequest, now: number): TrackedSubmission {
     const before = toSubmission(row);
     const { change, ...result } = transition(
       before,
       { kind: 'retrack', at: now },
-      contextWithoutLimits(now),
+      contextOfRequest(now),
     );
     const { named = [], dataHash = null } = request;
     if (!request.retrack || !change || before.version >= MAX_HISTORY) {
@@ -297,7 +279,7 @@ export class SubmissionStore {
       const effect = 'already_tracked';
       if (dataHash === null || before.dataHash !== null || before.version >= MAX_HISTORY)
         return { submission: before, effect };
-      const after = withOptions(before, { dataHash }, { now, outageMs });
+      const after = withOptions(before, { dataHash }, now);
       return { submission: this.#writeOptions({ row, before }, after, { at: now }), effect };
     }
     const { event, ...state } = stateAfter(change);
@@ -306,14 +288,10 @@ export class SubmissionStore {
       ...state,
       watched: result.watched,
       stuck: false,
-      noResponseSince: result.noResponseSince,
-      notFoundMs: result.notFoundMs,
       notFoundSince: result.notFoundSince,
       polledAt: null,
       trackedAt: request.trackedAt ?? now,
       ...limitsFrom(request, now),
-      outageMsBefore: outageMs,
-      deadlineOutageMsBefore: null,
       ...(named.includes('metadata') && { metadata: request.metadata }),
       ...(named.includes('callback_url') && { callbackUrl: request.callbackUrl }),
       ...(named.includes('data_hash') && { dataHash }),
@@ -330,8 +308,7 @@ export class SubmissionStore {
     if (isFinal(before.status) && TIME_LIMITS.some((name) => patch[name] !== undefined))
       return { kind: 'final', submission: before };
     if (patch.deadlineAt !== undefined && patch.deadlineAt <= now) return { kind: 'late' };
-    const outageMs = this.#upstreams.outageMs(before.upstream, now);
-    const after = withOptions(before, patch, { now, outageMs });
+    const after = withOptions(before, patch, now);
     const changes = changesBetween(before, after);
     if (changes === null) return { kind: 'updated', submission: before, changed: [] };
     if (before.version >= MAX_HISTORY) return { kind: 'long_history', submission: before };
@@ -350,11 +327,10 @@ export class SubmissionStore {
     const before = toSubmission(row);
     const { at: now } = input;
     const previousStatus = before.status;
-    const result = transition(before, input, contextWithoutLimits(now));
+    const result = transition(before, input, contextOfRequest(now));
     if (!result.change) return { submission: before, previousStatus, at: now, isChanged: false };
     const { event, ...state } = stateAfter(result.change);
-    const { watched, noResponseSince } = result;
-    const after = { ...before, ...state, watched, noResponseSince, version: before.version + 1 };
+    const after = { ...before, ...state, watched: result.watched, version: before.version + 1 };
     this.#write({ row, before }, after, { at: now, event });
     return { submission: after, previousStatus, at: now, isChanged: true };
   }
@@ -372,8 +348,6 @@ export class SubmissionStore {
       stuck: before.stuck || result.becameStuck,
       polls: before.polls + 1,
       polledAt,
-      noResponseSince: result.noResponseSince,
-      notFoundMs: result.notFoundMs,
       notFoundSince: result.notFoundSince,
     };
     if (change) {
@@ -409,8 +383,7 @@ export class SubmissionStore {
     this.#db.run`
       UPDATE submissions
       SET tracked_at = ${after.trackedAt}, deadline_at = ${after.deadlineAt}, grace_ends_at = ${after.graceEndsAt},
-          stuck_at = ${after.stuckAt}, outage_ms_before = ${after.outageMsBefore},
-          deadline_outage_ms_before = ${after.deadlineOutageMsBefore}, metadata = ${metadata}, callback_url = ${callbackUrl},
+          stuck_at = ${after.stuckAt}, metadata = ${metadata}, callback_url = ${callbackUrl},
           data_hash = ${after.dataHash}
       WHERE id = ${row.id}`;
     if (callbackUrl !== row.callbackUrl) this.#outbox.moveCallbacks(row, callbackUrl, change.at);
@@ -432,12 +405,12 @@ export class SubmissionStore {
   }
 
   #writeState(row: SubmissionRow, after: Submission, at: number): void {
-    const { status, version, polls, polledAt, noResponseSince, notFoundMs, notFoundSince } = after;
+    const { status, version, polls, polledAt, notFoundSince } = after;
     this.#db.run`
       UPDATE submissions
       SET status = ${status}, watched = ${after.watched ? 1 : 0}, stuck = ${after.stuck ? 1 : 0},
-          version = ${version}, polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince},
-          not_found_ms = ${notFoundMs}, not_found_since = ${notFoundSince}, finalized_at = ${after.finalizedAt},
+          version = ${version}, polls = ${polls}, polled_at = ${polledAt},
+          not_found_since = ${notFoundSince}, finalized_at = ${after.finalizedAt},
           finality_at = ${after.finalityAt}, finality_source = ${after.finalitySource},
           ended_at = ${isFinal(status) ? (row.endedAt ?? at) : null},
           is_contradicted = ${after.chain === 'contradicted' ? 1 : 0}
@@ -449,11 +422,10 @@ export class SubmissionStore {
    * that an UPDATE names; naming few saves 8 of the 50 µs of a poll (row polls-local).
    */
   #writePoll(id: number, after: Submission): void {
-    const { polls, polledAt, noResponseSince, notFoundMs, notFoundSince } = after;
+    const { polls, polledAt, notFoundSince } = after;
     this.#db.run`
       UPDATE submissions
-      SET polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince}, not_found_ms = ${notFoundMs},
-          not_found_since = ${notFoundSince}
+      SET polls = ${polls}, polled_at = ${polledAt}, not_found_since = ${notFoundSince}
       WHERE id = ${id}`;
   }
 

@@ -156,26 +156,12 @@ export type Submission = Omit<
   /** When the newest recorded observation was made. */
   polledAt: number | null;
   /**
-   * Since when, after the deadline, no response about it could be trusted; null: the newest one
-   * could.
-   */
-  noResponseSince: number | null;
-  /** For how long trusted responses have confirmed "not found"; null: there was none. */
-  notFoundMs: number | null;
-  /**
    * Since when the upstream has not found it; null if the newest definite response found it, or if
    * there was none.
    */
   notFoundSince: number | null;
   /** Number of requests for it. */
   polls: number;
-  /**
-   * The upstream's total of outages when tracking began; later outages move the deadline and
-   * `stuckAt`.
-   */
-  outageMsBefore: number;
-  /** The upstream's total of outages when the deadline was last changed; null: never. */
-  deadlineOutageMsBefore: number | null;
   stuck: boolean;
   /** Whether it is still polled: it is open, or finalized and awaits its recheck. */
   watched: boolean;

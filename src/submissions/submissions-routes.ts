@@ -14,7 +14,6 @@ import { wholeNumber } from '../http/query.ts';
 import { goneSignal, isDebugLogged, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
-import { toDelayBody } from './delay.ts';
 import { explorerLink } from './explorer-link.ts';
 import { originOf } from './option-changes.ts';
 import type { SubmissionWatcher, TrackEffect, TrackedSubmission } from './ports.ts';
@@ -24,8 +23,6 @@ import { registerSubmissionSearch } from './search-route.ts';
 import {
   canonicalId,
   canRetrack,
-  type HistoryEntry,
-  isFinal,
   MAX_HISTORY,
   Status,
   SUBMISSION_ID_PATTERN,
@@ -88,8 +85,8 @@ const OPERATIONS = operations('submissions', {
   updateSubmission: {
     summary: 'Change options of a submission',
     description:
-      'The history records the values before and after. Nothing is sent to subscribers: the next event shows the new values. A new ' +
-      'deadline is extended only by later outages. 409 for the time limits of a submission that has ended, and for one whose history has 1,000 entries.',
+      'The history records the values before and after. Nothing is sent to subscribers: the next event shows the new values. ' +
+      '409 for the time limits of a submission that has ended, and for one whose history has 1,000 entries.',
     params,
     body: updateBodySchema,
     response: { 200: submissionSchema, ...problemResponses(404, 409, 413, 415, 507) },
@@ -121,10 +118,7 @@ export function registerSubmissions(
     const { callbackUrl: url } = submission;
     const callbackUrl = url === null || caller?.role === 'admin' ? url : originOf(url);
     const nextPollAt = watcher.nextPollAt(submission);
-    const shown = toSubmissionBody(submission, {
-      deadlineAt: watcher.deadlineAt(submission),
-      callbackUrl,
-    });
+    const shown = toSubmissionBody(submission, callbackUrl);
     const template = deps.explorerOf(submission.upstream);
     const explorer_url = template && explorerLink(template, shown.data);
     return {
@@ -132,22 +126,6 @@ export function registerSubmissions(
       ...(explorer_url && { explorer_url }),
       next_poll_at: nextPollAt === null ? null : toTime(nextPollAt),
     };
-  };
-  const delaysOf = ({
-    submission,
-    history,
-  }: {
-    submission: Submission;
-    history: HistoryEntry[];
-  }) => {
-    // An import was tracked by another system before its first entry.
-    const from = Math.max(submission.trackedAt, history[0]?.at ?? 0);
-    const end = history.findLast(({ status, previousStatus }) => status !== previousStatus);
-    if (!isFinal(submission.status) || !end)
-      return watcher.delaysBetween(submission, from, clock.now());
-    return watcher
-      .delaysBetween(submission, from, end.at)
-      .map((delay) => ({ ...delay, endedAt: Math.min(delay.endedAt ?? end.at, end.at) }));
   };
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
@@ -205,7 +183,6 @@ export function registerSubmissions(
       return {
         ...body(found.submission, request),
         history: found.history.map(toHistoryBody),
-        delays: delaysOf(found).map(toDelayBody),
         recent_polls: watcher.recentPolls(found.submission).map(toRecentPollBody),
       };
     },

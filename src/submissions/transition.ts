@@ -24,57 +24,36 @@ export type TransitionResult = {
   becameStuck: boolean;
   /** The change is the first one in which the chain contradicts this block. */
   becameContradicted: boolean;
-  /**
-   * Since when, after the deadline, no response about it could be trusted; null: the newest one
-   * could.
-   */
-  noResponseSince: number | null;
-  /** For how long trusted responses have confirmed "not found". */
-  notFoundMs: number | null;
+  /** It would be unknown if the upstream proved that its database works. */
+  needsProof: boolean;
   /** Since when the upstream has not found it; see Submission. */
   notFoundSince: number | null;
 };
-/**
- * The period in which "not found" is trusted, and the share of that time that counts towards the
- * grace period.
- */
-export type NotFoundTrust = { since: number; until: number; share: number };
 
-export const FULL_TRUST: NotFoundTrust = {
-  since: Number.NEGATIVE_INFINITY,
-  until: Number.POSITIVE_INFINITY,
-  share: 1,
-};
-
-/** What a transition depends on besides the submission and the input. */
+/** What a transition depends on besides the submission and the input. Times are epoch ms. */
 export type TransitionContext = {
   /** The time of recording. */
   now: number;
-  /** Total duration of the upstream's outages and pauses. */
-  outageMs: number;
-  /** False while the circuit breaker is open: no time limit passes. */
-  upstreamUp: boolean;
+  /** End of the last outage of the upstream; "not found" during it does not count. */
+  upSince: number;
   /**
-   * End of the last outage, pause or start of this process: since then the upstream could be polled
-   * without a break.
+   * When the upstream last proved that its database works; Infinity if it has returned no
+   * submission yet, so that nothing can prove it.
    */
-  pollableSince: number;
-  /** When "not found" is trusted. */
-  notFoundTrust: NotFoundTrust;
+  provenAt: number;
   /** Whether a finalized submission is polled once more. */
   recheck: boolean;
 };
 
-/** The context of a client's request, to which time limits do not apply. */
-export function contextWithoutLimits(now: number): TransitionContext {
-  return {
-    now,
-    outageMs: 0,
-    upstreamUp: true,
-    pollableSince: Number.NEGATIVE_INFINITY,
-    notFoundTrust: FULL_TRUST,
-    recheck: false,
-  };
+/** The context of a client's request, and of a deadline. */
+const WITHOUT_UPSTREAM = {
+  upSince: Number.NEGATIVE_INFINITY,
+  provenAt: Number.POSITIVE_INFINITY,
+  recheck: false,
+};
+
+export function contextOfRequest(now: number): TransitionContext {
+  return { now, ...WITHOUT_UPSTREAM };
 }
 
 /**
@@ -114,29 +93,12 @@ class IllegalTransitionError extends Error {
 }
 
 /**
- * After a deadline that passed while nothing could be polled, an id without a trusted response ends
- * when it has been polled for this long while the upstream is up.
- */
-const LAST_RESPONSE_MS = 5 * 60_000;
-/**
- * Minimum time between two responses "not found" that end a submission, however short its grace
- * period is.
- */
-const CONFIRMED_MS = 2 * 60_000;
-/**
- * Upper limit of a counted interval between two polls: longer intervals have other causes, such as
- * an exhausted budget.
- */
-const LONGEST_INTERVAL_MS = 5 * 60_000;
-
-/**
  * The cause of a transition: an observation, the deadline, or a client that cancels the submission
- * or tracks it again. `lastFailure`: the newest responses, if they say nothing about the
- * submission.
+ * or tracks it again. `reason`: why no answer of the upstream decides.
  */
 export type TransitionInput =
   | Observation
-  | { kind: 'deadline'; at: number; lastFailure?: string | null }
+  | { kind: 'deadline'; at: number; reason: string }
   | { kind: 'cancel'; at: number }
   | { kind: 'retrack'; at: number };
 
@@ -147,44 +109,31 @@ export function transition(
   context: TransitionContext,
 ): TransitionResult {
   if (input.kind === 'retrack') return retrack(submission);
-  const notFoundSince = notFoundSinceAfter(submission, input);
+  const unaffected = {
+    becameStuck: false,
+    becameContradicted: false,
+    needsProof: false,
+    notFoundSince: notFoundSinceAfter(submission, input),
+  };
   const result = isFinal(submission.status)
-    ? { ...correct(submission, input, context), notFoundSince, becameContradicted: false }
+    ? { ...unaffected, ...correct(submission, input, context) }
     : {
-        noResponseSince: null,
-        notFoundMs: submission.notFoundMs,
-        notFoundSince,
+        ...unaffected,
+        becameStuck: !submission.stuck && input.at >= submission.stuckAt,
         ...proceed(submission, input, context),
-        becameStuck: isNewlyStuck(submission, input, context),
-        becameContradicted: false,
       };
   const { change } = result;
-  if (change && !NEXT[submission.status].includes(change.status))
-    throw new IllegalTransitionError(submission.status, change.status);
   if (!change) return result;
+  if (!NEXT[submission.status].includes(change.status))
+    throw new IllegalTransitionError(submission.status, change.status);
   const becameContradicted = isNewlyContradicted(submission, change);
   const becameStuck = result.becameStuck && !isFinal(change.status);
   return { ...result, becameStuck, becameContradicted };
 }
 
 /** Tracks an ended submission again. An open or finalized submission is unchanged. */
-function retrack({
-  status,
-  watched,
-  noResponseSince,
-  notFoundMs,
-  notFoundSince,
-}: Submission): TransitionResult {
-  if (!canRetrack(status))
-    return {
-      change: null,
-      watched,
-      becameStuck: false,
-      becameContradicted: false,
-      noResponseSince,
-      notFoundMs,
-      notFoundSince,
-    };
+function retrack(submission: Submission): TransitionResult {
+  if (!canRetrack(submission.status)) return staleResult(submission);
   const change = {
     status: Status.tracking,
     upstreamState: null,
@@ -193,15 +142,7 @@ function retrack({
     chain: null,
     event: Event.retracked,
   };
-  return {
-    change,
-    watched: true,
-    becameStuck: false,
-    becameContradicted: false,
-    noResponseSince: null,
-    notFoundMs: null,
-    notFoundSince: null,
-  };
+  return { ...staleResult(submission), change, watched: true, notFoundSince: null };
 }
 
 type ObservedInput = Exclude<TransitionInput, { kind: 'retrack' }>;
@@ -214,14 +155,16 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
     case 'cancel':
       return ended(submission, Status.cancelled);
     case 'deadline':
-      return endedAtDeadline(submission, input.lastFailure);
+      return isOverdue(submission, input)
+        ? endedAtDeadline(submission, input.reason)
+        : unchanged(submission);
     case 'finalized':
       return {
         change: seen(submission, input, Status.finalized, Event.finalized),
         watched: context.recheck || input.chain?.verdict === 'contradicted',
       };
     case 'pending': {
-      if (isOverdue(submission, input, context))
+      if (isOverdue(submission, input))
         return { change: seen(submission, input, Status.expired, Event.expired), watched: false };
       const recovered = submission.status === Status.failing;
       return moved(
@@ -230,7 +173,7 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
       );
     }
     case 'error': {
-      if (isOverdue(submission, input, context))
+      if (isOverdue(submission, input))
         return ended(
           submission,
           Status.failed,
@@ -243,18 +186,18 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
       );
     }
     case 'not_found':
-      if (submission.status !== Status.tracking) return withoutResponse(submission, input, context);
-      return notFound(submission, input, context);
+      return submission.status === Status.tracking
+        ? notFound(submission, input, context)
+        : unchanged(submission);
     case 'rejected':
       // An id that was found before is valid, so the refusal comes from a proxy or the like.
-      if (submission.status !== Status.tracking) return withoutResponse(submission, input, context);
-      return ended(submission, Status.rejected, { error: input.error });
+      return submission.status === Status.tracking
+        ? ended(submission, Status.rejected, { error: input.error })
+        : unchanged(submission);
     case 'unavailable':
-      return withoutResponse(submission, input, context);
     case 'unauthorized':
     case 'throttled':
-      // Neither a response about the submission nor the lack of one.
-      return { ...unchanged(submission), noResponseSince: submission.noResponseSince };
+      return unchanged(submission);
     default:
       return input satisfies never;
   }
@@ -266,15 +209,9 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
  * upstream reports Finalized again, of a block that the chain does not contradict, or the deadline
  * passes.
  */
-function correct(
-  submission: Submission,
-  input: ObservedInput,
-  context: TransitionContext,
-): Omit<TransitionResult, 'notFoundSince' | 'becameContradicted'> {
-  const overdue = isOverdue(submission, input, context);
-  const { notFoundMs } = submission;
-  const watched = submission.watched && !overdue;
-  const quiet = { change: null, watched, becameStuck: false, noResponseSince: null, notFoundMs };
+function correct(submission: Submission, input: ObservedInput, context: TransitionContext): Next {
+  const overdue = isOverdue(submission, input);
+  const quiet = { change: null, watched: submission.watched && !overdue };
   if (submission.status !== Status.finalized) return { ...quiet, watched: false };
   // Neither changes a finalized submission, nor its recheck.
   if (input.kind === 'cancel' || input.kind === 'deadline')
@@ -296,93 +233,29 @@ function correct(
 }
 
 /**
- * The transition of a submission that has never been found. It ends when "not found" has been
- * confirmed for the whole grace period. After the deadline one response suffices, unless it cannot
- * be trusted.
+ * The transition of a submission that has never been found: unknown when the newest answer is "not
+ * found" and the first one of the series is as old as the grace period. An ambiguous answer counts
+ * if the upstream has proved since the one before that its database works.
  */
 function notFound(submission: Submission, input: NotFound, context: TransitionContext): Next {
-  if (isOverdue(submission, input, context))
-    return input.ambiguous && input.at > context.notFoundTrust.until
-      ? withoutResponse(submission, input, context)
-      : ended(submission, Status.expired, { error: input.error });
-  const notFoundMs = confirmedMs(submission, input, context);
-  const graceMs = Math.max(CONFIRMED_MS, submission.graceEndsAt - submission.trackedAt);
-  if (notFoundMs !== null && notFoundMs >= graceMs)
-    return ended(submission, Status.unknown, { error: input.error });
-  return { ...unchanged(submission), notFoundMs };
-}
-
-/**
- * Returns for how long "not found" has been confirmed: the sum of the intervals between such
- * responses. Only time in which the id could be polled and the response is trusted counts, so that
- * an id never ends because of time without responses.
- */
-function confirmedMs(
-  submission: Submission,
-  { at }: NotFound,
-  context: TransitionContext,
-): number | null {
-  const { notFoundMs, polledAt } = submission;
-  if (!context.upstreamUp) return notFoundMs;
-  const { since, until, share } = context.notFoundTrust;
-  const from = Math.max(polledAt ?? at, since, context.pollableSince);
-  const countedMs = Math.min(at, until) - from;
-  if (notFoundMs === null) return countedMs >= 0 ? 0 : null;
-  return notFoundMs + Math.floor(share * Math.min(Math.max(0, countedMs), LONGEST_INTERVAL_MS));
-}
-
-/**
- * The transition without a trusted response: ends the submission after LAST_RESPONSE_MS past its
- * deadline.
- */
-function withoutResponse(
-  submission: Submission,
-  input: ObservedInput,
-  context: TransitionContext,
-): Next {
-  if (!isOverdue(submission, input, context)) return unchanged(submission);
-  const noResponseSince = submission.noResponseSince ?? input.at;
-  if (input.at - Math.max(noResponseSince, context.pollableSince) < LAST_RESPONSE_MS)
-    return { ...unchanged(submission), noResponseSince };
-  return endedAtDeadline(submission, 'error' in input ? input.error : null);
+  const { notFoundSince, trackedAt, graceEndsAt, polledAt } = submission;
+  if (isOverdue(submission, input))
+    return ended(submission, Status.expired, { error: input.error });
+  const since = Math.max(notFoundSince ?? input.at, context.upSince);
+  if (input.at - since < graceEndsAt - trackedAt) return unchanged(submission);
+  if (input.ambiguous && context.provenAt < (polledAt ?? input.at))
+    return { ...unchanged(submission), needsProof: true };
+  return ended(submission, Status.unknown, { error: input.error });
 }
 
 /** An error that the upstream reported of the submission stays. */
-function endedAtDeadline(submission: Submission, lastFailure: string | null = null): Next {
+function endedAtDeadline(submission: Submission, reason: string): Next {
   const status = submission.status === Status.failing ? Status.failed : Status.expired;
-  return ended(submission, status, { error: submission.error ?? lastFailure });
+  return ended(submission, status, { error: submission.error ?? reason });
 }
 
-function isNewlyStuck(
-  submission: Submission,
-  input: ObservedInput,
-  context: TransitionContext,
-): boolean {
-  const stuckAt = submission.stuckAt + context.outageMs - submission.outageMsBefore;
-  return !submission.stuck && context.upstreamUp && input.at >= stuckAt;
-}
-
-/**
- * The deadline moves by the outages and pauses since it was set. It does not pass during an outage.
- */
-function isOverdue(
-  submission: Submission,
-  input: ObservedInput,
-  context: TransitionContext,
-): boolean {
-  return context.upstreamUp && input.at >= extendedDeadline(submission, context.outageMs);
-}
-
-/**
- * Returns the deadline of an open submission with its extension. `outageMs`: the reading of the
- * upstream's outage clock.
- */
-export function extendedDeadline(
-  submission: Pick<Submission, 'deadlineAt' | 'outageMsBefore' | 'deadlineOutageMsBefore'>,
-  outageMs: number,
-): number {
-  const { deadlineAt, outageMsBefore, deadlineOutageMsBefore } = submission;
-  return deadlineAt + outageMs - (deadlineOutageMsBefore ?? outageMsBefore);
+function isOverdue({ deadlineAt }: Submission, { at }: ObservedInput): boolean {
+  return at >= deadlineAt;
 }
 
 function notFoundSinceAfter({ notFoundSince }: Submission, input: ObservedInput): number | null {
@@ -476,9 +349,14 @@ export function stateAfter({ chain, ...change }: Change) {
   return { ...change, chain: chain?.verdict ?? null, chainReason: chain?.reason ?? null };
 }
 
-/** Returns the result of an observation that is older than the submission: nothing changes. */
-export function staleResult(submission: Submission): TransitionResult {
-  const { watched, noResponseSince, notFoundMs, notFoundSince } = submission;
-  const kept = { watched, noResponseSince, notFoundMs, notFoundSince };
-  return { change: null, becameStuck: false, becameContradicted: false, ...kept };
+/** Returns the result of an input that changes nothing, such as an outdated observation. */
+export function staleResult({ watched, notFoundSince }: Submission): TransitionResult {
+  return {
+    change: null,
+    watched,
+    becameStuck: false,
+    becameContradicted: false,
+    needsProof: false,
+    notFoundSince,
+  };
 }

@@ -4,7 +4,7 @@ import { ExitCode } from '../cli/exit.ts';
 import { parseDuration } from '../cli/input.ts';
 import { coloured, createProgress, plural, toJson } from '../cli/output.ts';
 import { isFinal, openReason } from '../client/backoff.ts';
-import type { DawatchClient, Delay, Submission } from '../client/index.ts';
+import type { DawatchClient, Submission } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { readIds } from './cli-submissions.ts';
 import { Status } from './submission.ts';
@@ -73,7 +73,7 @@ export async function awaitFinal(
     progress.stop();
   }
   if (stillOpen.length === 0) return allFinalized ? ExitCode.ok : ExitCode.notFinalized;
-  process.stderr.write(`dawatch: ${await openText(client, stillOpen)}`);
+  process.stderr.write(`dawatch: ${openText(stillOpen)}`);
   return ExitCode.timeout;
 }
 
@@ -89,19 +89,12 @@ async function findAll(client: DawatchClient, ids: readonly string[]): Promise<S
 const MAX_NAMED = 10;
 const MAX_REASON_CHARS = 500;
 
-/** Returns a line per open submission, with the newest delay of its polls. */
-async function openText(client: DawatchClient, open: readonly Submission[]): Promise<string> {
-  const named = open.slice(0, MAX_NAMED).map(({ submission_id }) => client.get(submission_id));
-  const lines = (await Promise.all(named)).map((submission) => {
-    const delay = submission.delays.at(-1);
-    return `  ${escapeText(`${openReason(submission)}${delay ? delayText(delay) : ''}`, MAX_REASON_CHARS)}\n`;
-  });
+/** Returns a line per open submission, with the reason why it is open. */
+function openText(open: readonly Submission[]): string {
+  const named = open.slice(0, MAX_NAMED);
+  const lines = named.map((one) => `  ${escapeText(openReason(one), MAX_REASON_CHARS)}\n`);
   if (open.length > named.length) lines.push(`  and ${open.length - named.length} more\n`);
   return `the timeout has expired; still open: ${plural(open.length, 'submission')}\n${lines.join('')}`;
-}
-
-function delayText({ cause, reason, began_at, ended_at }: Delay): string {
-  return `; ${cause.replaceAll('_', ' ')} from ${began_at} to ${ended_at ?? 'now'}: ${reason}`;
 }
 
 function describe(submission: Submission): string {

@@ -19,13 +19,11 @@ import { Webhooks } from '../notifications/webhooks-store.ts';
 import { LedgerStats } from '../operations/ledger-stats.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Observation } from '../submissions/classify.ts';
-import type { Delay } from '../submissions/delay.ts';
 import { FinalitySums } from '../submissions/finality-sums.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
   Detection,
   EndedSubmission,
-  LastFailureOf,
   RecordedObservation,
   TrackRefusal,
   TrackResult,
@@ -38,7 +36,7 @@ import type { Submission, TrackRequest } from '../submissions/submission.ts';
 import { StatusCounts, SubmissionQueries } from '../submissions/submission-queries.ts';
 import { SubmissionStore } from '../submissions/submission-store.ts';
 import type { TransitionContext } from '../submissions/transition.ts';
-import type { PauseRecord, UpstreamChange, UpstreamRecord } from '../submissions/upstream.ts';
+import type { UpstreamChange, UpstreamRecord } from '../submissions/upstream.ts';
 import { UpstreamStore } from '../submissions/upstream.ts';
 import type { Config } from './settings.ts';
 
@@ -199,12 +197,12 @@ export class Ledger implements WatcherLedger {
   expire(
     submissionIds: readonly string[],
     now: number,
-    lastFailureOf: LastFailureOf,
+    reasonOf: (submissionId: string) => string,
   ): EndedSubmission[] {
     if (submissionIds.length === 0) return [];
     return this.database.transaction(() =>
       this.#store
-        .end(submissionIds, (id) => ({ kind: 'deadline', at: now, lastFailure: lastFailureOf(id) }))
+        .end(submissionIds, (id) => ({ kind: 'deadline', at: now, reason: reasonOf(id) }))
         .flatMap((ended) => (ended?.isChanged ? [ended] : [])),
     );
   }
@@ -233,23 +231,16 @@ export class Ledger implements WatcherLedger {
     return this.database.transaction(() => this.#upstreams.get(name));
   }
 
-  recordUpstream({ upstream, record, event, at, reason }: UpstreamChange): void {
+  recordUpstream(change: UpstreamChange): void {
+    const { upstream, event, at, reason } = change;
     this.database.transaction(() => {
-      this.#upstreams.setOutage(upstream, record);
+      this.#upstreams.setOutage(change);
       this.outbox.addUpstreamEvent(event, { upstream, reason }, at);
     });
   }
 
-  recordDelays(upstream: string, delays: readonly Delay[]): void {
-    this.database.transaction(() => this.#upstreams.setDelays(upstream, delays));
-  }
-
-  listDelays(upstream: string): Delay[] {
-    return this.#upstreams.delays(upstream);
-  }
-
-  recordPause(upstream: string, pause: PauseRecord): void {
-    this.database.transaction(() => this.#upstreams.setPause(upstream, pause));
+  recordPause(upstream: string, until: number): void {
+    this.database.transaction(() => this.#upstreams.setPause(upstream, until));
   }
 
   recordPolling(upstream: string, until: number, snapshot: string | null): void {

@@ -215,7 +215,7 @@ describe('reported alerts', () => {
         event,
         reason: 'HTTP 503',
         lastedMs: 0,
-        record: { state, outSince: state === 'down' ? clock.now() : null, outageMs: 0 },
+        record: { state, outSince: state === 'down' ? clock.now() : null },
       });
     turn('upstream.down', 'down');
     await clock.advance(60_000);
@@ -261,7 +261,7 @@ describe('reported alerts', () => {
       event: 'upstream.down',
       reason: 'HTTP 503',
       lastedMs: 0,
-      record: { state: 'down', outSince: clock.now(), outageMs: 0 },
+      record: { state: 'down', outSince: clock.now() },
     });
     ledger.database.connection.pragma('query_only = 1');
     await clock.advance(10_000);

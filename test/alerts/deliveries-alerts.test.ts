@@ -252,7 +252,7 @@ describe('the facts', () => {
     // No failure since then: the Error of the submission that is still failing is older, and the
     // other one is finalized.
     expect(facts(ledger, 11).upstreams[0]?.failing).toBe(0);
-    const record = { state: 'down', outSince: 30, outageMs: 0 } as const;
+    const record = { state: 'down', outSince: 30 } as const;
     const change = { event: 'upstream.down', reason: 'HTTP 503', lastedMs: 0, record } as const;
     ledger.recordUpstream({ upstream: 'default', at: 30, ...change });
     expect(facts(ledger, 0).upstreams[0]).toMatchObject({

@@ -79,7 +79,7 @@ async function openWorld(kind: 'chat' | 'webhook') {
         event: `upstream.${to}`,
         reason: 'HTTP 503',
         lastedMs: 0,
-        record: { state: to, outSince, outageMs: 0 },
+        record: { state: to, outSince },
       });
     },
   };
@@ -91,7 +91,7 @@ function titleOf(body: string): string {
   return type ?? text?.split('\n')[0]?.replace(/^\S+ /u, '') ?? '';
 }
 
-const DOWN = 'The upstream default is not responding; no submission is waiting for it';
+const DOWN = 'The upstream default is not responding (HTTP 503); no submission is waiting for it';
 
 it('after an outage of 25 s of the chat and the upstream, the alert arrives within seconds, before its end, and says that it is over', async () => {
   const { clock, state, turn, arrived, bodies } = await openWorld('chat');

@@ -21,7 +21,6 @@ import {
 type World = ReturnType<typeof openWatcher>;
 
 const failing = response(200, { state: 'Error', error: 'TIMEOUT', data: null });
-const throttled = response(429, '', { retryAfter: '60' });
 
 /** The final status of a submission and when it ended, in milliseconds since the start. */
 function endOf(world: World, id: string) {
@@ -31,200 +30,40 @@ function endOf(world: World, id: string) {
 
 const deadline = (ms: number) => ({ deadlineAt: START_MS + ms });
 
-describe('a deadline ends a submission at that time, whatever the upstream responds', () => {
-  it.each<[string, HttpResult | Promise<HttpResult>, Status]>([
-    ['an unknown id (404)', notFound, 'expired'],
-    ['an unknown id (500 "Record not found")', recordNotFound, 'expired'],
-    ['Pending', pending, 'expired'],
-    ['Error', failing, 'failed'],
-    ['a failure of this id alone', databaseDown, 'expired'],
-    ['a page instead of an envelope', response(200, '<html>'), 'expired'],
-    ['a refusal of this request', response(400, 'Bad Request'), 'expired'],
-    ['no response', new Promise(() => undefined), 'expired'],
-  ])('%s', async (_what, respond, status) => {
-    // Others keep the upstream up.
-    const world = openWatcher({ respond: (id) => (id.startsWith('other') ? pending : respond) });
-    world.track(['other-1', 'other-2', 'other-3', 'other-4', 'other-5', 'other-6']);
-    world.track(['a'], deadline(8_000));
-    world.track(['b'], deadline(70_000));
-    world.track(['c'], deadline(1_000));
-    await world.clock.advance(2 * MINUTE_MS);
-    expect(endOf(world, 'c')).toEqual([status, 1_000]);
-    expect(endOf(world, 'a')).toEqual([status, 8_000]);
-    expect(endOf(world, 'b')).toEqual([status, 70_000]);
-  });
-
-  it('also if the request budget allows no poll before it', async () => {
-    const world = openWatcher({
-      respond: () => pending,
-      scheduler: { budget: { requests: 1, perMs: MINUTE_MS, concurrency: 1 } },
-    });
-    const ids = Array.from({ length: 250 }, (_, index) => `id-${index}`);
-    world.track(ids, deadline(5_000));
-    await world.clock.advance(5_010);
-    expect(ids.filter((id) => world.get(id).status !== 'expired')).toEqual([]);
-    expect(world.polls.length).toBe(1);
-    expect(world.monitor.pacing()[0]?.tracked).toBe(0);
-  });
-
-  it('also if the rows of a hundred others, whose deadlines are earlier, are damaged', async () => {
-    const file = join(tempFolder(), 'ledger.db');
-    const failures: unknown[] = [];
-    const listener = { writeFailed: (error: unknown) => failures.push(error) };
-    const world = openWatcher({ file, respond: () => notFound, listener });
-    const ids = Array.from({ length: 100 }, (_, index) => `damaged-${index}`);
-    world.track(ids, deadline(1_000));
-    world.track(['a'], deadline(1_001));
-    const db = rawConnection(file);
-    db.prepare("UPDATE submissions SET tracked_at = 9e15 WHERE submission_id <> 'a'").run();
-    db.close();
-    await world.clock.advance(2_000);
-    expect(endOf(world, 'a')).toEqual(['expired', 1_001]);
-    await world.clock.advance(MINUTE_MS);
-    expect(failures.length, 'bounded').toBeLessThan(400);
-  });
-
-  it('and waiters know it at that time', async () => {
-    const world = openWatcher({ respond: () => notFound });
-    world.track(['a'], deadline(8_000));
-    let endedAt = 0;
-    void world.monitor
-      .waitUntilFinal(() => world.get('a'), MINUTE_MS)
-      .then(() => {
-        endedAt = world.clock.now();
-      });
-    await world.clock.advance(9_000);
-    expect(endedAt).toBe(START_MS + 8_000);
-    expect(world.ledger.events.after(0, 9).map(({ type }) => type)).toEqual(['submission.expired']);
-  });
-});
-
-describe('the last poll before a deadline', () => {
-  it('decides: a submission that is final by then is finalized, also with a deadline of a second', async () => {
-    let current: HttpResult = pending;
-    const world = openWatcher({ respond: () => current });
-    world.track(['a'], deadline(10 * MINUTE_MS));
-    await world.clock.advance(10 * MINUTE_MS - 2_001);
-    const polls = world.polls.length;
-    current = finalized;
-    world.track(['b'], { deadlineAt: world.clock.now() + 1_000 });
-    await world.clock.advance(2_000);
-    expect(world.polls.slice(polls).map(({ submissionId }) => submissionId)).toEqual(['b', 'a']);
-    expect(['a', 'b'].map((id) => world.get(id).status)).toEqual(['finalized', 'finalized']);
-  });
-
-  it('is the next poll, if no earlier one is planned', async () => {
-    const world = openWatcher({ respond: () => pending });
-    world.track(['a'], deadline(60 * MINUTE_MS));
-    await world.clock.advance(59.7 * MINUTE_MS);
-    expect(world.monitor.nextPollAt(world.get('a'))).toBe(START_MS + 60 * MINUTE_MS - 2_000);
-  });
-
-  it('counts if its response arrives in the same moment as the deadline', async () => {
-    const held = Promise.withResolvers<HttpResult>();
-    const world = openWatcher({ respond: () => held.promise });
-    world.clock.after(8_000, () => held.resolve(finalized));
-    world.track(['a'], deadline(8_000));
-    await world.clock.advance(8_000);
-    expect(endOf(world, 'a')).toEqual(['finalized', 8_000]);
-  });
-
-  it('is repeated if its response cannot be stored', async () => {
-    const held = Promise.withResolvers<HttpResult>();
-    const world = openWatcher({ respond: () => held.promise });
-    world.clock.after(8_000, () => held.resolve(finalized));
-    world.track(['a'], deadline(8_000));
-    const { ledger } = world;
-    const { record } = ledger;
-    const fullOnce = () => {
-      Object.assign(ledger, { record });
-      throw new LedgerError('full', 'the disk is full');
-    };
-    Object.assign(ledger, { record: fullOnce });
-    await world.clock.advance(15_000);
-    expect(world.get('a').status).toBe('finalized');
-  });
-
-  it('does not count if its response arrives later', async () => {
-    const held = Promise.withResolvers<HttpResult>();
-    const world = openWatcher({ respond: () => held.promise });
-    world.track(['a'], deadline(8_000));
-    await world.clock.advance(9_000);
-    held.resolve(finalized);
-    await world.clock.advance(MINUTE_MS);
-    expect(endOf(world, 'a')).toEqual(['expired', 8_000]);
-  });
-
-  it('is repeated after an outage just before the deadline', async () => {
-    let current: HttpResult = pending;
-    const world = openWatcher({
-      respond: () => current,
-      scheduler: { breaker: { failures: 1, probeMs: 1_000, maxProbeMs: 30_000 } },
-    });
-    world.track(['a', 'b'], deadline(10 * MINUTE_MS));
-    await world.clock.advance(10 * MINUTE_MS - 2_500);
-    current = databaseDown;
-    await world.clock.advance(MINUTE_MS);
-    current = finalized;
-    await world.clock.advance(MINUTE_MS);
-    expect(['a', 'b'].map((id) => world.get(id).status)).toEqual(['finalized', 'finalized']);
-  });
-});
-
-describe('time in which the upstream could not be polled moves a deadline', () => {
-  it.each<[string, HttpResult]>([
-    ['an outage', databaseDown],
-    ['a refused key', unauthorized],
-    ['a pause', throttled],
-  ])('%s', async (_what, trouble) => {
-    let current: HttpResult = recordNotFound;
-    const world = openWatcher({ respond: () => current });
-    world.track(['a', 'b', 'c'], deadline(5 * MINUTE_MS));
-    world.track(['seen']);
-    current = pending;
-    await world.clock.advance(2 * MINUTE_MS);
-    current = trouble;
-    await world.clock.advance(20 * MINUTE_MS);
-    expect(world.get('a').status).toBe('pending');
-    current = pending;
-    await world.clock.advance(2 * MINUTE_MS);
-    expect(world.get('a').status).toBe('pending');
-    const movedTo = world.monitor.deadlineAt(world.get('a')) - START_MS;
-    expect(movedTo).toBeGreaterThan(20 * MINUTE_MS);
-    await world.clock.advance(10 * MINUTE_MS);
-    expect(endOf(world, 'a')).toEqual(['expired', movedTo]);
-  });
-
-  it('a step of the clock', async () => {
-    const world = openWatcher({ respond: () => notFound });
-    world.track(['a'], deadline(5 * MINUTE_MS));
-    await world.clock.advance(MINUTE_MS);
-    world.clock.skip(60 * MINUTE_MS);
-    await world.clock.advance(10 * MINUTE_MS);
-    expect(endOf(world, 'a')).toEqual(['expired', 65 * MINUTE_MS]);
-  });
-});
-
-describe('a deadline that passed while nothing could be polled is decided by the first response', () => {
-  const RESPONSES: [string, HttpResult, Status][] = [
+describe('when a deadline has passed, one last poll decides', () => {
+  it.each<[string, HttpResult, Status]>([
     ['Finalized', finalized, 'finalized'],
     ['Pending', pending, 'expired'],
     ['Error', failing, 'failed'],
-    ['not found', notFound, 'expired'],
-  ];
+    ['an unknown id (404)', notFound, 'expired'],
+    ['an unknown id (500 "Record not found")', recordNotFound, 'expired'],
+  ])('%s', async (_what, later, status) => {
+    let current: HttpResult = pending;
+    const world = openWatcher({ respond: () => current });
+    world.track(['never'], deadline(1));
+    await world.clock.advance(60);
+    current = status === 'expired' && later !== pending ? recordNotFound : pending;
+    world.track(['a', 'b'], deadline(10 * MINUTE_MS));
+    await world.clock.advance(10 * MINUTE_MS - 100);
+    current = later;
+    await world.clock.advance(1_000);
+    expect([endOf(world, 'a'), endOf(world, 'b')]).toEqual(
+      Array(2).fill([status, expect.closeTo(10 * MINUTE_MS, -2)]),
+    );
+  });
 
-  it.each(RESPONSES)('because the server did not run: %s', async (_what, later, status) => {
+  it('also if nothing could be polled at that time, because the server did not run', async () => {
     let current: HttpResult = notFound;
     const world = openWatcher({ respond: () => current });
     world.track(['a', 'b'], deadline(5 * MINUTE_MS));
     await world.clock.advance(MINUTE_MS);
-    current = later;
+    current = finalized;
     await world.isDownFor(60 * MINUTE_MS);
     await world.clock.advance(5_000);
-    expect(['a', 'b'].map((id) => world.get(id).status)).toEqual([status, status]);
+    expect(['a', 'b'].map((id) => world.get(id).status)).toEqual(['finalized', 'finalized']);
   });
 
-  it.each(RESPONSES)('because the disk was full: %s', async (_what, later, status) => {
+  it('also if nothing could be polled at that time, because the disk was full', async () => {
     let current: HttpResult = notFound;
     const world = openWatcher({ respond: () => current });
     world.track(['a', 'b'], deadline(5 * MINUTE_MS));
@@ -236,31 +75,127 @@ describe('a deadline that passed while nothing could be polled is decided by the
     };
     Object.assign(ledger, { record: full, recordPolling: full, expire: full });
     await world.clock.advance(10 * MINUTE_MS);
-    current = later;
+    current = finalized;
     Object.assign(ledger, { record, recordPolling, expire });
     await world.clock.advance(5_000);
-    expect(['a', 'b'].map((id) => world.get(id).status)).toEqual([status, status]);
+    expect(['a', 'b'].map((id) => world.get(id).status)).toEqual(['finalized', 'finalized']);
   });
 
-  it.each(RESPONSES)('because it was imported later: %s', async (_what, current, status) => {
-    const world = openWatcher({ respond: () => current });
+  it('also of an import whose deadline has passed', async () => {
+    const world = openWatcher({ respond: () => finalized });
     world.track(['other']);
     await world.clock.advance(10 * MINUTE_MS);
-    const { track } = world;
-    track(['a'], { trackedAt: START_MS - MINUTE_MS, deadlineAt: START_MS + 5 * MINUTE_MS });
+    world.track(['a'], { trackedAt: START_MS - MINUTE_MS, deadlineAt: START_MS + 5 * MINUTE_MS });
     await world.clock.advance(1_000);
-    expect(world.get('a').status).toBe(status);
+    expect(world.get('a').status).toBe('finalized');
   });
 
-  it('and without one for five minutes, it ends then', async () => {
-    const world = openWatcher({ respond: (id) => (id === 'a' ? databaseDown : pending) });
-    world.track(['a'], deadline(5 * MINUTE_MS));
-    world.track(['b', 'c', 'd', 'e', 'f']);
-    await world.isDownFor(60 * MINUTE_MS);
-    await world.clock.advance(4 * MINUTE_MS);
+  it('also if the request budget delays it', async () => {
+    let current: HttpResult = pending;
+    const world = openWatcher({
+      respond: () => current,
+      scheduler: { budget: { requests: 10, perMs: MINUTE_MS, concurrency: 10 } },
+    });
+    const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
+    world.track(ids, deadline(5_000));
+    await world.clock.advance(4_000);
+    current = finalized;
+    await world.clock.advance(6 * MINUTE_MS);
+    expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
+  });
+
+  it('is the next poll, if no earlier one is planned', async () => {
+    const world = openWatcher({ respond: () => pending });
+    world.track(['a'], deadline(60 * MINUTE_MS));
+    await world.clock.advance(59.7 * MINUTE_MS);
+    expect(world.monitor.nextPollAt(world.get('a'))).toBe(START_MS + 60 * MINUTE_MS);
+  });
+
+  it('and waiters know it at once', async () => {
+    const world = openWatcher({ respond: () => notFound });
+    world.track(['a'], deadline(8_000));
+    let endedAt = 0;
+    void world.monitor
+      .waitUntilFinal(() => world.get('a'), MINUTE_MS)
+      .then(() => {
+        endedAt = world.clock.now();
+      });
+    await world.clock.advance(9_000);
+    expect(endedAt).toBeCloseTo(START_MS + 8_000, -2);
+    expect(world.ledger.events.after(0, 9).map(({ type }) => type)).toEqual(['submission.expired']);
+  });
+});
+
+describe('without an answer within a minute after the deadline, the submission ends', () => {
+  it.each<[string, HttpResult | Promise<HttpResult>]>([
+    ['a failure of this id alone', databaseDown],
+    ['a page instead of an envelope', response(200, '<html>')],
+    ['a refusal of this request', response(400, 'Bad Request')],
+    ['no response', new Promise(() => undefined)],
+  ])('%s', async (_what, respond) => {
+    // Others keep the upstream up.
+    const world = openWatcher({ respond: (id) => (id.startsWith('other') ? pending : respond) });
+    world.track(['other-1', 'other-2', 'other-3', 'other-4', 'other-5', 'other-6']);
+    world.track(['a'], deadline(8_000));
+    await world.clock.advance(8_000 + MINUTE_MS - 1);
     expect(world.get('a').status).toBe('tracking');
-    await world.clock.advance(3 * MINUTE_MS);
+    // A poll in flight is awaited.
+    await world.clock.advance(31_000);
+    expect(world.get('a')).toMatchObject({
+      status: 'expired',
+      error: expect.stringMatching(/^the upstream has not answered since 2025-/),
+    });
+    expect(world.turns).toEqual([]);
+  });
+
+  it.each<[string, HttpResult, string]>([
+    ['an outage', databaseDown, 'HTTP 500 Database'],
+    ['a refused key', unauthorized, 'HTTP 401'],
+    ['a pause', response(429, 'slow down', { retryAfter: '3600' }), 'HTTP 429 slow down'],
+  ])('%s, and the reason names the last response', async (_what, trouble, reason) => {
+    let current: HttpResult = pending;
+    const world = openWatcher({ respond: () => current });
+    world.track(['a', 'b', 'c', 'd', 'e', 'f'], deadline(10 * MINUTE_MS));
+    await world.clock.advance(8 * MINUTE_MS);
+    const before = world.clock.now();
+    current = trouble;
+    await world.clock.advance(3 * MINUTE_MS - 1);
+    expect(world.get('a').status).toBe('pending');
+    await world.clock.advance(2);
+    const { status, error } = world.get('a');
+    expect([status, error]).toEqual(['expired', expect.stringContaining(reason)]);
+    const since = Date.parse(/since (\S+):/.exec(error ?? '')?.[1] ?? '');
+    if (trouble !== current || reason.includes('429')) return;
+    expect(since - before, 'since the first failure').toBeLessThan(40_000);
+  });
+
+  it('a thousand at a time, 50 in a transaction', async () => {
+    let current: HttpResult = pending;
+    const world = openWatcher({ respond: () => current });
+    const ids = Array.from({ length: 2_100 }, (_, index) => `id-${index}`);
+    world.track(ids, deadline(3 * MINUTE_MS));
+    await world.clock.advance(MINUTE_MS);
+    current = databaseDown;
+    await world.clock.advance(3 * MINUTE_MS + 5_000);
+    expect(ids.filter((id) => world.get(id).status === 'pending')).toEqual([]);
+    expect(world.monitor.pacing()[0]?.tracked).toBe(0);
+  });
+
+  it('also if the rows of a hundred others, whose deadlines are earlier, are damaged', async () => {
+    const file = join(tempFolder(), 'ledger.db');
+    const failures: unknown[] = [];
+    const listener = { writeFailed: (error: unknown) => failures.push(error) };
+    const world = openWatcher({ file, respond: () => databaseDown, listener });
+    const ids = Array.from({ length: 100 }, (_, index) => `damaged-${index}`);
+    world.track(ids, deadline(1_000));
+    world.track(['a'], deadline(1_001));
+    const db = rawConnection(file);
+    db.prepare("UPDATE submissions SET tracked_at = 9e15 WHERE submission_id <> 'a'").run();
+    db.close();
+    await world.clock.advance(2 * MINUTE_MS);
     expect(world.get('a').status).toBe('expired');
+    await world.clock.advance(MINUTE_MS);
+    expect(failures.length, 'bounded').toBeLessThan(400);
   });
 });
 
@@ -272,7 +207,7 @@ describe('a deadline that is changed', () => {
     expect(world.monitor.update('a', { deadlineAt: START_MS })?.kind, 'the past').toBe('late');
     world.monitor.update('a', { deadlineAt: world.clock.now() + ms });
     await world.clock.advance(MINUTE_MS);
-    expect(endOf(world, 'a')).toEqual(['expired', 5 * MINUTE_MS + ms]);
+    expect(endOf(world, 'a')).toEqual(['expired', expect.closeTo(5 * MINUTE_MS + ms, -2)]);
   });
 
   it('to a later one ends the submission at the later one, also after a restart', async () => {
@@ -283,7 +218,7 @@ describe('a deadline that is changed', () => {
     expect(world.get('a').status).toBe('pending');
     world.restart();
     await world.clock.advance(2 * MINUTE_MS);
-    expect(endOf(world, 'a')).toEqual(['expired', 3 * MINUTE_MS]);
+    expect(endOf(world, 'a')).toEqual(['expired', expect.closeTo(3 * MINUTE_MS, -2)]);
   });
 
   it('by tracking the submission again holds from then on', async () => {
@@ -292,6 +227,6 @@ describe('a deadline that is changed', () => {
     await world.clock.advance(MINUTE_MS);
     world.track(['a'], { ...deadline(MINUTE_MS + 8_000), retrack: true });
     await world.clock.advance(MINUTE_MS);
-    expect(endOf(world, 'a')).toEqual(['expired', MINUTE_MS + 8_000]);
+    expect(endOf(world, 'a')).toEqual(['expired', expect.closeTo(MINUTE_MS + 8_000, -2)]);
   });
 });

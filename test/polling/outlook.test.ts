@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
 import type { PacingPolicy, PolicyReason } from '../../src/pacing/index.ts';
-import { MADE_UP_ID } from '../../src/polling/probes.ts';
 import { Scheduler } from '../../src/polling/scheduler.ts';
+import { MADE_UP_ID } from '../../src/polling/upstream-health.ts';
 import { observation, VERDICTS } from '../support/ledger/domain.ts';
 import { failNext, learnedBy } from '../support/virtual-time/pacing.ts';
 
@@ -64,7 +64,7 @@ describe('the next poll', () => {
     failNext(scheduler, 'unavailable', NOW);
     expect(scheduler.outlook(NOW).next).toMatchObject({
       reason: 'probe',
-      at: scheduler.limits.breaker.probeAt,
+      at: scheduler.health.probeAt,
     });
   });
 });

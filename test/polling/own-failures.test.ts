@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { HttpResult } from '../../src/lib/http-call.ts';
-import { MADE_UP_ID } from '../../src/polling/probes.ts';
+import { MADE_UP_ID } from '../../src/polling/upstream-health.ts';
 import { call, pathOf } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { deadAddress, serve } from '../support/servers/upstream-server.ts';
@@ -142,7 +142,7 @@ describe('the time limits', () => {
     const world = openWatcher({ respond: badFails(others) });
     const deadlineAt = START_MS + 45_000;
     world.track(['bad'], { deadlineAt });
-    await world.clock.advance(46_000);
+    await world.clock.advance(46_000 + MINUTE_MS);
     expect(world.get('bad').status).toBe('expired');
     expect(world.turns).toEqual([]);
   });

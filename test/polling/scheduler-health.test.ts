@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MADE_UP_ID } from '../../src/polling/probes.ts';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
+import { MADE_UP_ID } from '../../src/polling/upstream-health.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
 import {
   DELAY_MS,
@@ -22,10 +22,16 @@ function breakOpen(
 ): number {
   for (const [index, id] of drain(scheduler, 0).entries())
     scheduler.observe(observation(how, index, id), true, index);
-  expect(scheduler.limits.breaker.isOpen).toBe(false);
+  expect(scheduler.health.isUp).toBe(true);
   failNext(scheduler, how, scheduler.size);
-  expect(scheduler.limits.breaker.isOpen).toBe(true);
-  return scheduler.limits.breaker.openedAt;
+  expect(scheduler.health.isUp).toBe(false);
+  return scheduler.health.since;
+}
+
+/** An outage that an earlier process recorded. */
+function restore(scheduler: Scheduler, state: 'down' | 'unauthorized', at: number, now: number) {
+  const none = { reason: null, pausedUntil: null, pollingUntil: null, snapshot: null };
+  scheduler.health.restore({ state, outSince: at, ...none }, undefined, now);
 }
 
 describe('a pause', () => {
@@ -118,7 +124,7 @@ describe('during an outage', () => {
   it('a probe without a result is followed by another one', () => {
     const scheduler = schedulerOf(['a']);
     breakOpen(schedulerOf(ids(3)));
-    scheduler.limits.breaker.restore('down', 0, 100);
+    restore(scheduler, 'down', 0, 100);
     expect(scheduler.next(100)).toEqual([MADE_UP_ID]);
     const now = scheduler.wakeAt();
     expect(now).toBeLessThanOrEqual(100 + LEASE_MS);
@@ -127,12 +133,8 @@ describe('during an outage', () => {
 
   it('an outage that began before a restart continues, with a probe at once', () => {
     const scheduler = schedulerOf(ids(3));
-    scheduler.limits.breaker.restore('unauthorized', 111, 5_000);
-    expect(scheduler.limits.breaker).toMatchObject({
-      state: 'unauthorized',
-      isOpen: true,
-      openedAt: 111,
-    });
+    restore(scheduler, 'unauthorized', 111, 5_000);
+    expect(scheduler.health).toMatchObject({ state: 'unauthorized', isUp: false, since: 111 });
     expect(drain(scheduler, 5_000)).toHaveLength(1);
   });
 });
@@ -147,7 +149,7 @@ describe('the circuit breaker by kind of response', () => {
     for (const id of ids(3)) scheduler.add(paced(id, { seen }), 0);
     for (const id of scheduler.next(0)) scheduler.observe(observation(name, 0, id), true, 0);
     failNext(scheduler, name, 0);
-    return scheduler.limits.breaker.state;
+    return scheduler.health.state;
   }
 
   it.each<[VerdictName, string, string]>([
@@ -193,7 +195,7 @@ describe('an upstream that lost submissions which it returned before', () => {
     for (const id of drain(scheduler, now))
       scheduler.observe(observation('not_found_500', now, id), true, now);
     failNext(scheduler, 'not_found_500', now);
-    expect(scheduler.limits.breaker.isOpen).toBe(true);
+    expect(scheduler.health.isUp).toBe(false);
     return { scheduler, now };
   }
 
@@ -237,11 +239,10 @@ describe('an upstream that lost submissions which it returned before', () => {
       const { scheduler, now } = withLost(300);
       // Ids that the upstream never had are tried, too.
       for (const id of ids(3)) scheduler.add(paced(id, { dueAt: now }), now);
-      const { breaker } = scheduler.limits;
       let probes = 0;
       for (
         let at = now;
-        breaker.isOpen && probes < 4 * 303;
+        !scheduler.health.isUp && probes < 4 * 303;
         at = Math.max(at + 1, scheduler.wakeAt())
       )
         for (const id of scheduler.next(at)) {
@@ -249,7 +250,7 @@ describe('an upstream that lost submissions which it returned before', () => {
           const response = id === `lost-${kept}` ? 'pending' : 'not_found_500';
           scheduler.observe(observation(response, at, id), true, at);
         }
-      expect(breaker.isOpen).toBe(false);
+      expect(scheduler.health.isUp).toBe(true);
     },
   );
 

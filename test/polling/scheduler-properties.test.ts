@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
 import { learnedPacing } from '../../src/pacing/index.ts';
-import { MADE_UP_ID } from '../../src/polling/probes.ts';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
+import { MADE_UP_ID } from '../../src/polling/upstream-health.ts';
 import type { Classification } from '../../src/submissions/classify.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
 import { createScheduler, drain, LEASE_MS, paced } from '../support/virtual-time/pacing.ts';
@@ -63,11 +63,11 @@ class Simulation {
    */
   step(): void {
     const { scheduler, now } = this;
-    const { isOpen, probeAt } = scheduler.limits.breaker;
+    const { isUp, probeAt } = scheduler.health;
     const ids = drain(scheduler, now);
     if (ids.length > 0)
       expect(now, 'polled during the pause').toBeGreaterThanOrEqual(this.pausedUntil);
-    if (ids.length > 0 && isOpen)
+    if (ids.length > 0 && !isUp)
       expect([ids.length, now >= probeAt], 'more than a probe').toEqual([1, true]);
     for (const id of ids) this.#send(id);
     const wakeAt = scheduler.wakeAt();
@@ -172,7 +172,7 @@ describe('with any sequence of results', () => {
         const later = simulation.sent.filter(({ at, id }) => at > from && id !== MADE_UP_ID);
         const polled = new Set(later.map(({ id }) => id));
         expect(polled.size).toBe(submissions);
-        expect(simulation.scheduler.limits.breaker.isOpen).toBe(false);
+        expect(simulation.scheduler.health.isUp).toBe(true);
       }),
       { numRuns: 30 },
     );

@@ -76,7 +76,7 @@ describe('after a restart', () => {
 describe('the request budget', () => {
   it('is exhausted for one window if an earlier process may just have used it', () => {
     const scheduler = schedulerOf(ids(2), { requests: 2 });
-    scheduler.limits.resumeBudget(400, 500);
+    scheduler.resumeBudget(400, 500);
     expect(scheduler.next(1_499)).toEqual([]);
     expect(scheduler.wakeAt()).toBe(1_501);
     expect(scheduler.next(1_501)).toHaveLength(2);

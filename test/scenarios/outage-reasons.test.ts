@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { call, pathOf } from '../support/app/http-calls.ts';
+import { call } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { cli } from '../support/processes/cli.ts';
 import { createAuthority } from '../support/redis/certificates.ts';
@@ -120,9 +120,6 @@ it.each([
     expect((await upstreamOf('/v1/pacing')).reason, '/v1/pacing').toMatch(reason);
     const { stdout } = await cli(['pacing'], { env: { DAWATCH_URL: app.url } });
     expect(/^ {2}state +\w+, 1 tracked: (.+)$/m.exec(stdout)?.[1], 'the command').toMatch(reason);
-    const { delays } = await get(pathOf(ID));
-    expect(delays).toEqual([expect.objectContaining({ ended_at: null })]);
-    expect(delays[0].reason, 'the submission').toMatch(reason);
 
     await app.close();
     // Nothing responds any more, and the timeout has not passed yet.
@@ -130,21 +127,3 @@ it.each([
     expect((await restarted.upstreamOf('/readyz')).reason, 'after a restart').toMatch(reason);
   },
 );
-
-it('a pause of 429 names its response, and since when nothing is polled', async () => {
-  const { url } = await serve((_, response) =>
-    response.writeHead(429, { 'retry-after': '3600' }).end('slow down'),
-  );
-  const { app, get, upstreamOf } = await open(join(tempFolder(), 'ledger.db'), url);
-  await call(app.url, '/v1/submissions', { method: 'POST', body: { submission_id: ID } });
-  await vi.waitFor(async () => {
-    expect((await get(pathOf(ID))).delays).toMatchObject([
-      { cause: 'paused', reason: 'HTTP 429 slow down', ended_at: expect.any(String) },
-    ]);
-  }, PATIENCE_MS);
-  expect(await upstreamOf('/v1/pacing')).toMatchObject({ state: 'up', reason: null });
-  expect((await upstreamOf('/v1/pacing')).next).toMatchObject({ held_by: 'pause' });
-  await call(app.url, pathOf(ID), { method: 'DELETE' });
-  const { delays, history } = await get(pathOf(ID));
-  expect(delays[0].ended_at, 'ends with the submission').toBe(history.at(-1).at);
-});

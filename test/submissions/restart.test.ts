@@ -42,26 +42,21 @@ describe('after a restart', () => {
     );
   });
 
-  it('an upstream keeps its state, its polling time and its snapshot', () => {
+  it('an upstream keeps its state, its pause, its polling time and its snapshot', () => {
     const ledger = openLedger();
-    const noPause = { pausedSince: null, pausedUntil: null };
-    const fresh = {
-      state: 'up',
-      outSince: null,
-      outageMs: 0,
-      ...noPause,
-      pollingUntil: null,
-      snapshot: null,
-    };
+    const none = { reason: null, pausedUntil: null, pollingUntil: null, snapshot: null };
+    const fresh = { state: 'up', outSince: null, ...none };
     expect(ledger.upstream('default')).toEqual(fresh);
     ledger.recordPolling('default', 90, '{}');
-    const record = { state: 'unauthorized', outSince: 95, outageMs: 33 } as const;
+    ledger.recordPause('default', 99);
+    const record = { state: 'unauthorized', outSince: 95 } as const;
     const change = { event: 'upstream.unauthorized', reason: 'HTTP 401', lastedMs: 0 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 95, ...change, record });
     ledger.close();
     expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({
       ...record,
-      ...noPause,
+      reason: 'HTTP 401',
+      pausedUntil: 99,
       pollingUntil: 90,
       snapshot: '{}',
     });
@@ -80,31 +75,5 @@ describe('after a restart', () => {
       ledger.findShownId('other'),
       ledger.findShownId('none'),
     ]).toEqual(['b', 'e', undefined]);
-  });
-
-  it('outages before tracking began, including the current one, do not count for a submission', () => {
-    const ledger = openLedger();
-    const outageMsBefore = (id: string, now: number) => {
-      ledger.track([trackRequest(id)], now);
-      return ledger.submissions.get(id)?.outageMsBefore;
-    };
-    const about = { upstream: 'default', at: 0, reason: 'HTTP 503', lastedMs: 0 };
-    const change = { ...about, event: 'upstream.down' } as const;
-    expect(outageMsBefore('a', 100)).toBe(0);
-    ledger.recordUpstream({ ...change, record: { state: 'down', outSince: 200, outageMs: 40 } });
-    expect(outageMsBefore('b', 250)).toBe(90);
-    expect(outageMsBefore('c', 150), 'tracked on a clock that is behind').toBe(40);
-    ledger.recordUpstream({
-      ...change,
-      event: 'upstream.up',
-      record: { state: 'up', outSince: null, outageMs: 140 },
-    });
-    expect(outageMsBefore('d', 400)).toBe(140);
-    ledger.recordPause('default', { outageMs: 140, pausedSince: 400, pausedUntil: 600 });
-    expect(
-      [outageMsBefore('e', 450), outageMsBefore('f', 900)],
-      'in a pause, and after it',
-    ).toEqual([190, 340]);
-    expect(ledger.submissions.get('a')?.outageMsBefore).toBe(0);
   });
 });

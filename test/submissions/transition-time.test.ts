@@ -2,10 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isFinal, type Status, type Submission } from '../../src/submissions/submission.ts';
 import {
-  FULL_TRUST,
-  type NotFoundTrust,
   type TransitionContext,
-  type TransitionInput,
   type TransitionResult,
   transition,
 } from '../../src/submissions/transition.ts';
@@ -21,40 +18,6 @@ import {
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-
-function statusAfter(
-  before: Submission,
-  input: TransitionInput,
-  fields: Partial<TransitionContext> = {},
-): Status {
-  return transition(before, input, context(fields)).change?.status ?? before.status;
-}
-
-describe('an outage moves every time limit by its length', () => {
-  const out = { outageMs: HOUR };
-
-  it('the deadline', () => {
-    const before = submission({ status: 'pending' });
-    expect(statusAfter(before, observation('pending', HOUR + 9_999), out)).toBe('pending');
-    expect(statusAfter(before, observation('pending', HOUR + 10_000), out)).toBe('expired');
-  });
-
-  it('the time from which it is stuck', () => {
-    const stuckAt = (at: number) =>
-      transition(submission(), observation('pending', at), context(out)).becameStuck;
-    expect(stuckAt(HOUR + 1_999)).toBe(false);
-    expect(stuckAt(HOUR + 2_000)).toBe(true);
-  });
-
-  it('unless the outage ended before tracking began', () => {
-    const later = submission({ status: 'pending', outageMsBefore: HOUR });
-    expect(statusAfter(later, observation('pending', 9_999), out)).toBe('pending');
-    expect(statusAfter(later, observation('pending', 10_000), out)).toBe('expired');
-    expect(statusAfter(later, observation('pending', 10_000), { outageMs: HOUR + 1 })).toBe(
-      'pending',
-    );
-  });
-});
 
 /**
  * Polls a submission that is never found at these times, and returns its status after each poll.
@@ -80,51 +43,33 @@ const every = (stepMs: number, untilMs: number) =>
 const endOf = (statuses: readonly Status[]) => statuses.indexOf('unknown');
 
 describe('"not found"', () => {
-  it('ends a submission once responses have confirmed it for the whole grace period', () => {
-    const statuses = polledAt(every(MINUTE, 20 * MINUTE));
-    expect(endOf(statuses)).toBe(15);
+  it('ends a submission when the first one of the series is as old as the grace period', () => {
+    expect(endOf(polledAt(every(MINUTE, 20 * MINUTE)))).toBe(15);
+    expect(endOf(polledAt([0, HOUR])), 'whatever lies in between').toBe(1);
   });
 
   it('has no effect once, however long after the grace period it arrives', () => {
-    for (const at of [15 * MINUTE, HOUR, 23 * HOUR]) {
-      expect(polledAt([at])).toEqual(['tracking']);
-      expect(polledAt([at], { polledAt: at - MINUTE })).toEqual(['tracking']);
-    }
+    for (const at of [15 * MINUTE, HOUR, 23 * HOUR]) expect(polledAt([at])).toEqual(['tracking']);
   });
 
-  it('counts at most five minutes per interval: a longer one is not caused by the pacing', () => {
-    expect(endOf(polledAt(every(5 * MINUTE, HOUR)))).toBe(3);
-    expect(endOf(polledAt(every(HOUR, 10 * HOUR)))).toBe(3);
+  it('begins a new series after an outage', () => {
+    const outage = (at: number) => ({ upSince: at < HOUR ? Number.NEGATIVE_INFINITY : HOUR });
+    const times = [0, HOUR, HOUR + 14 * MINUTE, HOUR + 15 * MINUTE];
+    expect(endOf(polledAt(times, {}, outage))).toBe(3);
   });
 
-  it('counts from when polls could be sent again: a restart, a pause or an outage is not part of the grace period', () => {
-    const restarts = every(10_000, 4 * HOUR);
-    const startedAt = (at: number) => ({
-      pollableSince: Math.floor(at / MINUTE) * MINUTE + 55_000,
-    });
-    expect(endOf(polledAt(restarts, {}, startedAt)), 'polled for 5 s of each minute').toBe(-1);
-    const times = [0, 5 * MINUTE, 10 * MINUTE, HOUR, HOUR + 4 * MINUTE, HOUR + 5 * MINUTE];
-    const restarted = (at: number) => ({ pollableSince: at < HOUR ? 0 : HOUR });
-    expect(endOf(polledAt(times, {}, restarted))).toBe(5);
-  });
-
-  it('counts nothing during an outage of the upstream', () => {
-    expect(endOf(polledAt(every(MINUTE, 2 * HOUR), {}, () => ({ upstreamUp: false })))).toBe(-1);
-    const statuses = polledAt([0, 30 * MINUTE, 31 * MINUTE], {}, (at) => ({
-      upstreamUp: at < MINUTE,
-    }));
-    expect(endOf(statuses)).toBe(-1);
-  });
-
-  it('counts only while it is accepted as evidence, and only with its weight', () => {
-    const believed = (notFoundTrust: Partial<NotFoundTrust>) => () => ({
-      notFoundTrust: { ...FULL_TRUST, ...notFoundTrust },
-    });
-    const minutes = every(MINUTE, 3 * HOUR);
-    expect(endOf(polledAt(minutes, {}, believed({ until: Number.NEGATIVE_INFINITY })))).toBe(-1);
-    expect(endOf(polledAt(minutes, {}, believed({ until: 14 * MINUTE })))).toBe(-1);
-    expect(endOf(polledAt(minutes, {}, believed({ since: HOUR })))).toBe(75);
-    expect(endOf(polledAt(minutes, {}, believed({ share: 1 / 4 })))).toBe(60);
+  it('that is ambiguous counts if the upstream has proved since the last one that its database works', () => {
+    const times = every(MINUTE, HOUR);
+    const provenAt = (ms: number) => () => ({ provenAt: ms });
+    expect(endOf(polledAt(times, {}, provenAt(14 * MINUTE - 1)))).toBe(-1);
+    expect(endOf(polledAt(times, {}, provenAt(14 * MINUTE)))).toBe(15);
+    const before = submission({ graceEndsAt: MINUTE, notFoundSince: 0, polledAt: HOUR });
+    const result = (name: VerdictName) =>
+      transition(before, observation(name, 2 * HOUR), context({ provenAt: 0 }));
+    const late = { deadlineAt: 24 * HOUR };
+    Object.assign(before, late);
+    expect(result('not_found_500')).toMatchObject({ change: null, needsProof: true });
+    expect(result('not_found').change?.status, 'a 404').toBe('unknown');
   });
 });
 
@@ -137,23 +82,23 @@ describe('the deadline', () => {
     expect(expiry(polledAt([20 * MINUTE], limits))).toBe(0);
   });
 
-  it('that passed while nothing was polled is decided by five minutes of responses that are not accepted', () => {
-    const never = () => ({ notFoundTrust: { ...FULL_TRUST, until: Number.NEGATIVE_INFINITY } });
-    expect(expiry(polledAt(every(MINUTE, HOUR), limits, never))).toBe(15);
-  });
-
   it.each([
     ['tracking', 'expired'],
     ['pending', 'expired'],
     ['failing', 'failed'],
   ] as const)('ends %s as %s without a response', (status, ended) => {
-    const input = { kind: 'deadline', at: 10_000 } as const;
-    expect(statusAfter(submission({ status }), input)).toBe(ended);
+    const input = { kind: 'deadline', at: 10_000, reason: 'HTTP 503' } as const;
+    const { change } = transition(submission({ status }), input, context());
+    expect(change).toMatchObject({ status: ended, error: 'HTTP 503' });
+    const early = transition(submission({ status }), { ...input, at: 9_999 }, context());
+    expect(early.change, 'a deadline that was moved').toBeNull();
   });
 
   it('changes nothing of an ended submission, nor its recheck', () => {
     const final = submission({ status: 'finalized', watched: true });
-    expect(transition(final, { kind: 'deadline', at: 10_000 }, context())).toMatchObject({
+    expect(
+      transition(final, { kind: 'deadline', at: 10_000, reason: '' }, context()),
+    ).toMatchObject({
       change: null,
       watched: true,
     });
@@ -192,8 +137,6 @@ describe('a submission that is open for too long', () => {
 type Step = {
   name: VerdictName | 'cancel';
   afterMs: number;
-  outMs: number;
-  upstreamUp: boolean;
   recheck: boolean;
 };
 const step: fc.Arbitrary<Step> = fc.record({
@@ -202,8 +145,6 @@ const step: fc.Arbitrary<Step> = fc.record({
     { weight: 1, arbitrary: fc.constant('cancel' as const) },
   ),
   afterMs: fc.oneof(fc.integer({ min: 0, max: 900 }), fc.integer({ min: 0, max: 400_000 })),
-  outMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 5_000 })),
-  upstreamUp: fc.boolean(),
   recheck: fc.boolean(),
 });
 
@@ -211,14 +152,12 @@ function play(
   steps: readonly Step[],
 ): { before: Submission; result: TransitionResult; after: Submission }[] {
   let now = 0;
-  let outageMs = 0;
   let current = submission();
-  return steps.map(({ name, afterMs, outMs, upstreamUp, recheck }) => {
+  return steps.map(({ name, afterMs, recheck }) => {
     now += afterMs;
-    outageMs += outMs;
     const input = name === 'cancel' ? { kind: name, at: now } : observation(name, now);
     const before = current;
-    const result = transition(before, input, context({ outageMs, upstreamUp, recheck }));
+    const result = transition(before, input, context({ recheck }));
     current = applied(before, result, now);
     return { before, result, after: current };
   });

@@ -22,10 +22,9 @@ import {
   type VerdictName,
 } from '../support/ledger/domain.ts';
 
-const INPUTS = [...(Object.keys(VERDICTS) as VerdictName[]), 'cancel'] as const;
+const INPUTS = [...(Object.keys(VERDICTS) as VerdictName[]), 'cancel', 'deadline'] as const;
 const STATUS_OF_EVENT: Record<string, Status> = { recovered: 'pending', corrected: 'finalized' };
 const DEADLINE = submission().deadlineAt;
-const FAILURE_LIMIT = DEADLINE + 5 * 60_000;
 
 const LAST_RESPONSE = {
   pending: VERDICTS.pending,
@@ -48,11 +47,9 @@ function of(status: Status, fields: Partial<Submission> = {}): Submission {
 }
 
 function input(name: (typeof INPUTS)[number], at: number): TransitionInput {
-  return name === 'cancel' ? { kind: 'cancel', at } : observation(name, at);
+  if (name === 'cancel') return { kind: 'cancel', at };
+  return name === 'deadline' ? { kind: name, at, reason: 'no answer' } : observation(name, at);
 }
-
-/** The submission has had no response since its deadline. */
-const FAILING_SINCE_DEADLINE = { noResponseSince: DEADLINE };
 
 /**
  * A cell of the tables: the reported event, or the new status in brackets if none is reported, or a
@@ -68,13 +65,14 @@ function cell({ change }: TransitionResult): string {
 
 /**
  * Columns: pending, finalized, error, not found (404), not found (500), rejected, unauthorized,
- * throttled, unavailable, cancel.
+ * throttled, unavailable, cancel, deadline without an answer.
  */
 type Table = Record<Status, string>;
 const NOTHING =
-  '·           ·           ·          ·         ·         ·          ·  ·  ·         ·';
+  '·           ·           ·          ·         ·         ·          ·  ·  ·         ·   ·';
 const FINAL = {
-  finalized: 'corrected   ·           corrected  ·         ·         ·          ·  ·  ·         ·',
+  finalized:
+    'corrected   ·           corrected  ·         ·         ·          ·  ·  ·         ·   ·',
   failed: NOTHING,
   unknown: NOTHING,
   rejected: NOTHING,
@@ -83,101 +81,41 @@ const FINAL = {
 };
 const WITHIN_GRACE: Table = {
   tracking:
-    ' (pending)   finalized   failing    ·         ·         rejected   ·  ·  ·         cancelled',
+    ' (pending)   finalized   failing    ·         ·         rejected   ·  ·  ·         cancelled   ·',
   pending:
-    '  ·           finalized   failing    ·         ·         ·          ·  ·  ·         cancelled',
+    '  ·           finalized   failing    ·         ·         ·          ·  ·  ·         cancelled   ·',
   failing:
-    '  recovered   finalized   ·          ·         ·         ·          ·  ·  ·         cancelled',
+    '  recovered   finalized   ·          ·         ·         ·          ·  ·  ·         cancelled   ·',
   ...FINAL,
 };
-/** "Not found" has been confirmed for the whole grace period. */
-const CONFIRMED_FOR_GRACE: Table = {
+/** The first "not found" is as old as the grace period. */
+const NOT_FOUND_FOR_GRACE: Table = {
   ...WITHIN_GRACE,
   tracking:
-    ' (pending)   finalized   failing    unknown   unknown   rejected   ·  ·  ·         cancelled',
+    ' (pending)   finalized   failing    unknown   unknown   rejected   ·  ·  ·         cancelled   ·',
 };
 const AT_DEADLINE: Table = {
   tracking:
-    ' expired     finalized   failed     expired   expired   rejected   ·  ·  ·         cancelled',
+    ' expired     finalized   failed     expired   expired   rejected   ·  ·  ·         cancelled   expired',
   pending:
-    '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
+    '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled   expired',
   failing:
-    '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
+    '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled   failed',
   ...FINAL,
 };
-const BEFORE_FAILURE_LIMIT: Table = {
-  tracking:
-    ' expired     finalized   failed     expired   expired   rejected   ·  ·  expired   cancelled',
-  pending:
-    '  expired     finalized   failed     expired   expired   expired    ·  ·  expired   cancelled',
-  failing:
-    '  expired     finalized   failed     failed    failed    failed     ·  ·  failed    cancelled',
-  ...FINAL,
-};
-/** During an outage of the upstream no time limit passes. */
-const WHILE_OUT = {
-  tracking: WITHIN_GRACE.tracking,
-  pending: WITHIN_GRACE.pending,
-  failing: WITHIN_GRACE.failing,
-};
+const SINCE_0 = { notFoundSince: 0 };
 
-const ONE_RESPONSE = { notFoundMs: 0 };
-const CONFIRMED = { notFoundMs: 120_000 };
-
-describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp: boolean }]>([
-  ['within the grace period', WITHIN_GRACE, 999, ONE_RESPONSE, { upstreamUp: true }],
-  [
-    'after the grace period, "not found" not confirmed',
-    WITHIN_GRACE,
-    1_000,
-    ONE_RESPONSE,
-    { upstreamUp: true },
-  ],
-  [
-    '"not found" confirmed for the grace period',
-    CONFIRMED_FOR_GRACE,
-    1_000,
-    CONFIRMED,
-    { upstreamUp: true },
-  ],
-  ['just before the deadline', CONFIRMED_FOR_GRACE, DEADLINE - 1, CONFIRMED, { upstreamUp: true }],
-  ['at the deadline', AT_DEADLINE, DEADLINE, ONE_RESPONSE, { upstreamUp: true }],
-  [
-    'at the deadline, "not found" confirmed',
-    AT_DEADLINE,
-    DEADLINE,
-    CONFIRMED,
-    { upstreamUp: true },
-  ],
-  [
-    'just before the limit of failures after the deadline',
-    AT_DEADLINE,
-    FAILURE_LIMIT - 1,
-    ONE_RESPONSE,
-    { upstreamUp: true },
-  ],
-  [
-    'after the limit of failures after the deadline',
-    BEFORE_FAILURE_LIMIT,
-    FAILURE_LIMIT,
-    ONE_RESPONSE,
-    { upstreamUp: true },
-  ],
-  [
-    'the same during an outage of the upstream',
-    WHILE_OUT,
-    FAILURE_LIMIT,
-    ONE_RESPONSE,
-    { upstreamUp: false },
-  ],
-])('%s', (_name, table, at, fields, { upstreamUp }) => {
+describe.each<[string, Partial<Table>, number, Partial<Submission>]>([
+  ['within the grace period', WITHIN_GRACE, 999, SINCE_0],
+  ['after the grace period, at the first "not found"', WITHIN_GRACE, 1_000, {}],
+  ['"not found" for the grace period', NOT_FOUND_FOR_GRACE, 1_000, SINCE_0],
+  ['just before the deadline', NOT_FOUND_FOR_GRACE, DEADLINE - 1, SINCE_0],
+  ['at the deadline', AT_DEADLINE, DEADLINE, {}],
+  ['at the deadline, "not found" for the grace period', AT_DEADLINE, DEADLINE, SINCE_0],
+])('%s', (_name, table, at, fields) => {
   it.each(Object.entries(table) as [Status, string][])('%s', (status, row) => {
     const results = INPUTS.map((name) =>
-      transition(
-        of(status, { ...FAILING_SINCE_DEADLINE, ...fields }),
-        input(name, at),
-        context({ upstreamUp }),
-      ),
+      transition(of(status, fields), input(name, at), context()),
     );
     expect(results.map(cell)).toEqual(row.trim().split(/\s{2,}/));
     for (const [column, { change, watched }] of results.entries()) {
@@ -186,46 +124,6 @@ describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp
       if (!isFinal) expect(watched, INPUTS[column]).toBe(true);
       else if (change) expect(watched, INPUTS[column]).toBe(false);
     }
-  });
-});
-
-describe('past the deadline, without a response about this id', () => {
-  const late = 10 * FAILURE_LIMIT;
-  const failsAt = (before: Submission, name: (typeof INPUTS)[number], at: number) => {
-    const result = transition(before, input(name, at), context());
-    return { transitionResult: result, after: applied(before, result, at) };
-  };
-
-  it('the first failure ends nothing, however late it comes and whatever responses preceded it', () => {
-    for (const polledAt of [null, 5, DEADLINE, late - 1]) {
-      const { transitionResult: result } = failsAt(
-        of('pending', { polledAt }),
-        'unavailable',
-        late,
-      );
-      expect(result).toMatchObject({ change: null, watched: true, noResponseSince: late });
-    }
-  });
-
-  it('five minutes of failures end the submission; a 429 or a refused key in between has no effect', () => {
-    let { after } = failsAt(of('pending'), 'unavailable', late);
-    ({ after } = failsAt(after, 'throttled', late + 1_000));
-    ({ after } = failsAt(after, 'unauthorized', late + 2_000));
-    expect(failsAt(after, 'unavailable', late + 299_999).transitionResult.change).toBeNull();
-    expect(cell(failsAt(after, 'unavailable', late + 300_000).transitionResult)).toBe('expired');
-  });
-
-  it('time without polls is not part of the five minutes', () => {
-    const { after } = failsAt(of('pending'), 'unavailable', late);
-    const restarted = late + 3_600_000;
-    const at = (ms: number) =>
-      transition(
-        after,
-        input('unavailable', restarted + ms),
-        context({ pollableSince: restarted }),
-      );
-    expect(at(299_999).change).toBeNull();
-    expect(cell(at(300_000))).toBe('expired');
   });
 });
 
@@ -244,9 +142,9 @@ describe('a change takes over', () => {
   });
 
   it('the last state of the upstream if the input contains nothing about the submission', () => {
-    const before = of('failing', FAILING_SINCE_DEADLINE);
-    for (const name of ['cancel', 'unavailable'] as const) {
-      const { change } = transition(before, input(name, FAILURE_LIMIT), context());
+    const before = of('failing');
+    for (const name of ['cancel', 'deadline'] as const) {
+      const { change } = transition(before, input(name, DEADLINE), context());
       expect(change).toMatchObject({
         upstreamState: 'Error',
         error: 'TIMEOUT',
@@ -320,17 +218,14 @@ describe('a retrack', () => {
 
   it.each(STATUSES)('of a submission that is %s', (status) => {
     const before = of(status, {
-      noResponseSince: 1,
-      notFoundMs: 2,
       notFoundSince: 3,
       watched: !AGAIN.includes(status),
     });
-    const result = transition(before, { kind: 'retrack', at: FAILURE_LIMIT }, context());
+    const result = transition(before, { kind: 'retrack', at: DEADLINE }, context());
     const unchanged = {
-      noResponseSince: 1,
-      notFoundMs: 2,
       notFoundSince: 3,
       watched: before.watched,
+      needsProof: false,
       change: null,
     };
     const change = {
@@ -342,8 +237,7 @@ describe('a retrack', () => {
       event: 'submission.retracked',
     };
     const begun = {
-      noResponseSince: null,
-      notFoundMs: null,
+      needsProof: false,
       notFoundSince: null,
       watched: true,
       change,
@@ -401,9 +295,8 @@ describe('the verdict of the chain', () => {
     expect(first).toMatchObject({ becameContradicted: true, watched: true });
     const next = transition(finalized(CONTRADICTED), verdict(CONTRADICTED), context());
     expect(next).toMatchObject({ change: null, becameContradicted: false, watched: true });
-    const over = context({ upstreamUp: true });
     const late = { ...verdict(CONTRADICTED), at: Number.MAX_SAFE_INTEGER };
-    expect(transition(finalized(CONTRADICTED), late, over).watched).toBe(false);
+    expect(transition(finalized(CONTRADICTED), late, context()).watched).toBe(false);
   });
 
   it('is a contradiction again if the data have changed', () => {

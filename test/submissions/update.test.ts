@@ -37,9 +37,9 @@ describe('an update', () => {
     const result = ledger.update('s', patch, 300);
     expect(result).toMatchObject({
       kind: 'updated',
-      submission: { ...after, deadlineOutageMsBefore: 0 },
+      submission: after,
     });
-    expect(ledger.submissions.get('s')).toEqual({ ...after, deadlineOutageMsBefore: 0 });
+    expect(ledger.submissions.get('s')).toEqual(after);
     expect(historyOf(ledger, 's').at(-1)).toMatchObject({
       at: 300,
       status: 'pending',
@@ -87,24 +87,6 @@ describe('an update', () => {
     const prune = { after: { endedAt: 0, id: 0 }, before: { endedAt: 1e12, id: 0 }, limit: 10 };
     ledger.track([trackRequest('newer')], 400);
     expect(ledger.pruning.submissions(prune)).toMatchObject({ deleted: 1 });
-  });
-
-  it('of the deadline counts only later outages for it, and earlier ones still for the other limits', () => {
-    const ledger = openTracked();
-    const record = { state: 'up', outSince: null, outageMs: 5_000 } as const;
-    const change = { event: 'upstream.up', reason: 'HTTP 503', lastedMs: 5_000, record } as const;
-    ledger.recordUpstream({ upstream: 'default', at: 6_000, ...change });
-    // The outage has moved the deadline to 15,000; it is set back to the one of the request.
-    ledger.update('s', { deadlineAt: 10_000 }, 7_000);
-    expect(historyOf(ledger, 's').at(-1)?.changes).toEqual({ deadlineAt: [10_000, 10_000] });
-    ledger.record([observation('pending', 7_050, 's')], context({ outageMs: 5_000 }));
-    expect(ledger.submissions.get('s')).toMatchObject({ status: 'pending', stuck: false });
-    ledger.record([observation('pending', 9_999, 's')], context({ outageMs: 5_000 }));
-    expect(ledger.submissions.get('s')).toMatchObject({ status: 'pending', stuck: true });
-    ledger.record([observation('pending', 10_000, 's')], context({ outageMs: 6_000 }));
-    expect(ledger.submissions.get('s')?.status).toBe('pending');
-    ledger.record([observation('pending', 11_000, 's')], context({ outageMs: 6_000 }));
-    expect(ledger.submissions.get('s')?.status).toBe('expired');
   });
 
   it('shows in later events only', () => {

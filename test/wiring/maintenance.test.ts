@@ -216,7 +216,7 @@ function changeUpstream(ledger: Ledger, at: number): void {
     event: 'upstream.up',
     reason: 'HTTP 503',
     lastedMs: 0,
-    record: { state: 'up', outSince: null, outageMs: 0 },
+    record: { state: 'up', outSince: null },
   });
 }
 

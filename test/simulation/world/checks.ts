@@ -23,12 +23,9 @@ type HistoryRow = {
 };
 type EventRow = { seq: number; id: string; type: string; at: number; deliveries: number };
 type DeliveredRow = { id: number; destination: string; event: string };
-type UpstreamRow = { outageMs: number };
 type Known = Pick<HistoryRow, 'version' | 'status' | 'content' | 'chain'> & {
   /** When its status was found changed; outside of the machine. */
   at: number;
-  /** When its time limits began. */
-  beganAt: number;
 };
 
 type ChecksDeps = {
@@ -49,16 +46,10 @@ const OVERDUE_MS = 2 * MINUTE_MS;
 /** After this time every receiver is tried again: pauses take a minute at most. */
 const SENDING_MS = 3 * MINUTE_MS;
 const CALM_MS = 15 * MINUTE_MS;
-/** Longer than the loop of an upstream takes to end what is at its deadline. */
-const LATE_MS = 1_000;
+/** Longer than the wait for an answer after a deadline. */
+const LATE_MS = 2 * MINUTE_MS;
 /** Steps of the clock move times of the ledger by no more than this. */
 const SKEW_MS = 3 * HOUR_MS;
-/**
- * What a fault may add to the outage clock without an event: the time in which the server does not
- * run.
- */
-const UNREPORTED_MS = 10_000;
-
 const HISTORY = `
   -- New changes, each with the events about it, except those about no change of the status.
   SELECT h.seq, s.submission_id AS submissionId, h.version, h.at, h.status, h.previous_status AS previous, h.changes,
@@ -75,10 +66,8 @@ const OVERDUE = `
   SELECT destination, min(next_at) FROM deliveries
   WHERE state = 'waiting' AND next_at < ? GROUP BY destination`;
 const LATE = `
-  -- The open submissions whose deadlines, extended by outages, have passed.
-  SELECT s.submission_id FROM submissions s JOIN upstreams u ON u.name = s.upstream
-  WHERE s.ended_at IS NULL AND u.out_since IS NULL AND u.paused_until IS NULL
-    AND s.deadline_at + u.outage_ms - coalesce(s.deadline_outage_ms_before, s.outage_ms_before) < ?`;
+  -- The open submissions whose deadlines have passed.
+  SELECT submission_id FROM submissions WHERE ended_at IS NULL AND deadline_at < ?`;
 const DELIVERED = `
   -- Those that ended recently.
   SELECT d.id, d.destination, o.id AS event FROM deliveries d JOIN outbox o ON o.seq = d.event
@@ -102,11 +91,6 @@ export class Checks {
   #eventSeq = 0;
   /** How many acknowledged submissions were checked. */
   #acknowledged = 0;
-  #outageMs = 0;
-  #reportedMs = 0;
-  #outSince: number | undefined;
-  /** The outages that were reported. */
-  readonly #outages: { from: number; to: number }[] = [];
   /** The deliveries to callbacks and channels that have succeeded, by id. */
   readonly #delivered = new Map<number, DeliveredRow>();
   #deliveredAt = 0;
@@ -119,10 +103,8 @@ export class Checks {
   run(acknowledged: readonly Acknowledged[]): void {
     const db = this.#deps.disk.connection(DATABASE);
     if (!db) return;
-    // First: they tell the outages.
     this.#checkEvents(db);
     this.#checkHistory(db);
-    this.#checkOutages(db);
     this.#checkPolling(db);
     this.#checkDeliveries(db);
     for (const { id } of acknowledged.slice(this.#acknowledged))
@@ -161,31 +143,21 @@ export class Checks {
         );
       if (status === 'finalized' && this.#deps.upstream.finalizedAt(id) === undefined)
         this.#defect(`${id} is finalized, which is not true`);
-      this.#checkEnd(row, before);
-      const begins = previous === null || status === 'tracking' || changes !== null;
-      const beganAt = begins ? row.at : (before?.beganAt ?? row.at);
+      this.#checkEnd(row);
       const at = before?.status === status ? before.at : this.#deps.machine.now;
-      this.known.set(id, { version, status, content, chain, at, beganAt });
+      this.known.set(id, { version, status, content, chain, at });
     }
   }
 
-  /** No submission ends without a reason. Outages extend its deadline. */
-  #checkEnd(
-    { submissionId: id, status, previous, at, deadlineAt }: HistoryRow,
-    before: Known | undefined,
-  ): void {
+  /** No submission ends without a reason. */
+  #checkEnd({ submissionId: id, status, previous, at, deadlineAt }: HistoryRow): void {
     if (status === previous) return;
     if (status === 'rejected') this.#defect(`${id} was rejected`);
     if (status === 'unknown' && this.#deps.upstream.has(id))
       this.#defect(`${id} is unknown, and the upstream has it`);
     if (status === 'expired') this.#deps.note('expiries');
-    const beganAt = before?.beganAt ?? at;
-    const outageMs = this.#outages.reduce(
-      (sum, { from, to }) => sum + Math.max(0, to - Math.max(from, beganAt)),
-      0,
-    );
-    if ((status === 'expired' || status === 'failed') && at < deadlineAt + outageMs)
-      this.#defect(`${id} ended ${deadlineAt + outageMs - at} ms before its deadline`);
+    if ((status === 'expired' || status === 'failed') && at < deadlineAt)
+      this.#defect(`${id} ended ${deadlineAt - at} ms before its deadline`);
   }
 
   #checkEvents(db: Database.Database): void {
@@ -193,7 +165,6 @@ export class Checks {
       if (row.seq !== this.#eventSeq + 1)
         this.#defect(`event ${row.seq} follows ${this.#eventSeq}`);
       this.#eventSeq = row.seq;
-      this.#note(row);
       if (this.expected.has(row.id)) this.#defect(`two events have the id ${row.id}`);
       if (this.destination === '') continue;
       this.expected.add(row.id);
@@ -204,37 +175,6 @@ export class Checks {
       prepared(db, "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").pluck().get() ?? 0;
     if (newest !== this.#eventSeq)
       this.#defect(`the newest event is ${newest}, after ${this.#eventSeq}`);
-  }
-
-  /** Adds up the outages that were reported. */
-  #note({ type, at }: EventRow): void {
-    if (type === 'upstream.down' || type === 'upstream.unauthorized') this.#outSince ??= at;
-    if (type !== 'upstream.up' || this.#outSince === undefined) return;
-    this.#reportedMs += Math.max(0, at - this.#outSince);
-    this.#outages.push({ from: this.#outSince, to: at });
-    this.#outSince = undefined;
-  }
-
-  /** The outage clock never goes back, and counts no more than what was an outage. */
-  #checkOutages(db: Database.Database): void {
-    const row = prepared(
-      db,
-      "SELECT outage_ms AS outageMs FROM upstreams WHERE name = 'default'",
-    ).get() as UpstreamRow | undefined;
-    if (!row) return;
-    const { faults, upstream } = this.#deps;
-    if (row.outageMs < this.#outageMs)
-      this.#defect(`the outage clock went back from ${this.#outageMs} to ${row.outageMs}`);
-    this.#outageMs = row.outageMs;
-    const allowedMs = faults.outageMs + faults.count * 10 * MINUTE_MS + faults.runningMs();
-    if (row.outageMs < this.#reportedMs)
-      this.#defect(`outages took ${this.#reportedMs} ms, of which ${row.outageMs} count`);
-    if (row.outageMs > allowedMs)
-      this.#defect(`outages took ${row.outageMs} ms, of at most ${allowedMs}`);
-    const knownMs =
-      this.#reportedMs + upstream.pausedMs + faults.clockMs + faults.count * UNREPORTED_MS;
-    if (row.outageMs > knownMs)
-      this.#defect(`outages took ${row.outageMs} ms, of which at most ${knownMs} are known`);
   }
 
   /**

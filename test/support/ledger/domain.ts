@@ -2,7 +2,7 @@ import type { HttpResult } from '../../../src/lib/http-call.ts';
 import type { Classification, Observation } from '../../../src/submissions/classify.ts';
 import type { HistoryEntry, Status, Submission } from '../../../src/submissions/submission.ts';
 import {
-  contextWithoutLimits,
+  contextOfRequest,
   type TransitionContext,
   type TransitionResult,
 } from '../../../src/submissions/transition.ts';
@@ -80,12 +80,8 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     finalityAt: null,
     finalitySource: null,
     polledAt: null,
-    noResponseSince: null,
-    notFoundMs: null,
     notFoundSince: null,
     polls: 0,
-    outageMsBefore: 0,
-    deadlineOutageMsBefore: null,
     stuck: false,
     watched: true,
     version: 1,
@@ -99,7 +95,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
 }
 
 export function context(fields: Partial<TransitionContext> = {}): TransitionContext {
-  return { ...contextWithoutLimits(Number.MAX_SAFE_INTEGER), ...fields };
+  return { ...contextOfRequest(Number.MAX_SAFE_INTEGER), ...fields };
 }
 
 const pendingText = JSON.stringify(envelope());
@@ -147,14 +143,12 @@ export function observation(
 
 /** Applies a transition result as the ledger does. */
 export function applied(before: Submission, result: TransitionResult, at: number): Submission {
-  const { watched, becameStuck, noResponseSince, notFoundMs, notFoundSince } = result;
+  const { watched, becameStuck, notFoundSince } = result;
   const stuck = before.stuck || becameStuck;
   const after = {
     ...before,
     watched,
     stuck,
-    noResponseSince,
-    notFoundMs,
     notFoundSince,
     polledAt: at,
   };

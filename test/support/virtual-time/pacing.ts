@@ -9,8 +9,9 @@ import {
   type PolicyFactory,
 } from '../../../src/pacing/index.ts';
 import type { Paced } from '../../../src/polling/poll-queues.ts';
+import type { BudgetSettings } from '../../../src/polling/request-budget.ts';
 import { Scheduler } from '../../../src/polling/scheduler.ts';
-import type { BreakerSettings, BudgetSettings } from '../../../src/polling/upstream-limits.ts';
+import type { BreakerSettings } from '../../../src/polling/upstream-health.ts';
 import { observation, type VerdictName } from '../ledger/domain.ts';
 
 export const LEASE_MS = 10_000;
