@@ -5,7 +5,7 @@ import type { TypedServer } from '../http/typed-server.ts';
 import { chainSchema, chainState, toChainBody } from '../polling/chain/chain-body.ts';
 import type { ChainStatus } from '../polling/chain/port.ts';
 import { upstreamReasonSchema, upstreamStateSchema } from '../polling/pacing-route.ts';
-import type { UpstreamHealth } from '../polling/watcher.ts';
+import type { UpstreamSummary } from '../polling/watcher.ts';
 
 /** The state of the Redis link of a server. */
 export type RedisHealth = {
@@ -21,7 +21,7 @@ export type RedisHealth = {
 /** `redis`: undefined without Redis. `chain`: null if none is configured. */
 export type Readiness = {
   ledgerWritable: boolean;
-  upstreams: (UpstreamHealth & { chain: ChainStatus | null })[];
+  upstreams: (UpstreamSummary & { chain: ChainStatus | null })[];
   redis?: RedisHealth | undefined;
 };
 

@@ -28,7 +28,7 @@ export type WatcherSettings = {
   recheck: boolean;
 };
 
-export type UpstreamHealth = {
+export type UpstreamSummary = {
   upstream: string;
   state: UpstreamState;
   /** The newest response of an outage; null: there is no outage. */
@@ -36,7 +36,7 @@ export type UpstreamHealth = {
   tracked: number;
   inFlight: number;
 };
-export type UpstreamPacing = UpstreamHealth & Outlook;
+export type UpstreamPacing = UpstreamSummary & Outlook;
 
 /** If a poll is overdue for longer than this, its loop counts as not running. */
 const OVERDUE_MS = 60_000;
@@ -259,7 +259,7 @@ export class Watcher {
     return Math.max(dueAt, scheduler.closedUntil);
   }
 
-  health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {
+  health(): { ledgerWritable: boolean; upstreams: UpstreamSummary[] } {
     const loops = [...this.#loops];
     return {
       ledgerWritable: this.#isWritable() && loops.every(([, loop]) => !loop.isLedgerFailing),
@@ -308,7 +308,7 @@ export class Watcher {
   }
 }
 
-function healthOf(upstream: string, { scheduler }: PollLoop): UpstreamHealth {
+function healthOf(upstream: string, { scheduler }: PollLoop): UpstreamSummary {
   const { health, size, inFlight } = scheduler;
   const isProbing = health.state === BreakerState.down && inFlight > 0;
   return {
