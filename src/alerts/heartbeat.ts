@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
-import { type HttpPost, toSendResult } from '../notifications/transport/http-post.ts';
+import { toSendResult } from '../notifications/channels/channel.ts';
+import type { HttpPost } from '../notifications/transport/http-post.ts';
 
 /**
  * sent: the receiver responded with 2xx. failed: it did not. withheld: not sent, because this

@@ -1,8 +1,9 @@
 import { lookup } from 'node:dns';
 import { type Check, type Finding, ok, problem, warning } from '../operations/doctor/finding.ts';
 import { VERSION } from '../operations/version.ts';
+import { channelTypeOf } from './channels/index.ts';
 import { checkWebhookUrl } from './channels/webhook.ts';
-import type { ChannelConfig, NotificationSettings } from './settings.ts';
+import type { NotificationSettings } from './settings.ts';
 import { type AddressGuard, createAddressGuard } from './transport/address-guard.ts';
 import { createHttpPost } from './transport/http-post.ts';
 import type { Webhook } from './webhook.ts';
@@ -31,9 +32,23 @@ export function receiverChecks(
   });
   const addresses = Object.entries(channels).map(([channel, config]) => {
     const name = `channel.${channel}`;
-    if (config.type === 'email') return { name, run: () => checkMail(channel, config, limitMs) };
-    const action = `verify that it runs, and verify channels.${channel}.url`;
-    return { name, run: () => reach(name, { url: config.url, limitMs, action }) };
+    const { address, check } = channelTypeOf(config);
+    const url = address(config);
+    const action = `verify that it runs, and verify the settings of channels.${channel}`;
+    if (!check) return { name, run: () => reach(name, { url, limitMs, action }) };
+    const run = async () => {
+      const { host } = new URL(url);
+      try {
+        const failure = await check(config, limitMs);
+        if (!failure) return [ok(name, `${host} accepts the connection; nothing is sent`)];
+        const { error, answered } = failure;
+        return [(answered ? problem : warning)(name, `${host}: ${error}`, action)];
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : error;
+        return [problem(name, `channels.${channel}.${reason}`, action)];
+      }
+    };
+    return { name, run };
   });
   const { url } = heartbeat;
   if (url !== undefined) {
@@ -63,26 +78,4 @@ async function reach(
       ? ok(name, `${host} is reachable`)
       : warning(name, `${host} is unreachable: ${result.error}`, to.action),
   ];
-}
-
-/** Checks that a mail server accepts the session of a channel, with its login. Sends no mail. */
-async function checkMail(
-  channel: string,
-  settings: Extract<ChannelConfig, { type: 'email' }>,
-  limitMs: number,
-): Promise<Finding[]> {
-  const name = `channel.${channel}`;
-  // Loaded on demand, because importing it would slow every start.
-  const { checkMailServer } = await import('./channels/email.ts');
-  const { host } = new URL(settings.smtp_url);
-  const action = `verify smtp_url, tls and tls_ca_file of channels.${channel}`;
-  try {
-    const failure = await checkMailServer(settings, limitMs);
-    if (!failure) return [ok(name, `${host} accepts the connection; no mail is sent`)];
-    const { error, answered } = failure;
-    return [(answered ? problem : warning)(name, `${host}: ${error}`, action)];
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : error;
-    return [problem(name, `channels.${channel}.tls_ca_file is unusable: ${reason}`, action)];
-  }
 }

@@ -1,14 +1,7 @@
 import { z } from 'zod';
 import { isAddressRange } from '../lib/addresses.ts';
-import {
-  byName,
-  count,
-  httpUrl,
-  pemFile,
-  seconds,
-  section,
-} from '../operations/config/section-values.ts';
-import { isSender } from './channels/sender.ts';
+import { byName, count, seconds, section } from '../operations/config/section-values.ts';
+import { channelSchema, TYPE_NAMES } from './channels/index.ts';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from './webhook.ts';
 
 export const webhooksSection = section({
@@ -34,76 +27,9 @@ export const deliveriesSection = section({
   ),
 });
 
-const channelSchema = z.discriminatedUnion(
-  'type',
-  [
-    z.strictObject({
-      type: z.literal('slack'),
-      url: httpUrl.describe('Incoming webhook address'),
-    }),
-    z.strictObject({
-      type: z.literal('discord'),
-      url: httpUrl.describe('Webhook address'),
-    }),
-    z.strictObject({
-      type: z.literal('teams'),
-      url: httpUrl.describe('Incoming webhook address'),
-    }),
-    z.strictObject({
-      type: z.literal('apprise'),
-      url: httpUrl.describe('Notify address of an Apprise API: http://apprise:8000/notify/<key>'),
-      tag: z
-        .string()
-        .min(1)
-        .optional()
-        .describe('Tag that selects services; default: all services'),
-    }),
-    z.strictObject({
-      type: z.literal('email'),
-      smtp_url: z
-        .url({ protocol: /^smtps?$/, error: 'must be an smtp:// or smtps:// address' })
-        .refine(
-          (url) => !/[?#]/.test(url),
-          'must be an address without a query; in a password, write %3F for ? and %23 for #',
-        )
-        .describe('Mail server: smtp://user:password@host:587'),
-      tls: z
-        .enum(['require', 'opportunistic', 'off'])
-        .optional()
-        .describe(
-          'Whether smtp:// uses STARTTLS: `require` sends nothing without it, `opportunistic` uses it if the server offers it, `off` does not. Default: `require` with a login in `smtp_url`, otherwise `opportunistic`. smtps:// always uses TLS',
-        ),
-      tls_ca_file: pemFile.describe(
-        'PEM file of the certificate authorities that sign the certificate of the mail server; default: those that Node trusts',
-      ),
-      ehlo_name: z
-        .string()
-        .regex(/^[\w.-]{1,255}$|^\[[\w.:]+\]$/, 'must be a host name, or an address in brackets')
-        .optional()
-        .describe('Name of this host in EHLO; default: the name of the machine'),
-      from: z
-        .string()
-        .max(320)
-        .refine(
-          isSender,
-          'must be an e-mail address, or a name with one: dawatch <dawatch@example.com>',
-        )
-        .describe('Sender address'),
-      to: z
-        .array(z.email('must be an e-mail address'))
-        .min(1)
-        .max(50)
-        .describe('Recipient addresses'),
-    }),
-  ],
-  'must be one of slack, discord, teams, apprise, email',
-);
-
-export type ChannelConfig = z.output<typeof channelSchema>;
-
 export const channelsSection = byName(channelSchema)
   .default({})
-  .describe('Notification channels by name: slack, discord, teams, apprise, email');
+  .describe(`Notification channels by name: ${TYPE_NAMES}`);
 
 const routeSchema = z.strictObject({
   types: z

@@ -1,12 +1,8 @@
 import { lookup } from 'node:dns';
-import { createAppriseChannel } from '../notifications/channels/apprise.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
-import { createDiscordChannel } from '../notifications/channels/discord.ts';
-import { createSlackChannel } from '../notifications/channels/slack.ts';
-import { createTeamsChannel } from '../notifications/channels/teams.ts';
+import { type ChannelConfig, channelTypeOf } from '../notifications/channels/index.ts';
 import type { ChannelDescription } from '../notifications/channels-routes.ts';
 import { parseDestination } from '../notifications/delivery.ts';
-import type { ChannelConfig } from '../notifications/settings.ts';
 import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { Config } from './settings.ts';
@@ -62,11 +58,11 @@ export class Channels {
   describe(routes: Config['routes']): ChannelDescription[] {
     const configured = [...this.#configured].map(([name, { config }]): ChannelDescription => {
       const own = routes.filter((route) => route.channels.includes(name));
-      const address = maskedAddress(config.type === 'email' ? config.smtp_url : config.url);
+      const { address, receiver } = channelTypeOf(config);
       return {
         name,
         type: config.type,
-        address: config.type === 'email' ? `${address}, to ${config.to.join(', ')}` : address,
+        address: [maskedAddress(address(config)), receiver?.(config)].filter(Boolean).join(', '),
         routes: own.map(({ types, metadata = null }) => ({ types, metadata })),
       };
     });
@@ -114,32 +110,11 @@ export class Channels {
   }
 
   async #create(name: string, config: ChannelConfig): Promise<Channel> {
-    const options = { post: this.#http.post, publicUrl: this.#publicUrl };
-    switch (config.type) {
-      case 'slack':
-        return createSlackChannel({ url: config.url, ...options });
-      case 'discord':
-        return createDiscordChannel({ url: config.url, ...options });
-      case 'teams':
-        return createTeamsChannel({ url: config.url, ...options });
-      case 'apprise':
-        return createAppriseChannel({
-          url: config.url,
-          ...options,
-          ...(config.tag !== undefined && { tag: config.tag }),
-        });
-      case 'email': {
-        // Loaded on demand, because importing it would slow every start.
-        const { createEmailChannel } = await import('../notifications/channels/email.ts');
-        try {
-          return createEmailChannel({ ...config, publicUrl: this.#publicUrl });
-        } catch (error) {
-          const reason = error instanceof Error ? error.message : error;
-          throw new StartError(`channels.${name}.tls_ca_file is unusable: ${reason}`);
-        }
-      }
-      default:
-        return config satisfies never;
+    try {
+      const deps = { post: this.#http.post, publicUrl: this.#publicUrl };
+      return await channelTypeOf(config).create(config, deps);
+    } catch (error) {
+      throw new StartError(`channels.${name}.${error instanceof Error ? error.message : error}`);
     }
   }
 }

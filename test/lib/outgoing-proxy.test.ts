@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { toSendResult } from '../../src/notifications/channels/channel.ts';
 import {
   createAddressGuard,
   type LookupAll,
 } from '../../src/notifications/transport/address-guard.ts';
-import { createHttpPost, toSendResult } from '../../src/notifications/transport/http-post.ts';
+import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { cliProcess } from '../support/processes/cli.ts';
 import { startConnectProxy } from '../support/servers/connect-proxy.ts';
 import { openReceiver, selfSigned } from '../support/servers/receiver.ts';

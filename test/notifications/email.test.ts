@@ -26,7 +26,7 @@ async function sentOver(
 ) {
   const receiver = await openSmtpReceiver({ login: LOGIN, ...options });
   const server = { smtp_url: receiver.url, ...settings };
-  const channel = createEmailChannel({ from: FROM, to: TO, ...server });
+  const channel = await createEmailChannel({ from: FROM, to: TO, ...server });
   onTestFinished(() => channel.close());
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
   const check = await checkMailServer(server, 10_000);
@@ -35,7 +35,7 @@ async function sentOver(
 
 async function rig(options: ReceiverOptions = {}, to = TO) {
   const receiver = await openSmtpReceiver({ login: LOGIN, ...options });
-  const channel = createEmailChannel({ smtp_url: receiver.url, tls: 'off', from: FROM, to });
+  const channel = await createEmailChannel({ smtp_url: receiver.url, tls: 'off', from: FROM, to });
   onTestFinished(() => channel.close());
   const send = (...events: Parameters<typeof outgoing>[0][]) =>
     channel.send(events.map(outgoing), AbortSignal.timeout(10_000));
@@ -49,12 +49,12 @@ async function rigOf(options?: ReceiverOptions): Promise<Rig> {
   return { channel, received, connections: receiver.connections.open };
 }
 
-function rigAt(url: string, connections: () => number): Rig {
+async function rigAt(url: string, connections: () => number): Promise<Rig> {
   const smtp_url = url
     .replace('http:', `smtp:`)
     .replace('//', `//${LOGIN.user}:${encodeURIComponent(LOGIN.password)}@`);
   return {
-    channel: createEmailChannel({ smtp_url, tls: 'off', from: FROM, to: TO }),
+    channel: await createEmailChannel({ smtp_url, tls: 'off', from: FROM, to: TO }),
     received: () => [],
     connections,
   };
@@ -92,9 +92,9 @@ describeChannel('e-mail', {
   failing: () => rigOf({ refuseData: 554 }),
   hanging: async () => {
     const { url, sockets } = await serveRaw(() => undefined);
-    return rigAt(url, () => sockets.open.size);
+    return await rigAt(url, () => sockets.open.size);
   },
-  absent: async () => rigAt(await deadAddress(), () => 0),
+  absent: async () => await rigAt(await deadAddress(), () => 0),
   secrets: [LOGIN.password, encodeURIComponent(LOGIN.password), ...TO, 'private.example'],
   messagesOfThree: 1,
   expectHarmless,
@@ -167,7 +167,7 @@ it.each([
 it('reports a refused login without the credentials', async () => {
   const receiver = await openSmtpReceiver({ login: { ...LOGIN, password: 'another' } });
   const smtp_url = receiver.url.replace('another', 'a-wrong-password');
-  const channel = createEmailChannel({ smtp_url, tls: 'off', from: FROM, to: TO });
+  const channel = await createEmailChannel({ smtp_url, tls: 'off', from: FROM, to: TO });
   onTestFinished(() => channel.close());
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
   expect(result).toMatchObject({ kind: 'failed', error: expect.stringContaining('535') });
@@ -186,7 +186,7 @@ it.each([
     socket.once('data', () => socket.destroy());
     socket.write(greeting);
   });
-  const { channel } = rigAt(url, () => 0);
+  const { channel } = await rigAt(url, () => 0);
   onTestFinished(() => channel.close());
   const sent = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
   expect(sent).toMatchObject({ kind: 'failed', error });
@@ -194,7 +194,7 @@ it.each([
 
 it('opens another connection after one that hung', async () => {
   const { url, sockets } = await serveRaw(() => undefined);
-  const { channel } = rigAt(url, () => 0);
+  const { channel } = await rigAt(url, () => 0);
   onTestFinished(() => channel.close());
   for (const total of [1, 2]) {
     const controller = new AbortController();

@@ -1,11 +1,12 @@
 import type { LookupAddress } from 'node:dns';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { toSendResult } from '../../src/notifications/channels/channel.ts';
 import {
   createAddressGuard,
   type LookupAll,
 } from '../../src/notifications/transport/address-guard.ts';
-import { createHttpPost, toSendResult } from '../../src/notifications/transport/http-post.ts';
+import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import {
   drip,
   openReceiver,

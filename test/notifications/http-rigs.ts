@@ -1,5 +1,4 @@
-import type { Channel } from '../../src/notifications/channels/channel.ts';
-import type { ChatOptions } from '../../src/notifications/channels/chat.ts';
+import type { Channel, ChatOptions } from '../../src/notifications/channels/channel.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createAppriseChannel } from '../../src/notifications/channels/apprise.ts';
-import type { Channel } from '../../src/notifications/channels/channel.ts';
-import type { ChatOptions } from '../../src/notifications/channels/chat.ts';
+import type { Channel, ChatOptions } from '../../src/notifications/channels/channel.ts';
 import { createDiscordChannel } from '../../src/notifications/channels/discord.ts';
 import { toMail } from '../../src/notifications/channels/email.ts';
 import { createSlackChannel } from '../../src/notifications/channels/slack.ts';

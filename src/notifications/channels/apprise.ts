@@ -1,11 +1,18 @@
+import { z } from 'zod';
+import { httpUrl } from '../../operations/config/section-values.ts';
 import type { Message, Severity } from '../message.ts';
-import type { Channel, SendResult } from './channel.ts';
-import { type ChatOptions, createChatChannel } from './chat.ts';
+import {
+  type Channel,
+  type ChannelType,
+  type ChatOptions,
+  createChatChannel,
+  type SendResult,
+} from './channel.ts';
 
 /** `url` includes the configuration key: `https://apprise.example/notify/<key>`. */
 export type AppriseOptions = ChatOptions & {
   /** Notifies only the services with this tag. */
-  tag?: string;
+  tag?: string | undefined;
 };
 
 const TYPES: Record<Severity, string> = {
@@ -50,3 +57,16 @@ function ofApprise(result: SendResult): SendResult {
     };
   return result;
 }
+
+const settings = z.strictObject({
+  type: z.literal('apprise'),
+  url: httpUrl.describe('Notify address of an Apprise API: http://apprise:8000/notify/<key>'),
+  tag: z.string().min(1).optional().describe('Tag that selects services; default: all services'),
+});
+
+export const apprise: ChannelType<z.output<typeof settings>> = {
+  type: 'apprise',
+  settings,
+  address: ({ url }) => url,
+  create: ({ url, tag }, deps) => createAppriseChannel({ url, tag, ...deps }),
+};

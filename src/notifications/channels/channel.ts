@@ -1,4 +1,7 @@
+import type { z } from 'zod';
 import type { EventRecord } from '../event-body.ts';
+import { type Message, toMessage } from '../message.ts';
+import type { HttpPost, PostResult } from '../transport/http-post.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -123,3 +126,101 @@ export type Channel = {
   /** Idempotent. */
   close(): Promise<void>;
 };
+
+/** What the channels of a server share. */
+export type ChannelDeps = {
+  post: HttpPost['post'];
+  /** The setting `server.public_url`, for links. */
+  publicUrl: string | undefined;
+};
+
+/** A type of channels in the settings. index.ts lists all of them. */
+export type ChannelType<Settings extends { type: string }> = {
+  type: Settings['type'];
+  settings: z.ZodType<Settings>;
+  /** Contains secrets. */
+  address: (settings: Settings) => string;
+  /** Further text about the receiver, without secrets. */
+  receiver?: (settings: Settings) => string;
+  /** Throws an Error whose message begins with the name of the unusable setting. */
+  create: (settings: Settings, deps: ChannelDeps) => Channel | Promise<Channel>;
+  /**
+   * Connects as the channel does, and sends nothing. Returns undefined if that works; `answered`:
+   * the receiver refused, so a retry does not help. Default: a GET request to the address.
+   */
+  check?: (
+    settings: Settings,
+    limitMs: number,
+  ) => Promise<{ error: string; answered: boolean } | undefined>;
+};
+
+export type ChatOptions = {
+  /** Contains a secret. */
+  url: string;
+  post: HttpPost['post'];
+  publicUrl?: string | undefined;
+};
+
+type ChatService = ChatOptions & {
+  toBody: (message: Message) => unknown;
+  /** Refines the result where the response contains more than the HTTP status. */
+  read?: (result: SendResult) => SendResult;
+};
+
+/** Maximum events per message. */
+export const CHAT_BATCH = 100;
+
+/** A channel that posts messages as JSON to a chat service. */
+export function createChatChannel({
+  url,
+  post,
+  publicUrl,
+  toBody,
+  read = (result) => result,
+}: ChatService): Channel {
+  return {
+    address: url,
+    maxBatch: CHAT_BATCH,
+    retryDelayMs: peopleRetryDelayMs,
+    async send(batch, signal) {
+      const [first, ...others] = batch.map(({ event }) => event);
+      if (!first) return failed('the batch is empty');
+      const body = JSON.stringify(toBody(toMessage([first, ...others], publicUrl)));
+      return read(
+        toSendResult(await post({ url, body, headers: { accept: 'application/json' }, signal })),
+      );
+    },
+    async close() {},
+  };
+}
+
+/** Requests for fewer requests, with or without Retry-After. */
+const SLOW_DOWN = [429, 502, 503, 504];
+
+/**
+ * Redirects and 4xx concern this request only, except 408 and 429 (load) and 410 (the receiver is
+ * gone).
+ */
+function isRefusal(httpStatus: number): boolean {
+  return httpStatus >= 300 && httpStatus < 500 && ![408, 410, 429].includes(httpStatus);
+}
+
+/** Converts the result of a POST to the result of an attempt. */
+export function toSendResult(result: PostResult): SendResult {
+  if (result.kind === 'no_response')
+    return { kind: 'failed', httpStatus: null, error: result.error, response: null };
+  const { httpStatus, response } = result;
+  if (httpStatus >= 200 && httpStatus < 300) return { kind: 'delivered', httpStatus, response };
+  const isRedirect = httpStatus >= 300 && httpStatus < 400;
+  return {
+    kind: 'failed',
+    httpStatus,
+    error: isRedirect
+      ? 'responded with a redirect, which is not followed'
+      : `responded with ${httpStatus}`,
+    response,
+    ...(SLOW_DOWN.includes(httpStatus) && { slowDown: { retryAfterMs: result.retryAfterMs } }),
+    ...(httpStatus === 410 && { gone: true }),
+    ...(isRefusal(httpStatus) && { refused: true }),
+  };
+}

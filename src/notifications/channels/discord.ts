@@ -1,6 +1,7 @@
+import { z } from 'zod';
+import { httpUrl } from '../../operations/config/section-values.ts';
 import { escapeWith, type Message, type Severity, truncate } from '../message.ts';
-import type { Channel } from './channel.ts';
-import { type ChatOptions, createChatChannel } from './chat.ts';
+import { type Channel, type ChannelType, type ChatOptions, createChatChannel } from './channel.ts';
 
 /** Limits of Discord: it refuses a message that exceeds one of them. */
 const MAX_TITLE_CHARS = 256;
@@ -54,3 +55,15 @@ export function toDiscordBody({ title, severity, lines, link }: Message): unknow
   };
   return { embeds: [embed], allowed_mentions: { parse: [] } };
 }
+
+const settings = z.strictObject({
+  type: z.literal('discord'),
+  url: httpUrl.describe('Webhook address'),
+});
+
+export const discord: ChannelType<z.output<typeof settings>> = {
+  type: 'discord',
+  settings,
+  address: ({ url }) => url,
+  create: ({ url }, deps) => createDiscordChannel({ url, ...deps }),
+};

@@ -1,8 +1,9 @@
 import { createHash, X509Certificate } from 'node:crypto';
-import { createTransport } from 'nodemailer';
+import { z } from 'zod';
 import { readPem } from '../../lib/bounded-file.ts';
 import { causeOf } from '../../lib/connection-error.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
+import { pemFile } from '../../operations/config/section-values.ts';
 import { AlertEventType } from '../../submissions/event-types.ts';
 import type { EventRecord } from '../event-body.ts';
 import {
@@ -13,31 +14,61 @@ import {
   type Severity,
   toMessage,
 } from '../message.ts';
-import { type Channel, failed, peopleRetryDelayMs, type SendResult } from './channel.ts';
-import { CHAT_BATCH } from './chat.ts';
-import { senderOf } from './sender.ts';
+import {
+  CHAT_BATCH,
+  type Channel,
+  type ChannelType,
+  failed,
+  peopleRetryDelayMs,
+  type SendResult,
+} from './channel.ts';
 
-/** The settings of a mail server. */
-export type MailServer = {
-  /** `smtps://user:password@host`, or `smtp://`. */
-  smtp_url: string;
-  /**
-   * Whether `smtp://` uses STARTTLS: always, if the server offers it, or never. Default: always
-   * with a login, which would be sent in clear, otherwise if the server offers it.
-   */
-  tls?: 'require' | 'opportunistic' | 'off' | undefined;
-  /** PEM file of the authorities to trust. Default: those that Node trusts. */
-  tls_ca_file?: string | undefined;
-  /** The name of this host in EHLO. Default: the name of the machine. */
-  ehlo_name?: string | undefined;
-};
+const SENDER =
+  /^(?:"?([^<>"\r\n]*?)"?\s*<([^\s@<>",;]+@[^\s@<>",;]+)>|([^\s@<>",;]+@[^\s@<>",;]+))$/;
 
-export type EmailOptions = MailServer & {
-  /** `name@host`, or `Name <name@host>`. */
-  from: string;
-  to: readonly string[];
-  /** Returns the setting `server.public_url`, for links. Default: none. */
-  publicUrl?: string | undefined;
+const settings = z.strictObject({
+  type: z.literal('email'),
+  smtp_url: z
+    .url({ protocol: /^smtps?$/, error: 'must be an smtp:// or smtps:// address' })
+    .refine(
+      (url) => !/[?#]/.test(url),
+      'must be an address without a query; in a password, write %3F for ? and %23 for #',
+    )
+    .describe('Mail server: smtp://user:password@host:587'),
+  tls: z
+    .enum(['require', 'opportunistic', 'off'])
+    .optional()
+    .describe(
+      'Whether smtp:// uses STARTTLS: `require` sends nothing without it, `opportunistic` uses it if the server offers it, `off` does not. Default: `require` with a login in `smtp_url`, otherwise `opportunistic`. smtps:// always uses TLS',
+    ),
+  tls_ca_file: pemFile.describe(
+    'PEM file of the certificate authorities that sign the certificate of the mail server; default: those that Node trusts',
+  ),
+  ehlo_name: z
+    .string()
+    .regex(/^[\w.-]{1,255}$|^\[[\w.:]+\]$/, 'must be a host name, or an address in brackets')
+    .optional()
+    .describe('Name of this host in EHLO; default: the name of the machine'),
+  from: z
+    .string()
+    .max(320)
+    .refine(
+      (text) => SENDER.test(text),
+      'must be an e-mail address, or a name with one: dawatch <dawatch@example.com>',
+    )
+    .describe('Sender address'),
+  to: z.array(z.email('must be an e-mail address')).min(1).max(50).describe('Recipient addresses'),
+});
+type EmailSettings = z.output<typeof settings>;
+type MailServer = Omit<EmailSettings, 'type' | 'from' | 'to'>;
+
+export const email: ChannelType<EmailSettings> = {
+  type: 'email',
+  settings,
+  address: ({ smtp_url }) => smtp_url,
+  receiver: ({ to }) => `to ${to.join(', ')}`,
+  create: (settings, { publicUrl }) => createEmailChannel({ ...settings, publicUrl }),
+  check: checkMailServer,
 };
 
 const MAX_REPLY_CHARS = 200;
@@ -48,10 +79,12 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const SILENCE_TIMEOUT_MS = 120_000;
 
 /** Throws if the file of the authorities is unusable. */
-function openTransport(server: MailServer, limitMs?: number) {
+async function openTransport(server: MailServer, limitMs?: number) {
   const { smtp_url, tls, tls_ca_file, ehlo_name } = server;
   const { username, password } = new URL(smtp_url);
   const policy = tls ?? (username === '' && password === '' ? 'opportunistic' : 'require');
+  // Loaded on demand, because importing it would slow every start.
+  const { createTransport } = await import('nodemailer');
   return createTransport({
     pool: true,
     url: smtp_url,
@@ -66,13 +99,21 @@ function openTransport(server: MailServer, limitMs?: number) {
     requireTLS: policy === 'require',
     ignoreTLS: policy === 'off',
     ...(tls_ca_file !== undefined && {
-      // Throws for a file without a certificate, with which TLS would trust nobody.
-      tls: { ca: readPem(tls_ca_file, (pem) => new X509Certificate(pem)) },
+      tls: { ca: authorities(tls_ca_file) },
     }),
     ...(ehlo_name !== undefined && { name: ehlo_name }),
     disableFileAccess: true,
     disableUrlAccess: true,
   });
+}
+
+/** Throws also for a file without a certificate, with which TLS would trust nobody. */
+function authorities(file: string) {
+  try {
+    return readPem(file, (pem) => new X509Certificate(pem));
+  } catch (error) {
+    throw new Error(`tls_ca_file is unusable: ${error instanceof Error ? error.message : error}`);
+  }
 }
 
 /**
@@ -83,7 +124,7 @@ export async function checkMailServer(
   server: MailServer,
   limitMs: number,
 ): Promise<{ error: string; answered: boolean } | undefined> {
-  const transport = openTransport(server, limitMs);
+  const transport = await openTransport(server, limitMs);
   const verified = transport.verify().then(
     () => undefined,
     (error: SmtpError) => {
@@ -102,8 +143,17 @@ export async function checkMailServer(
  * reply of the mail server and the number of refused recipients. Throws if the file of the
  * authorities is unusable.
  */
-export function createEmailChannel({ from, to, publicUrl, ...server }: EmailOptions): Channel {
-  const transport = openTransport(server);
+export async function createEmailChannel({
+  from,
+  to,
+  publicUrl,
+  ...server
+}: MailServer & {
+  from: string;
+  to: readonly string[];
+  publicUrl?: string | undefined;
+}): Promise<Channel> {
+  const transport = await openTransport(server);
   const sender = senderOf(from);
   // Errors of an idle connection appear in the next send.
   transport.on('error', () => undefined);
@@ -239,4 +289,10 @@ function threadOf(batch: readonly [EventRecord, ...EventRecord[]], sender: strin
     inReplyTo: alert,
     references: alerts.slice(0, MAX_REFERENCES),
   };
+}
+
+/** Returns name and address separately, because a comma in a name would begin another address. */
+function senderOf(text: string): { name: string; address: string } {
+  const [, name = '', inBrackets, bare = ''] = SENDER.exec(text) ?? [];
+  return { name, address: inBrackets ?? bare };
 }

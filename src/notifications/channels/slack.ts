@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { httpUrl } from '../../operations/config/section-values.ts';
 import {
   escapeWith,
   LINK_TEXT,
@@ -6,8 +8,7 @@ import {
   type Severity,
   truncate,
 } from '../message.ts';
-import type { Channel } from './channel.ts';
-import { type ChatOptions, createChatChannel } from './chat.ts';
+import { type Channel, type ChannelType, type ChatOptions, createChatChannel } from './channel.ts';
 
 /** Limits of Slack: it refuses messages that exceed them. */
 const MAX_BLOCKS = 50;
@@ -50,3 +51,15 @@ function toText({ label, value }: Line): string {
 function section(text: string) {
   return { type: 'section', text: { type: 'mrkdwn', text, verbatim: true } };
 }
+
+const settings = z.strictObject({
+  type: z.literal('slack'),
+  url: httpUrl.describe('Incoming webhook address'),
+});
+
+export const slack: ChannelType<z.output<typeof settings>> = {
+  type: 'slack',
+  settings,
+  address: ({ url }) => url,
+  create: ({ url }, deps) => createSlackChannel({ url, ...deps }),
+};

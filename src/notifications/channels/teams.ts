@@ -1,6 +1,7 @@
+import { z } from 'zod';
+import { httpUrl } from '../../operations/config/section-values.ts';
 import { LINK_TEXT, type Line, type Message, type Severity, truncate } from '../message.ts';
-import type { Channel } from './channel.ts';
-import { type ChatOptions, createChatChannel } from './chat.ts';
+import { type Channel, type ChannelType, type ChatOptions, createChatChannel } from './channel.ts';
 
 /** Teams accepts 28 kB and counts more than the body; the lines beyond this limit are omitted. */
 const MAX_BODY_BYTES = 20_000;
@@ -68,3 +69,15 @@ function toText({ label, value }: Line): string {
   const start = label === null ? '• ' : `**${label}:** `;
   return `${start}${truncate(value, MAX_TEXT_CHARS - start.length, escaped)}`;
 }
+
+const settings = z.strictObject({
+  type: z.literal('teams'),
+  url: httpUrl.describe('Incoming webhook address'),
+});
+
+export const teams: ChannelType<z.output<typeof settings>> = {
+  type: 'teams',
+  settings,
+  address: ({ url }) => url,
+  create: ({ url }, deps) => createTeamsChannel({ url, ...deps }),
+};

@@ -1,9 +1,9 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { secretsOfHeaders } from '../../lib/extra-headers.ts';
 import type { AddressGuard } from '../transport/address-guard.ts';
-import { type HttpPost, toSendResult } from '../transport/http-post.ts';
+import type { HttpPost } from '../transport/http-post.ts';
 import { CALLBACKS_ID } from '../webhook.ts';
-import { type Channel, failed, retryDelayMs } from './channel.ts';
+import { type Channel, failed, retryDelayMs, toSendResult } from './channel.ts';
 
 const MAX_CHARS = 2_048;
 /** Other ports below 1024 are refused: they belong to services such as mail and SSH. */

@@ -6,7 +6,6 @@ import { causeOf } from '../../lib/connection-error.ts';
 import { outgoingAgent, proxyVariables } from '../../lib/outgoing.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 import { redactorOf } from '../../lib/text.ts';
-import type { SendResult } from '../channels/channel.ts';
 import {
   type AddressGuard,
   checkHost,
@@ -277,35 +276,4 @@ function noResponse(error: string): PostResult {
 
 function first(value: string | string[] | undefined): string | null {
   return (Array.isArray(value) ? value[0] : value) ?? null;
-}
-
-/** Requests for fewer requests, with or without Retry-After. */
-const SLOW_DOWN = [429, 502, 503, 504];
-
-/**
- * Redirects and 4xx concern this request only, except 408 and 429 (load) and 410 (the receiver is
- * gone).
- */
-function isRefusal(httpStatus: number): boolean {
-  return httpStatus >= 300 && httpStatus < 500 && ![408, 410, 429].includes(httpStatus);
-}
-
-/** Converts the result of a POST to the result of an attempt. */
-export function toSendResult(result: PostResult): SendResult {
-  if (result.kind === 'no_response')
-    return { kind: 'failed', httpStatus: null, error: result.error, response: null };
-  const { httpStatus, response } = result;
-  if (httpStatus >= 200 && httpStatus < 300) return { kind: 'delivered', httpStatus, response };
-  const isRedirect = httpStatus >= 300 && httpStatus < 400;
-  return {
-    kind: 'failed',
-    httpStatus,
-    error: isRedirect
-      ? 'responded with a redirect, which is not followed'
-      : `responded with ${httpStatus}`,
-    response,
-    ...(SLOW_DOWN.includes(httpStatus) && { slowDown: { retryAfterMs: result.retryAfterMs } }),
-    ...(httpStatus === 410 && { gone: true }),
-    ...(isRefusal(httpStatus) && { refused: true }),
-  };
 }
