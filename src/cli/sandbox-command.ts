@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { checkWith, type SchemaProblem } from '../operations/config/schema-problems.ts';
-import { worldDefaults } from '../sandbox/chain/worlds.ts';
 import { sandboxOptionFields, sandboxOptionsSchema } from '../sandbox/options.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { untilStopped } from './signals.ts';
@@ -39,12 +38,11 @@ Submit data and query the submission:
 /** Returns the flag of a sandbox option: slotS → --slot-s. */
 function toFlag(name: string, schema: z.ZodType): Option {
   const fallback = z.parse(z.object({ value: schema }), { value: undefined }).value;
-  const byWorld = worldDefaults(name);
-  const shown = byWorld ?? JSON.stringify(fallback);
-  const option = new Option(`${flagOf(name)} <value>`, `${schema.description} (default: ${shown})`);
+  const shown = fallback === undefined ? '' : ` (default: ${JSON.stringify(fallback)})`;
+  const option = new Option(`${flagOf(name)} <value>`, `${schema.description}${shown}`);
   return option.argParser((text) => {
-    // All options with a value per world are numbers.
-    if (typeof fallback === 'number' || byWorld !== undefined)
+    // The options without a default are numbers.
+    if (typeof fallback === 'number' || fallback === undefined)
       return text.trim() === '' ? Number.NaN : Number(text);
     if (typeof fallback !== 'boolean') return text;
     if (text !== 'true' && text !== 'false')

@@ -1,9 +1,11 @@
 import type { SandboxOptions } from './options.ts';
 
 const FALLBACK_EVERY_S = 10;
-const PICK_UP_AFTER_S = 15 * 60;
 
 export type UpstreamClock = ReturnType<typeof createClock>;
+
+/** Between Finalized and a change after it. */
+const REGRESS_AFTER_S = 30;
 
 /** Returns the durations of the upstream in real milliseconds, divided by the speed. */
 export function createClock(options: SandboxOptions) {
@@ -12,8 +14,7 @@ export function createClock(options: SandboxOptions) {
     slotMs: seconds(options.slotS),
     fallbackMs: seconds(FALLBACK_EVERY_S),
     timeoutMs: seconds(options.timeoutS),
-    pickUpMs: seconds(PICK_UP_AFTER_S),
-    regressAfterMs: seconds(options.regressAfterS),
+    regressAfterMs: seconds(REGRESS_AFTER_S),
     /** Converts seconds of the upstream's clock. */
     seconds,
   };

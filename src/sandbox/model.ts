@@ -138,11 +138,6 @@ export function createModel(options: SandboxOptions) {
     submission.error = error;
   }
 
-  function firstSendAt(fate: SubmissionPlan, submittedMs: number): number {
-    if (!fate.isLeftBehind) return submittedMs + fate.straggleMs;
-    return nextMultiple(submittedMs + clock.pickUpMs, clock.fallbackMs);
-  }
-
   function send(submission: Submission, sentMs: number): void {
     submission.attempts += 1;
     if (submission.ahead === undefined) return;
@@ -255,7 +250,7 @@ export function createModel(options: SandboxOptions) {
       submissions.set(id, submission);
       if (!fate.isLost) {
         agenda.add(reachedMs + fate.rowDelayMs, { kind: 'appear', submission });
-        agenda.add(firstSendAt(fate, reachedMs), { kind: 'queue', submission });
+        agenda.add(reachedMs + fate.straggleMs, { kind: 'queue', submission });
       }
       return id;
     },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { contradictions, WORLD_NAMES, WORLDS, worldOptionFields } from './chain/worlds.ts';
+import { finalityGapSchema, WORLD_NAMES, WORLDS, worldOptions } from './chain/worlds.ts';
 import { nodeFaultFields } from './node/node-faults.ts';
 
 const share = z.number().min(0).max(1);
@@ -26,7 +26,16 @@ export const sandboxOptionFields = z.object({
     .describe(
       'How the chain and the senders behave: calm, usual, rough, or ideal (a chain that ticks exactly).',
     ),
-  ...worldOptionFields,
+  slotS: z
+    .number()
+    .positive()
+    .optional()
+    .describe('Seconds of one slot; instead of the value of the world.'),
+  finalityGap: finalityGapSchema
+    .optional()
+    .describe(
+      'Blocks that must follow a block before a finality round finalizes it; instead of the value of the world.',
+    ),
 
   senders: z
     .int()
@@ -51,13 +60,9 @@ export const sandboxOptionFields = z.object({
   stragglerRate: share
     .default(0)
     .describe('Share (0 to 1) of submissions that are sent late, by 60 s on average.'),
-  leftBehindRate: share
-    .default(0)
-    .describe('Share (0 to 1) of rows delayed by an upstream restart and resumed after 15 min.'),
   regressRate: share
     .default(0)
-    .describe('Share (0 to 1) of submissions that change once more after Finalized.'),
-  regressAfterS: amount.default(30).describe('Seconds between Finalized and that change.'),
+    .describe('Share (0 to 1) of submissions that change once more, 30 s after Finalized.'),
 
   latencyMs: amount.default(0).describe('Minimum latency of an HTTP response in milliseconds.'),
   latencyJitterMs: amount
@@ -90,7 +95,6 @@ export const sandboxOptionFields = z.object({
     ),
   users: z.int().min(1).default(25).describe('Number of users.'),
 
-  zone: z.boolean().default(true).describe('true = timestamps end in Z.'),
   unknownStatus: z
     .literal([404, 500])
     .default(500)
@@ -110,13 +114,10 @@ export const sandboxOptionFields = z.object({
     .describe('Bearer token of an administrator.'),
 });
 
-/** The options with the values of the world for absent chain parameters. */
-export const sandboxOptionsSchema = sandboxOptionFields
-  .transform((given) => ({ ...given, ...withDefaults(given, WORLDS[given.world]) }))
-  .superRefine((options, context) => {
-    for (const { option, message } of contradictions(options))
-      context.addIssue({ code: 'custom', path: [option], message });
-  });
+/** The options with the values of the world, which tests and measurements override. */
+export const sandboxOptionsSchema = z
+  .object({ ...worldOptions, ...sandboxOptionFields.shape })
+  .transform((given) => ({ ...given, ...withDefaults(given, WORLDS[given.world]) }));
 
 export type SandboxOptions = z.output<typeof sandboxOptionsSchema>;
 export type SandboxOptionsInput = z.input<typeof sandboxOptionsSchema>;

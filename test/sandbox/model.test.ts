@@ -163,14 +163,6 @@ describe('a failed attempt', () => {
       ]);
     }
   });
-
-  test('left behind by a restart is repeated after 15 minutes', () => {
-    const model = modelWith({ leftBehindRate: 1 });
-    expect(historyOf(model, model.submit('data', START_MS), 2000)).toEqual([
-      'Pending@0',
-      'Finalized@960',
-    ]);
-  });
 });
 
 describe('a regression', () => {

@@ -35,7 +35,6 @@ type Attempt =
 export type SubmissionPlan = {
   isLost: boolean;
   isDead: boolean;
-  isLeftBehind: boolean;
   rowDelayMs: number;
   straggleMs: number;
   regression: Regression;
@@ -57,7 +56,8 @@ export function planSubmission(
 
   const isLost = chance.happens(options.lostRate);
   const isDead = chance.happens(options.deadRate);
-  const isLeftBehind = chance.happens(options.leftBehindRate);
+  // Published figures depend on the order of the draws.
+  chance.uniform();
   const rowDelayMs = clock.seconds(chance.exponential(options.rowDelayMs / 1000));
   const isStraggler = chance.happens(options.stragglerRate);
   const lateMs = clock.seconds(chance.exponential(STRAGGLER_MEAN_S));
@@ -79,7 +79,6 @@ export function planSubmission(
   return {
     isLost,
     isDead,
-    isLeftBehind,
     rowDelayMs,
     straggleMs: isStraggler ? lateMs : 0,
     regression: isRegressing ? regressed : 'none',

@@ -2,7 +2,7 @@ import { ROW_STATE, type Row } from '../chain/row.ts';
 import type { SandboxOptions } from '../options.ts';
 
 /** Options that affect the format of responses. */
-type Dialect = Pick<SandboxOptions, 'zone' | 'extraFields'>;
+type Dialect = Pick<SandboxOptions, 'extraFields'>;
 
 const UNITS = ['B', 'KB', 'MB', 'GB'] as const;
 
@@ -11,12 +11,6 @@ function formatAmount(amountBytes: number): string {
   const step = amountBytes < 1 ? 0 : Math.floor(Math.log2(amountBytes) / 10);
   const unitIndex = Math.min(step, UNITS.length - 1);
   return `${(amountBytes / 1024 ** unitIndex).toFixed(2)} ${UNITS[unitIndex] ?? 'B'}`;
-}
-
-/** Returns ISO 8601 in UTC, with or without Z. */
-function formatTimestamp(atMs: number, { zone }: Dialect): string {
-  const text = new Date(atMs).toISOString();
-  return zone ? text : text.slice(0, -1);
 }
 
 /** Returns the response body of get_submission_info. */
@@ -29,7 +23,7 @@ export function submissionBody(
     state: row.state,
     error: row.error,
     data: row.state === ROW_STATE.error ? null : metadata(row, userId, dialect),
-    ...(dialect.extraFields ? { submission: rawRow(row, userId, dialect) } : {}),
+    ...(dialect.extraFields ? { submission: rawRow(row, userId) } : {}),
   };
 }
 
@@ -38,7 +32,7 @@ function metadata({ block, bill, ...row }: Row, userId: string, dialect: Dialect
     amount_data: formatAmount(row.amountBytes),
     block_hash: prefixed(block?.hash),
     block_number: block?.number ?? null,
-    created_at: formatTimestamp(row.createdAtMs, dialect),
+    created_at: new Date(row.createdAtMs).toISOString(),
     data_billed: bill?.dataBilled ?? null,
     data_hash: prefixed(bill?.dataHash),
     fees: bill?.fees ?? null,
@@ -53,7 +47,7 @@ function metadata({ block, bill, ...row }: Row, userId: string, dialect: Dialect
  * Returns the database row that some versions add, with other names and types and hashes without
  * 0x.
  */
-function rawRow({ block, bill, ...row }: Row, userId: string, dialect: Dialect): object {
+function rawRow({ block, bill, ...row }: Row, userId: string): object {
   return {
     id: row.submissionId,
     user_id: userId,
@@ -62,7 +56,7 @@ function rawRow({ block, bill, ...row }: Row, userId: string, dialect: Dialect):
     amount_data: row.amountBytes,
     block_hash: block?.hash ?? null,
     block_number: block?.number ?? null,
-    created_at: formatTimestamp(row.createdAtMs, dialect),
+    created_at: new Date(row.createdAtMs).toISOString(),
     converted_fees: bill?.dataBilled ?? null,
     data_hash: bill?.dataHash ?? null,
     fees: bill?.fees ?? null,

@@ -23,7 +23,7 @@ test(`${MINUTES} minutes of combined load: memory and handles stay flat, and not
   timeout: (MINUTES + 5) * 60_000,
 }, async () => {
   const world = await prepareWorld('soak', {
-    sandbox: { timeoutRate: 0.05, regressRate: 0.05, regressAfterS: 10 },
+    sandbox: { timeoutRate: 0.05, regressRate: 0.05 },
     // One connection each, opened when polls coincide: so few are all open after the warm-up, so
     // that none of them seems to leak.
     upstream: { budget: { requests: 400, per_s: 1, concurrency: 8 } },

@@ -13,22 +13,13 @@ it('has a flag for every option of the sandbox, with its description and default
   const defaults = sandboxOptionFields.parse({});
   for (const [name, schema] of Object.entries(sandboxOptionFields.shape)) {
     const fallback = defaults[name as keyof typeof defaults];
-    const shown = fallback === undefined ? '' : `${JSON.stringify(fallback)})`;
-    expect(help).toContain(`${flagOf(name)} <value> ${schema.description} (default: ${shown}`);
+    const shown = fallback === undefined ? '' : ` (default: ${JSON.stringify(fallback)})`;
+    expect(help).toContain(`${flagOf(name)} <value> ${schema.description}${shown}`);
   }
 });
 
-it('shows the default of each world where the worlds differ', async () => {
-  const help = (await cli(['sandbox', '--help'])).stdout.replaceAll(/\s+/g, ' ');
-  expect(help).toContain(
-    'of slots without a block. (default: 0.03, calm 0.01, rough 0.1, ideal 0)',
-  );
-  expect(help).toContain('Seconds of one slot. (default: 20)');
-});
-
 it('serves the upstream that its flags describe, until SIGTERM', async () => {
-  const flags =
-    '--port 0 --api-key my-key --row-delay-ms 0 --unknown-status 404 --zone false'.split(' ');
+  const flags = '--port 0 --api-key my-key --row-delay-ms 0 --unknown-status 404'.split(' ');
   const { child, exit } = startCli(['sandbox', ...flags]);
   const [line] = (await once(child.stdout, 'data')) as [Buffer];
   const url = /^sandbox upstream listens on (http:\/\/127\.0\.0\.1:\d+), API key my-key\n$/.exec(
@@ -46,7 +37,6 @@ it('serves the upstream that its flags describe, until SIGTERM', async () => {
   });
   expect(await found.json()).toMatchObject({
     id: submission_id,
-    data: { created_at: expect.stringMatching(/\d$/) },
   });
   const absent = '00000000-0000-4000-8000-000000000000';
   expect(
@@ -70,7 +60,7 @@ describe('refuses with exit code 2', () => {
     ['--port 65536', 'Expected a port, 0 to 65535.'],
     ['--slot_s 1', "unknown option '--slot_s'"],
     ['--world quiet', '--world '],
-    ['--slot-s 0.5', '--block-delay-max-s 0.7 is not less than slotS (0.5)'],
+    ['--slot-s 0', '--slot-s '],
   ])('%s', async (flags, message) => {
     const { code, stderr } = await cli(['sandbox', ...flags.split(' ')]);
     expect(code).toBe(2);
