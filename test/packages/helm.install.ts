@@ -6,10 +6,9 @@ import { parse } from 'yaml';
 import pkg from '../../package.json' with { type: 'json' };
 import { ENVIRONMENT } from '../../src/operations/config/environment.ts';
 import { fileVariables, isSecret } from '../../src/operations/config/settings-file.ts';
-import { createMetrics } from '../../src/operations/metrics/metrics.ts';
 import { configSchema, loadConfig } from '../../src/wiring/settings.ts';
 import { blocksOf } from '../support/documents.ts';
-import { BASE, CASES, FROM_VALUES, KEDA, SECRETS, SECRETS_FOLDER } from './support/chart-cases.ts';
+import { BASE, CASES, FROM_VALUES, SECRETS, SECRETS_FOLDER } from './support/chart-cases.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { installHelm, type KubernetesObject, parseObjects } from './support/helm.ts';
 
@@ -113,12 +112,6 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       for (const { spec } of all('Ingress')) {
         const { name, port } = spec.rules[0].http.paths[0].backend.service;
         expect([name, port.name]).toEqual([service.metadata.name, service.spec.ports[0].name]);
-      }
-      for (const scaler of [...all('ScaledObject'), ...all('HorizontalPodAutoscaler')]) {
-        const { metadata, spec } = one('Deployment');
-        expect(scaler.spec.scaleTargetRef.name).toBe(metadata.name);
-        expect(spec.replicas, 'the autoscaler sets the replicas').toBeUndefined();
-        expect(JSON.stringify(scaler.spec)).toContain(service.metadata.name);
       }
     });
 
@@ -292,7 +285,6 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     }
   });
 
-  const keda = { ...FROM_VALUES, ...KEDA };
   it.each<[string, object, string]>([
     [
       'an unknown value',
@@ -314,11 +306,6 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       'workers without Redis',
       { workers: { enabled: true } },
       'workers.enabled requires the secret DAWATCH_REDIS_URL',
-    ],
-    [
-      'keda without Prometheus',
-      { ...keda, workers: { enabled: true, autoscaling: { kind: 'keda' } } },
-      'prometheusAddress is required',
     ],
     [
       'Litestream without a replica',
@@ -398,14 +385,6 @@ describe('the files of the chart', () => {
     );
     const keys = new RegExp(secrets.properties.existing.properties.keys.items.pattern);
     for (const name of SECRET_VARIABLES) expect(name).toMatch(keys);
-  });
-
-  it('scale the workers by a metric of dawatch', async () => {
-    const families = await createMetrics({ version: pkg.version }).describe();
-    const names = families.map(({ name }) => name);
-    const { metricName } = parse(read('values.yaml')).workers.autoscaling;
-    expect(names).toContain(metricName);
-    expect(read('templates/autoscaling.yaml')).toContain(`max_over_time(${metricName}{`);
   });
 
   it('document every value of the schema in values.yaml', () => {

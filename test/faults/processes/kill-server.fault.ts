@@ -8,13 +8,16 @@ const SUBMISSIONS = 2_000;
 const BATCH = 25;
 const LIMIT = 100;
 
-test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged, while the node of the chain fails in every way`, async () => {
+test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged and no event, while the node of the chain fails in every way`, async () => {
   const world = await prepareWorld('kills of the server', {
     // The limit equals the configured budget: 100 requests in 0.1 s of the server's clock.
-    sandbox: { rateLimit: LIMIT, rateLimitPerS: 4 },
+    sandbox: { rateLimit: LIMIT, rateLimitPerS: 4, errorRate: 0.1 },
     upstream: { budget: { requests: LIMIT, per_s: 0.1, concurrency: 64 } },
+    // So slow that kills interrupt deliveries.
+    receiver: { delayMs: () => world.between(0, 40), refuseOneOf: 20 },
   });
-  const { server, sandbox } = world;
+  const { server, sandbox, receiver } = world;
+  let interrupted = 0;
   const firstFinal = async () => {
     await server.listening();
     while ((await server.client.count({ status: ['finalized'] })) === 0) await sleep(20);
@@ -35,10 +38,12 @@ test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged, wh
     await sleep(world.between(0, 600));
     // Otherwise the kills hit an idle server and prove nothing.
     if (kill === KILLS - 1) await firstFinal();
+    interrupted += receiver.inFlight() > 0 ? 1 : 0;
     await server.kill();
     server.start();
   }
   await tracking;
+  expect(interrupted).toBeGreaterThan(0);
   expect(world.expected.size).toBe(SUBMISSIONS);
   await world.expectSurvived();
   // Despite all kills, the upstream never received more than its limit.

@@ -35,8 +35,7 @@ const FROM_EXISTING = {
   secrets: { existing: { name: 'our-secret', keys: Object.keys(SECRETS) } },
   settings: SETTINGS_WITH_FILES,
 };
-const workers = (autoscaling: object) => ({ workers: { enabled: true, autoscaling } });
-export const KEDA = workers({ kind: 'keda', prometheusAddress: 'http://prometheus:9090' });
+const WORKERS = { workers: { enabled: true } };
 const PLACEMENT = {
   nodeSelector: { disk: 'ssd' },
   tolerations: [{ key: 'dedicated', operator: 'Exists', effect: 'NoSchedule' }],
@@ -100,9 +99,9 @@ export const CASES: readonly ChartCase[] = [
     litestream: 'url',
   },
   {
-    title: 'workers with KEDA, an existing secret and everything around them',
+    title: 'workers, an existing secret and everything around them',
     values: [
-      ...[FROM_EXISTING, KEDA, LITESTREAM_FIELDS, SURROUNDINGS, PLACED],
+      ...[FROM_EXISTING, WORKERS, LITESTREAM_FIELDS, SURROUNDINGS, PLACED],
       {
         ingress: { tlsSecret: 'certificate', className: 'nginx' },
         serviceMonitor: { authorization: { credentials: { name: 'metrics', key: 'token' } } },
@@ -110,16 +109,17 @@ export const CASES: readonly ChartCase[] = [
       },
     ],
     kinds: [
-      ...['ServiceAccount', 'Deployment', 'ScaledObject', 'Ingress', 'ServiceMonitor'],
+      ...['ServiceAccount', 'Deployment', 'Ingress', 'ServiceMonitor'],
       ...['NetworkPolicy', 'NetworkPolicy', 'PodDisruptionBudget', 'PodDisruptionBudget'],
     ],
     existingSecret: 'our-secret',
     litestream: 'fields',
   },
   {
-    title: 'workers with an HPA, long names, a load balancer and a class of storage',
+    title: 'workers with long names, a load balancer and a class of storage',
     values: [
-      ...[FROM_VALUES, workers({ kind: 'hpa' })],
+      FROM_VALUES,
+      WORKERS,
       {
         service: { type: 'LoadBalancer', port: 80, annotations: { a: 'b' } },
         server: { storage: { className: 'ssd', size: '100Gi' }, preStopSeconds: 0 },
@@ -127,11 +127,6 @@ export const CASES: readonly ChartCase[] = [
         serviceAccount: { name: 'existing' },
       },
     ],
-    kinds: ['Secret', 'Deployment', 'HorizontalPodAutoscaler'],
-  },
-  {
-    title: 'a fixed number of workers',
-    values: [FROM_VALUES, workers({ kind: 'none' })],
-    kinds: ['ServiceAccount', 'Secret', 'Deployment'],
+    kinds: ['Secret', 'Deployment'],
   },
 ];

@@ -212,13 +212,9 @@ priorityClassName: {{ . }}
 {{- if and $secrets.values $secrets.existing.name -}}{{- fail "secrets.values and secrets.existing.name exclude each other" -}}{{- end -}}
 {{- if and $secrets.existing.name (not $secrets.existing.keys) -}}{{- fail "secrets.existing.keys is required: the names of the keys of the Secret to mount" -}}{{- end -}}
 {{- if and $secrets.existing.keys (not $secrets.existing.name) -}}{{- fail "secrets.existing.name is required for secrets.existing.keys" -}}{{- end -}}
-{{- $autoscaling := .Values.workers.autoscaling -}}
 {{- if .Values.workers.enabled -}}
 {{- $names := include "dawatch.secretNames" (dict "context" . "component" "worker") | fromJsonArray -}}
 {{- if and (not (has "DAWATCH_REDIS_URL" $names)) (not (hasKey (default dict .Values.settings.redis) "url_file")) -}}{{- fail "workers.enabled requires the secret DAWATCH_REDIS_URL" -}}{{- end -}}
-{{- if gt $autoscaling.minReplicas $autoscaling.maxReplicas -}}{{- fail "workers.autoscaling.minReplicas must not be greater than maxReplicas" -}}{{- end -}}
-{{- if and (eq $autoscaling.kind "keda") (not $autoscaling.prometheusAddress) -}}{{- fail "workers.autoscaling.prometheusAddress is required with keda" -}}{{- end -}}
-{{- else if ne $autoscaling.kind "none" -}}{{- fail "workers.autoscaling requires workers.enabled" -}}
 {{- end -}}
 {{- if and .Values.litestream.enabled (not .Values.litestream.replica) -}}{{- fail "litestream.replica is required, such as { url: s3://bucket/path }" -}}{{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}{{- fail "ingress.host is required" -}}{{- end -}}
