@@ -47,6 +47,9 @@ export function pollsRow({ concurrency, throughRedis, what, target }: PollsRow):
         for (const pid of pids) process.kill(pid, 'SIGCONT');
         // The server sends the polls itself until it has detected Redis and the worker.
         while (throughRedis && (await server.client.overview()).workers !== 1) await sleep(50);
+        // Polls that were in flight for too long are repeated when their leases end.
+        const before = await pollsOf(server);
+        while ((await pollsOf(server)) === before) await sleep(50);
         await sleep(1_000);
         return result;
       };
