@@ -22,9 +22,9 @@ export function accessChecks(
   return checks;
 }
 
-async function checkBearer({ lookups }: Users) {
+async function checkBearer({ getUser }: Users) {
   const about = 'users.default';
-  const { kind, ...lookup } = await lookups.getUser(NONEXISTENT_USER);
+  const { kind, ...lookup } = await getUser(NONEXISTENT_USER);
   if (kind === 'found' || kind === 'not_found')
     return ok(about, 'user lookups work, and the token is accepted');
   if (kind === 'unauthorized' || kind === 'forbidden')

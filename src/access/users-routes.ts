@@ -25,8 +25,6 @@ export type LookupAccess = {
   credentials: Credentials;
 };
 
-/** The `caller` in the audit of a token that only the upstream knows. */
-const FORWARDED = 'forwarded';
 /** The most users of one listing: a response of some hundred kB. */
 const MAX_USERS = 1_000;
 
@@ -89,25 +87,6 @@ function requireUpstreamToken(deps: LookupAccess, action: AuditAction) {
   };
 }
 
-/**
- * Returns the caller and the Authorization for the upstream; undefined uses the configured upstream
- * token.
- */
-function lookupCaller(request: FastifyRequest): {
-  caller: Caller | { id: null; name: string };
-  authorization?: string;
-  bearer?: string;
-} {
-  if (request.caller) return { caller: request.caller };
-  const { identity } = request;
-  if (identity?.kind !== 'forwarded') throw new Error('a lookup without a caller');
-  return {
-    caller: { id: null, name: FORWARDED },
-    authorization: request.headers.authorization ?? '',
-    bearer: identity.secret,
-  };
-}
-
 /** Returns the requested address from a query that is not validated yet. */
 function emailIn(query: unknown): string | null {
   const parsed = z.object({ email: emailSchema }).safeParse(query);
@@ -156,10 +135,13 @@ const problems = problemResponses(502, 504, 507);
  * is sent.
  */
 export function registerUsers(app: TypedServer, deps: LookupAccess): void {
-  const { users } = deps;
-  const security = users.forwards ? [{ bearer: [] }] : [{ apiKey: [] }, { bearer: [] }];
-  const config = { hasErrorMember: true, prefersBearer: true, forwardsBearer: users.forwards };
-  const credential = users.forwards
+  const { forwards, getUser, listUsers } = deps.users;
+  const shared = {
+    tags: ['users'],
+    security: forwards ? [{ bearer: [] }] : [{ apiKey: [] }, { bearer: [] }],
+  };
+  const config = { hasErrorMember: true, prefersBearer: true, forwardsBearer: forwards };
+  const credential = forwards
     ? "Requires the upstream's own token, which is forwarded. "
     : 'Requires a token of dawatch. ';
 
@@ -168,17 +150,12 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
     app.get(
       path,
       {
-        config: {
-          ...config,
-          roles: ['user'],
-          authorize: authorizeLookup(deps, 'users.get'),
-        },
+        config: { ...config, roles: ['user'], authorize: authorizeLookup(deps, 'users.get') },
         schema: {
+          ...shared,
           operationId,
           summary: 'Get a user',
           description: `${credential}/users/get_user and /user/get_user are equivalent. Every lookup is audited.`,
-          tags: ['users'],
-          security,
           querystring: getQuerySchema,
           response: { 200: userSchema, ...problems, ...problemResponses(404) },
         },
@@ -186,12 +163,11 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
       async (request, reply) => {
         const { email } = request.query;
         const startedMs = performance.now();
-        const identity = lookupCaller(request);
-        const lookup = await users.lookups.getUser(request.query, identity.authorization);
+        const lookup = await getUser(request.query, forwardedBy(request));
         const isOther = lookup.kind === 'found' && isAboutAnother(email, lookup.value.email);
         const details = isOther ? ['another user was returned'] : [];
-        record(request, { identity, action: 'users.get', email, details, startedMs }, lookup);
-        return sendLookup(reply, lookup, users.forwards);
+        record(request, { action: 'users.get', email, details, startedMs }, lookup);
+        return sendLookup(reply, lookup, forwards);
       },
     );
 
@@ -200,11 +176,10 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
     {
       config: { ...config, authorize: authorizeLookup(deps, 'users.list') },
       schema: {
+        ...shared,
         operationId: 'getAllUsers',
         summary: 'List users',
         description: `${credential}Returns at most \`limit\` users, in the upstream's order. Every lookup is audited.`,
-        tags: ['users'],
-        security,
         querystring: z.strictObject({
           limit: wholeNumber({ min: 1, max: MAX_USERS }).meta({ examples: ['100'] }),
         }),
@@ -220,14 +195,11 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
     async (request, reply) => {
       const limit = Number(request.query.limit);
       const startedMs = performance.now();
-      const identity = lookupCaller(request);
-      const lookup = await users.lookups.listUsers(limit, identity.authorization);
-      const details = [
-        `limit ${limit}`,
-        ...(lookup.kind === 'found' ? [`${lookup.value.length} users`] : []),
-      ];
-      record(request, { identity, action: 'users.list', email: null, details, startedMs }, lookup);
-      return sendLookup(reply, lookup, users.forwards);
+      const lookup = await listUsers(limit, forwardedBy(request));
+      const found = lookup.kind === 'found' ? [`${lookup.value.length} users`] : [];
+      const details = [`limit ${limit}`, ...found];
+      record(request, { action: 'users.list', email: null, details, startedMs }, lookup);
+      return sendLookup(reply, lookup, forwards);
     },
   );
 
@@ -236,28 +208,24 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
    */
   function record(
     request: FastifyRequest,
-    made: {
-      identity: ReturnType<typeof lookupCaller>;
-      action: AuditAction;
-      email: string | null;
-      details: string[];
-      startedMs: number;
-    },
+    made: { action: AuditAction; email: string | null; details: string[]; startedMs: number },
     lookup: UserLookup<unknown>,
   ): void {
-    const { identity, action, email, details, startedMs } = made;
-    const { caller, bearer } = identity;
-    const result = auditResultOf(lookup, users.forwards);
-    const reasons = result === 'failed' || result === 'refused' ? [reasonOf(lookup)] : [];
-    const actor = { name: caller.name, credentialId: caller.id, address: request.clientAddress };
-    const entry = { action, result, detail: [...details, ...reasons].join(', ') || null };
+    const { action, email, details, startedMs } = made;
+    const { clientAddress: address, identity } = request;
+    const bearer = identity?.kind === 'forwarded' ? identity.secret : undefined;
+    const { name, id } = request.caller ?? { name: 'forwarded', id: null };
+    const result = auditResultOf(lookup, forwards);
+    const reason = lookup.kind === 'unavailable' ? lookup.reason : `${lookup.kind} by the upstream`;
+    if (result === 'failed' || result === 'refused') details.push(reason);
+    const entry = { action, result, detail: details.join(', ') || null };
+    const actor = { name, credentialId: id, address };
     deps.ledger.audit.append(actor, deps.clock.now(), { ...entry, email, bearer });
-    const duration_ms = Math.round(performance.now() - startedMs);
     const fields = {
-      caller: caller.name,
-      address: request.clientAddress,
+      caller: name,
+      address,
       ...entry,
-      duration_ms,
+      duration_ms: Math.round(performance.now() - startedMs),
       ...(lookup.kind === 'unavailable' && { upstream_message: lookup.detail }),
     };
     if (result === 'failed') logOf(request).warn(fields, 'users.lookup');
@@ -265,14 +233,15 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
   }
 }
 
+/** Returns the Authorization of a caller that is forwarded; undefined: the upstream's own is sent. */
+function forwardedBy({ identity, headers }: FastifyRequest): string | undefined {
+  return identity?.kind === 'forwarded' ? headers.authorization : undefined;
+}
+
 function auditResultOf({ kind }: UserLookup<unknown>, forwards: boolean): AuditResult {
   if (kind === 'found' || kind === 'not_found' || kind === 'busy') return kind;
   // A refusal of the server's own token does not concern the caller.
   return kind !== 'unavailable' && forwards ? 'refused' : 'failed';
-}
-
-function reasonOf(lookup: UserLookup<unknown>): string {
-  return lookup.kind === 'unavailable' ? lookup.reason : `${lookup.kind} by the upstream`;
 }
 
 /**
@@ -301,36 +270,25 @@ function sendLookup(
   lookup: UserLookup<object>,
   forwarded: boolean,
 ): FastifyReply {
+  const problem = (status: 403 | 404 | 502 | 503 | 504, detail: string) =>
+    sendProblem(reply, { status, detail });
   switch (lookup.kind) {
     case 'found':
       return reply.send(lookup.value);
     case 'not_found':
-      return sendProblem(reply, {
-        status: 404,
-        detail: 'no user has this name and this e-mail address',
-      });
+      return problem(404, 'no user has this name and this e-mail address');
     case 'unauthorized':
     case 'forbidden':
-      if (!forwarded)
-        return sendProblem(reply, {
-          status: 502,
-          detail: "the upstream refuses this server's own token",
-        });
-      if (lookup.kind === 'unauthorized')
-        return sendUnauthenticated(reply, 'the upstream refuses this token');
-      return sendProblem(reply, {
-        status: 403,
-        detail: 'the upstream does not allow this with this token',
-      });
+      if (!forwarded) return problem(502, "the upstream refuses this server's own token");
+      return lookup.kind === 'unauthorized'
+        ? sendUnauthenticated(reply, 'the upstream refuses this token')
+        : problem(403, 'the upstream does not allow this with this token');
     case 'busy':
       setRetryAfter(reply, BUSY_MS);
-      return sendProblem(reply, { status: 503, detail: 'too many user lookups are in flight' });
+      return problem(503, 'too many user lookups are in flight');
     case 'unavailable':
       setRetryAfter(reply, lookup.retryAfterMs);
-      return sendProblem(reply, {
-        status: lookup.reason === 'timeout' ? 504 : 502,
-        detail: FAILURES[lookup.reason],
-      });
+      return problem(lookup.reason === 'timeout' ? 504 : 502, FAILURES[lookup.reason]);
     default:
       return lookup satisfies never;
   }

@@ -113,17 +113,8 @@ export type UpstreamGet = {
     path: string;
     headers: Record<string, string>;
     body?: string;
+    maxBytes?: number;
   }): Promise<HttpResult>;
-};
-
-export type UpstreamUsersOptions = {
-  client: UpstreamGet;
-  /** Sent with every lookup; undefined: the caller's Authorization is passed on. */
-  bearer: string | undefined;
-  getPath: string;
-  listPath: string;
-  /** Where parameters are sent; `body`: a JSON body of the GET. */
-  parameters: 'query' | 'body';
 };
 
 /**
@@ -158,78 +149,87 @@ const MAX_LOOKUPS = 64;
  */
 const MAX_LISTING_BYTES = 8 * 1024 * 1024;
 
-/** Looks up the users of one upstream. Never rejects. */
-export class UpstreamUsers {
-  readonly #options: UpstreamUsersOptions;
-  readonly #bearer: string | undefined;
-  #lookups = 0;
-
-  constructor(options: UpstreamUsersOptions) {
-    this.#options = options;
-    this.#bearer = options.bearer;
-  }
-
-  async getUser(
+/** Lookups at the upstream `default`. They never reject. */
+export type Users = {
+  /** Whether callers send the upstream's own token instead of one of dawatch. */
+  forwards: boolean;
+  /** `authorization`: of the caller; sent if it is forwarded. */
+  getUser(
     user: { name: string; email: string },
     authorization?: string,
-  ): Promise<UserLookup<UserRecord>> {
-    // The interface requires this content type for the lookup of one user, even without a body.
-    const headers = { ...this.#headers(authorization), 'content-type': 'application/json' };
-    const request = this.#request(
-      this.#options.getPath,
-      { name: user.name, email: user.email },
-      headers,
-    );
-    return this.#send(request, { read: normalizeUser, mayBeUnknown: true });
-  }
-
+  ): Promise<UserLookup<UserRecord>>;
   /** Returns at most `limit` users, even if the upstream sends more. */
-  async listUsers(limit: number, authorization?: string): Promise<UserLookup<UserRecord[]>> {
-    const headers = this.#headers(authorization);
-    const typed =
-      this.#options.parameters === 'body'
-        ? { ...headers, 'content-type': 'application/json' }
-        : headers;
-    const request = {
-      ...this.#request(this.#options.listPath, { limit }, typed),
-      maxBytes: MAX_LISTING_BYTES,
-    };
-    return this.#send(request, {
-      read: (text) => normalizeUsers(text, limit),
-      mayBeUnknown: false,
-    });
-  }
+  listUsers(limit: number, authorization?: string): Promise<UserLookup<UserRecord[]>>;
+};
 
-  #headers(authorization: string | undefined): Record<string, string> {
-    const sent = this.#bearer === undefined ? authorization : `Bearer ${this.#bearer}`;
-    return { accept: 'application/json', ...(sent !== undefined && { authorization: sent }) };
-  }
-
-  #request(
-    path: string,
-    parameters: Record<string, string | number>,
-    headers: Record<string, string>,
-  ) {
-    if (this.#options.parameters === 'body')
-      return { path, headers, body: JSON.stringify(parameters) };
+/**
+ * `client` undefined: no upstream is named `default`, and each lookup fails. Throws a StartError if
+ * the bearer is a token of dawatch.
+ */
+export function usersOf(
+  { upstreams }: Pick<AccessSettings, 'upstreams'>,
+  client: UpstreamGet | undefined,
+): Users {
+  const { bearer, users } = upstreams.default;
+  if (bearer !== undefined && isOwnToken(bearer))
+    throw new StartError(
+      'DAWATCH_UPSTREAM_BEARER is a token of dawatch: set a token issued by the upstream',
+    );
+  let inFlight = 0;
+  const send = async <T>(
+    request: {
+      path: string;
+      parameters: Record<string, string | number>;
+      authorization: string | undefined;
+      maxBytes?: number;
+    },
+    reading: Reading<T>,
+  ): Promise<UserLookup<T>> => {
+    if (!client) return unavailable('network', 'no upstream is named default');
+    if (inFlight >= MAX_LOOKUPS) return { kind: 'busy' };
+    const { path, parameters, maxBytes } = request;
+    const authorization = bearer === undefined ? request.authorization : `Bearer ${bearer}`;
+    const isInBody = users.parameters === 'body';
     const query = Object.entries(parameters).map(
       ([name, value]) => `${name}=${encodeURIComponent(value)}`,
     );
-    return { path: `${path}?${query.join('&')}`, headers };
-  }
-
-  async #send<T>(
-    request: Parameters<UpstreamGet['get']>[0],
-    reading: Reading<T>,
-  ): Promise<UserLookup<T>> {
-    if (this.#lookups >= MAX_LOOKUPS) return { kind: 'busy' };
-    this.#lookups += 1;
+    const headers = {
+      accept: 'application/json',
+      // The interface requires this type for the lookup of one user, even without a body.
+      'content-type': 'application/json',
+      ...(authorization !== undefined && { authorization }),
+    };
+    inFlight += 1;
     try {
-      return classify(await this.#options.client.get(request), reading);
+      const response = await client.get({
+        path: isInBody ? path : `${path}?${query.join('&')}`,
+        headers,
+        ...(isInBody && { body: JSON.stringify(parameters) }),
+        ...(maxBytes && { maxBytes }),
+      });
+      return classify(response, reading);
     } finally {
-      this.#lookups -= 1;
+      inFlight -= 1;
     }
-  }
+  };
+  return {
+    forwards: bearer === undefined,
+    getUser: ({ name, email }, authorization) =>
+      send(
+        { path: users.get_path, parameters: { name, email }, authorization },
+        { read: normalizeUser, mayBeUnknown: true },
+      ),
+    listUsers: (limit, authorization) =>
+      send(
+        {
+          path: users.list_path,
+          parameters: { limit },
+          authorization,
+          maxBytes: MAX_LISTING_BYTES,
+        },
+        { read: (text) => normalizeUsers(text, limit), mayBeUnknown: false },
+      ),
+  };
 }
 
 /**
@@ -290,41 +290,4 @@ function isOfTheService(body: string): boolean {
 
 function unavailable(reason: UnavailableReason, detail: string, waitMs: number | null = null) {
   return { kind: 'unavailable' as const, reason, detail, retryAfterMs: waitMs };
-}
-
-export type Users = {
-  lookups: {
-    getUser: UpstreamUsers['getUser'];
-    listUsers: UpstreamUsers['listUsers'];
-  };
-  /** Whether callers send the upstream's own token instead of one of dawatch. */
-  forwards: boolean;
-};
-
-/**
- * Looks up users at the upstream `default`; tokens of callers are forwarded to no other. Throws a
- * StartError if the bearer is a token of dawatch.
- */
-export function usersOf(config: AccessSettings, client: UpstreamGet | undefined): Users {
-  const { bearer, users } = config.upstreams.default;
-  if (bearer !== undefined && isOwnToken(bearer))
-    throw new StartError(
-      'DAWATCH_UPSTREAM_BEARER is a token of dawatch: set a token issued by the upstream',
-    );
-  const failure = {
-    kind: 'failure',
-    reason: 'network',
-    detail: 'no upstream is named default',
-  } as const;
-  const lookups = new UpstreamUsers({
-    client: client ?? { get: async () => failure },
-    bearer,
-    getPath: users.get_path,
-    listPath: users.list_path,
-    parameters: users.parameters,
-  });
-  return {
-    lookups,
-    forwards: bearer === undefined,
-  };
 }

@@ -1,28 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { UpstreamUsers, type UpstreamUsersOptions } from '../../src/access/users.ts';
+import { type Users, usersOf } from '../../src/access/users.ts';
 import { UpstreamClient } from '../../src/polling/upstream-client.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 
 const USER = { name: 'Ada & Söhne', email: 'ada+1@example.com' };
 const RECORD = { id: '1', ...USER, app_id: 7, assigned_wallet: '0xab' };
 
-function usersOf(
-  url: string,
-  options: Partial<UpstreamUsersOptions> & { timeoutMs?: number } = {},
-): UpstreamUsers {
-  const { timeoutMs = 5_000, ...rest } = options;
-  const client = new UpstreamClient({
-    url,
-    version: '1.2.3',
-    connections: 2,
-    timeoutMs,
-    now: () => 0,
-  });
+function usersAt(url: string, parameters: 'query' | 'body' = 'query'): Users {
+  const client = new UpstreamClient({ url, version: '1.2.3', timeoutMs: 5_000, now: () => 0 });
   onTestFinished(() => client.close());
-  const paths = { getPath: '/users/get_user', listPath: '/admin/get_all_users' };
-  return new UpstreamUsers({ client, bearer: undefined, ...paths, parameters: 'query', ...rest });
+  const paths = { get_path: '/users/get_user', list_path: '/admin/get_all_users' };
+  return usersOf({ upstreams: { default: { users: { ...paths, parameters } } } }, client);
 }
 
 /** Always returns the same response; records the requests. */
@@ -48,7 +38,7 @@ async function upstream(body: unknown, status = 200, headers: Record<string, str
 describe('a request', () => {
   it('has its parameters in a JSON body if the upstream requires that', async () => {
     const { url, requests } = await upstream(RECORD);
-    const users = usersOf(url, { parameters: 'body' });
+    const users = usersAt(url, 'body');
     expect(await users.getUser(USER)).toMatchObject({ kind: 'found' });
     await users.listUsers(7);
     expect(requests.map((one) => [one.method, one.url, JSON.parse(one.body)])).toEqual([
@@ -119,7 +109,7 @@ describe('a request', () => {
     ],
   ])('%s (%i)', async (_, status, body, expected) => {
     const { url } = await upstream(body, status);
-    expect(await usersOf(url).getUser(USER)).toMatchObject(expected);
+    expect(await usersAt(url).getUser(USER)).toMatchObject(expected);
   });
 });
 
@@ -129,13 +119,13 @@ it.each([
   [200, { state: 'ERROR', error: 'Record not found' }],
 ])('a listing is never "not found": %i %j', async (status, body) => {
   const { url } = await upstream(body, status);
-  expect(await usersOf(url).listUsers(5)).toMatchObject({ kind: 'unavailable' });
+  expect(await usersAt(url).listUsers(5)).toMatchObject({ kind: 'unavailable' });
 });
 
 it('a redirect is not followed, so that no other server receives the token', async () => {
   const other = await upstream(RECORD);
   const { url } = await upstream('', 307, { location: `${other.url}/users/get_user` });
-  expect(await usersOf(url).getUser(USER, 'Bearer mine')).toMatchObject({
+  expect(await usersAt(url).getUser(USER, 'Bearer mine')).toMatchObject({
     reason: 'http_status',
     detail: 'HTTP 307',
   });

@@ -208,10 +208,8 @@ describe('a lookup that cannot be audited has no result:', () => {
     registerUsers(server, {
       users: {
         forwards: false,
-        lookups: {
-          getUser: async () => found,
-          listUsers: async () => ({ kind: 'found', value: [found.value] }),
-        },
+        getUser: async () => found,
+        listUsers: async () => ({ kind: 'found', value: [found.value] }),
       },
       ledger,
       clock: Date,

@@ -1,7 +1,7 @@
 import dns from 'node:dns';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { UpstreamUsers } from '../../src/access/users.ts';
+import { usersOf } from '../../src/access/users.ts';
 import { Heartbeat } from '../../src/alerts/heartbeat.ts';
 import type { Channel } from '../../src/notifications/channels/channel.ts';
 import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
@@ -56,9 +56,10 @@ const UPSTREAM: Record<string, Place> = {
   },
   'a user lookup': {
     open(url) {
-      const paths = { getPath: '/users/get_user', listPath: '/admin/get_all_users' };
+      const paths = { get_path: '/users/get_user', list_path: '/admin/get_all_users' };
       const client = openClient(url, { connections: 2 });
-      const users = new UpstreamUsers({ client, bearer: 'x', ...paths, parameters: 'query' });
+      const settings = { bearer: 'x', users: { ...paths, parameters: 'query' as const } };
+      const users = usersOf({ upstreams: { default: settings } }, client);
       return async () => {
         const { kind, ...result } = await users.getUser({ name: 'Ada', email: 'a@b.test' });
         return kind === 'found' ? undefined : 'detail' in result ? result.detail : kind;
