@@ -33,7 +33,7 @@ export const row: Row = {
       target: { max: 200 },
       unit: 'kB',
       value: ({ clientKb = 0 }) => clientKb,
-      context: () => 'without dependencies, as ES modules and CommonJS',
+      context: () => 'as ES modules and CommonJS',
     },
   ],
   async open() {

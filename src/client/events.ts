@@ -1,8 +1,8 @@
+import { createParser } from 'eventsource-parser';
 import type { Event, SubmissionEvent } from './api.ts';
 import { pause, retryDelayMs } from './backoff.ts';
 import { ConnectionError, isTransient } from './errors.ts';
 import type { MetadataFilter } from './request.ts';
-import { bytesOf, parseSse } from './sse.ts';
 
 /**
  * An event of webhooks and the live feed. Its `type` determines its `data`. Ignore unknown types,
@@ -105,7 +105,7 @@ export async function* readEvents(
     try {
       const response = await open(position, connection.signal);
       failures = 0;
-      for await (const { id, data } of parseSse(connection.bytesOf(response))) {
+      for await (const { id, data } of blocksOf(response, connection.received)) {
         onResponse?.();
         const event = data === undefined ? undefined : (JSON.parse(data) as DawatchEvent | FeedGap);
         if (event?.type === 'feed.gap') onGap?.(event.data);
@@ -128,10 +128,7 @@ export async function* readEvents(
   }
 }
 
-/**
- * Returns a signal and a byte stream for one connection. They abort with the caller's signal or
- * after SILENCE_MS.
- */
+/** Returns a signal for one connection. It aborts with the caller's signal or after SILENCE_MS. */
 function openConnection(outer: AbortSignal | undefined) {
   const controller = new AbortController();
   const abort = () => controller.abort(outer?.reason);
@@ -141,15 +138,47 @@ function openConnection(outer: AbortSignal | undefined) {
   let timer = setTimeout(tooSilent, SILENCE_MS);
   return {
     signal: controller.signal,
-    bytesOf: (response: Response) =>
-      bytesOf(response, () => {
-        clearTimeout(timer);
-        timer = setTimeout(tooSilent, SILENCE_MS);
-      }),
+    received(): void {
+      clearTimeout(timer);
+      timer = setTimeout(tooSilent, SILENCE_MS);
+    },
     close(): void {
       clearTimeout(timer);
       outer?.removeEventListener('abort', abort);
       controller.abort();
     },
   };
+}
+
+/** A part of an event stream. Without data, it only updates the position. */
+type Block = { id: string | undefined; data: string | undefined };
+
+/**
+ * Yields the parts of a stream as they arrive. An incomplete last one is dropped. Throws
+ * ConnectionError if the connection is lost.
+ */
+async function* blocksOf(
+  response: Response,
+  onChunk: () => void,
+): AsyncGenerator<Block, void, undefined> {
+  const blocks: Block[] = [];
+  const parser = createParser({
+    onEvent: ({ id, data }) => blocks.push({ id, data }),
+    onComment: (text) => blocks.push({ id: / (\d+)$/.exec(text)?.[1], data: undefined }),
+  });
+  const decoder = new TextDecoder();
+  // Some browsers cannot iterate over a stream.
+  const reader = response.body?.getReader();
+  try {
+    for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
+      onChunk();
+      parser.feed(decoder.decode(read.value, { stream: true }));
+      yield* blocks.splice(0);
+    }
+  } catch (error) {
+    throw new ConnectionError('the connection was lost', { cause: error });
+  } finally {
+    // Stops reading when the caller abandons the iteration.
+    await reader?.cancel().catch(() => undefined);
+  }
 }

@@ -49,9 +49,12 @@ function toFrame(event: FeedEvent): Buffer {
 /** Events read from the log at once. */
 const PAGE = 100;
 
-/** Returns a frame without data that updates the position from which a client resumes. */
+/**
+ * Returns a frame without data that updates the position from which a client resumes. The comment
+ * has it, too, for parsers that drop frames without data.
+ */
 function positionFrame(comment: string, position: number): string {
-  return `: ${comment}\nid: ${position}\n\n`;
+  return `: ${comment} ${position}\nid: ${position}\n\n`;
 }
 
 /** Events in the order of their commits, as `EventLog` has them. */

@@ -206,7 +206,7 @@ it('reports missing events first, and only to readers that resume before them', 
   const late = read(feed, 3);
   await until(() => expect(early.text()).toContain('id: 5\nevent: upstream.up'));
   await until(() => expect(late.text()).toContain('id: 5\nevent: upstream.up'));
-  expect(early.text()).toContain(`: dawatch\nid: 1\n\n${gap(1, 3)}id: 4\nevent: upstream.up`);
+  expect(early.text()).toContain(`: dawatch 1\nid: 1\n\n${gap(1, 3)}id: 4\nevent: upstream.up`);
   expect(late.text()).not.toContain('feed.gap');
   feed.close();
 });
@@ -220,7 +220,7 @@ it('reports a gap once if no event after it is left', async () => {
   const reader = read(feed, 0);
   await until(() => expect(reader.text()).toContain(gap(0, 3)));
   clock.fire(15_000);
-  await until(() => expect(reader.text()).toContain(': heartbeat\nid: 3\n\n'));
+  await until(() => expect(reader.text()).toContain(': heartbeat 3\nid: 3\n\n'));
   log.add();
   await until(() => expect(reader.text()).toContain('id: 4\nevent: upstream.up'));
   expect(reader.text().split('feed.gap')).toHaveLength(3);

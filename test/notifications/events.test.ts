@@ -236,7 +236,7 @@ it('sends no chunks, and announces the end of the connection', async () => {
   socket.on('data', (chunk) => {
     received += chunk;
   });
-  await vi.waitFor(() => expect(received).toMatch(/\r\n\r\n: dawatch\nid: \d+\n\n/), {
+  await vi.waitFor(() => expect(received).toMatch(/\r\n\r\n: dawatch \d+\nid: \d+\n\n/), {
     timeout: 15_000,
     interval: 5,
   });

@@ -48,7 +48,7 @@ try {
 /** Not every browser has it. */
 const WITHOUT_ITERATION = '<script>delete ReadableStream.prototype[Symbol.asyncIterator]</script>';
 const PAGES: Record<string, string> = {
-  'plain.html': `<script type="importmap">{ "imports": { "@dawatch/client": "/${ENTRY}" } }</script><body></body>
+  'plain.html': `<script type="importmap">{ "imports": { "@dawatch/client": "/${ENTRY}", "eventsource-parser": "/node_modules/eventsource-parser/dist/index.js" } }</script><body></body>
     ${WITHOUT_ITERATION}<script type="module" src="/program.js"></script>`,
   'index.html': `<body></body>${WITHOUT_ITERATION}<script type="module" src="/program.js"></script>`,
 };
