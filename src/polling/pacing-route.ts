@@ -255,7 +255,7 @@ export function registerPacing(
   );
 }
 
-export function toPacingBody({ description, budget, next, ...health }: UpstreamPacing): PacingBody {
+function toPacingBody({ description, budget, next, ...health }: UpstreamPacing): PacingBody {
   const { mode, slot, senders, observed, lagPrice, curve, pollsMs } = description;
   return {
     upstream: health.upstream,

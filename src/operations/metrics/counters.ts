@@ -57,12 +57,6 @@ export function createCounters(registry: Registry) {
     ['upstream', 'source'],
     BUCKETS.detectionLag,
   );
-  const lagBound = histogram(
-    'detection_lag_bound_seconds',
-    'Longest possible time from finality to its detection: since a poll found the submission, or another one of its block, open',
-    ['upstream'],
-    BUCKETS.detectionLag,
-  );
   const requests = histogram(
     'requests_per_submission',
     'Polls of a submission until it was found final',
@@ -129,10 +123,9 @@ export function createCounters(registry: Registry) {
       if ('chain' in observation && observation.chain)
         verifications.inc({ upstream, verdict: observation.chain.verdict });
     },
-    finalized({ upstream, at, trackedAt, after, detection, polls: count }: Finality) {
+    finalized({ upstream, at, trackedAt, detection, polls: count }: Finality) {
       timeToFinality.observe({ upstream }, Math.max(0, at - trackedAt) / 1_000);
       if (detection) lag.observe({ upstream, source: detection.source }, detection.lagMs / 1_000);
-      lagBound.observe({ upstream }, Math.max(0, at - after) / 1_000);
       requests.observe({ upstream }, count);
     },
     submissionEnded: (status: Status) => ended.inc({ status }),

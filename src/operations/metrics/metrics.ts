@@ -1,5 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { createPacingGauges } from '../../polling/pacing-gauges.ts';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { UpstreamPacing } from '../../polling/watcher.ts';
 import { STATUSES } from '../../submissions/submission.ts';
 import { UPSTREAM_STATES } from '../../submissions/upstream.ts';
@@ -29,7 +28,7 @@ export function createMetrics({ version }: { version: string }) {
   const registry = new Registry();
   const counters = createCounters(registry);
   const setGauges = createGauges(registry, version);
-  const setPacingGauges = createPacingGauges(registry);
+  const setUpstreamGauges = createUpstreamGauges(registry);
   const setChainMetrics = createChainMetrics(registry);
   let isCollecting = false;
   /** Starts at the first scrape, because the metrics of the process cost timers and observers. */
@@ -45,7 +44,7 @@ export function createMetrics({ version }: { version: string }) {
     set({ pacing: upstreams, ...values }: Scraped) {
       setGauges(values);
       setChainMetrics(values);
-      setPacingGauges(upstreams);
+      setUpstreamGauges(upstreams);
     },
     /** Returns the Prometheus text format. */
     async text() {
@@ -165,6 +164,55 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
   };
 }
 
+/** The help text and the reading of each gauge of an upstream; null means no sample. */
+const UPSTREAM_GAUGES: Record<
+  string,
+  readonly [help: string, of: (pacing: UpstreamPacing) => number | null]
+> = {
+  tracked_submissions: ['Submissions being polled', ({ tracked }) => tracked],
+  slots_known: [
+    '1: submissions become final with the slots of a chain; 0: no period is known, so each is polled by its age',
+    ({ description }) => Number(description.mode !== 'age'),
+  ],
+  slot_period_seconds: [
+    'Length of a slot; no sample if not known',
+    ({ description: { slot } }) => slot && slot.periodMs / 1_000,
+  ],
+  budget_requests: ['Requests per window of the request budget', ({ budget }) => budget.requests],
+  budget_used_requests: [
+    'Requests used in the current window of the request budget',
+    ({ budget }) => budget.used,
+  ],
+  concurrent_requests_limit: ['Limit of requests in flight', ({ budget }) => budget.concurrency],
+  in_flight_requests: ['Requests in flight', ({ inFlight }) => inFlight],
+  next_request_delayed: [
+    '1: the next poll is delayed by the request budget or a pause of the upstream; 0: it is not',
+    ({ next }) => Number(next !== null && next.heldBy !== null),
+  ],
+};
+
+/** Creates the gauges of the upstreams and returns the function that sets them. */
+function createUpstreamGauges(registry: Registry): (upstreams: readonly UpstreamPacing[]) => void {
+  const gauges = Object.entries(UPSTREAM_GAUGES).map(([name, [help, of]]) => ({
+    of,
+    gauge: new Gauge({
+      name: `dawatch_pacing_${name}`,
+      help,
+      labelNames: ['upstream'],
+      registers: [registry],
+    }),
+  }));
+  return (upstreams) => {
+    for (const { gauge, of } of gauges) {
+      gauge.reset();
+      for (const pacing of upstreams) {
+        const value = of(pacing);
+        if (value !== null) gauge.set({ upstream: pacing.upstream }, value);
+      }
+    }
+  };
+}
+
 /** Creates the metrics of the chains and returns the function that sets them. */
 function createChainMetrics(registry: Registry): (values: GaugeValues) => void {
   const create = (name: string, help: string) =>
@@ -178,29 +226,16 @@ function createChainMetrics(registry: Registry): (values: GaugeValues) => void {
     'connected',
     '1: a node of the chain announces finalized blocks; 0: none does; no sample without a chain',
   );
-  const block = create(
-    'finalized_block',
-    'Highest block that a node announced as final; no sample before the first',
-  );
   const age = create(
     'finalized_block_age_seconds',
-    'Time since a node announced that block; no sample before the first',
+    'Time since a node announced the newest finalized block; no sample before the first',
   );
-  const reconnects = new Counter({
-    name: 'dawatch_chain_reconnects_total',
-    help: 'Connections to nodes of the chain after the first one',
-    labelNames: ['upstream'],
-    registers: [registry],
-  });
   return ({ now, health }) => {
-    for (const metric of [connected, block, age, reconnects]) metric.reset();
+    for (const gauge of [connected, age]) gauge.reset();
     for (const { upstream, chain } of health.upstreams) {
       if (!chain) continue;
       connected.set({ upstream }, Number(chain.isConnected));
-      reconnects.inc({ upstream }, chain.reconnects);
-      if (!chain.head) continue;
-      block.set({ upstream }, chain.head.number);
-      age.set({ upstream }, ageS(now, chain.head.at));
+      if (chain.head) age.set({ upstream }, ageS(now, chain.head.at));
     }
   };
 }

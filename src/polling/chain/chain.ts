@@ -53,7 +53,6 @@ export function openChain({ settings, clock, random, version, onChange }: ChainD
   let cancelStall = () => {};
   let name: string | null = null;
   let genesisHash: string | null = null;
-  let connections = 0;
   let problem: string | null = null;
   const reported = new Set<string>();
   const blocks = new FinalizedBlocks();
@@ -69,7 +68,6 @@ export function openChain({ settings, clock, random, version, onChange }: ChainD
     name,
     genesisHash,
     head: blocks.newest,
-    reconnects: Math.max(0, connections - 1),
     problem,
   });
 
@@ -122,7 +120,6 @@ export function openChain({ settings, clock, random, version, onChange }: ChainD
     name = textOf(chainName);
     genesisHash = textOf(genesis);
     current.connectedAt = clock.now();
-    connections += 1;
     awaitBlock();
     // After a failure, the node has to announce a new block first: it may close each connection.
     if (failures === 0) recover();

@@ -17,8 +17,6 @@ export type ChainStatus = {
   genesisHash: string | null;
   /** The highest block that was announced as final; null: none since the start. */
   head: ChainHead | null;
-  /** Number of connections after the first one. */
-  reconnects: number;
   /** Why the chain cannot be used, in one sentence without secrets; null: it can. */
   problem: string | null;
 };

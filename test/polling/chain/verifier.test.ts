@@ -49,7 +49,7 @@ function open(
   const usual = async (method: string) => (method === 'chain_getBlock' ? blockOf(7) : HASH);
   const status: ChainStatus = {
     ...{ host: 'node', isConnected: true, name: null, genesisHash: null },
-    ...{ head: { number: 7, at: 0 }, reconnects: 0, problem: null },
+    ...{ head: { number: 7, at: 0 }, problem: null },
   };
   const chain: Chain = {
     onHead: (listener) => {
