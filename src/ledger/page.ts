@@ -54,7 +54,7 @@ export type Walk = {
  * The rows that one page examines: some 20 ms of the event loop if SQLite has to read them from the
  * memory of the system (row search).
  */
-export const MAX_EXAMINED = 4_000;
+const MAX_EXAMINED = 4_000;
 
 /** Returns the SQL of a walk, with the parameter `rows`. */
 export function walkSql({ ranges, id, keys, direction, match }: Walk): string {

@@ -201,12 +201,7 @@ export function useWhileVisible(work, everyMs, isOn = true) {
   }, [everyMs, isOn]);
 }
 
-/**
- * @typedef {{
- *   overview: Loaded<any>,
- *   alerts: Loaded<any>,
- * }} LiveData `alerts`: the firing ones, newest first
- */
+/** @typedef {{ overview: Loaded<any>, alerts: Loaded<any> }} LiveData `alerts`: the firing ones */
 
 /** Reload intervals: ages and budgets change without an event. */
 const OVERVIEW_MS = 10_000;
@@ -237,11 +232,8 @@ export function isAlert({ type }) {
   return type.startsWith('alert.');
 }
 
-/**
- * @param {string} path @param {boolean} isAllowed @param {number} everyMs
- * @param {(event: import('./feed.js').FeedEvent) => boolean} [concerns]
- */
-function useKept(path, isAllowed, everyMs, concerns) {
+/** Loads a path, and reloads it after events and time. */
+function useKept(path, isAllowed, everyMs, concerns = (/** @type {any} */ _event) => true) {
   const { api } = useDashboard();
   const loaded = useLoad(
     async (signal) => (isAllowed ? await api.get(path, { signal }) : undefined),

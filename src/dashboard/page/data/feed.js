@@ -14,18 +14,8 @@ const MAX_BATCH = 500;
 /** The types of events by family. */
 export const EVENT_TYPES = {
   submission: [
-    'finalized',
-    'failing',
-    'recovered',
-    'failed',
-    'unknown',
-    'rejected',
-    'expired',
-    'cancelled',
-    'retracked',
-    'stuck',
-    'corrected',
-    'contradicted',
+    ...'finalized failing recovered failed unknown rejected'.split(' '),
+    ...'expired cancelled retracked stuck corrected contradicted'.split(' '),
   ],
   upstream: ['down', 'up', 'unauthorized'],
   alert: ['raised', 'resolved'],

@@ -1,5 +1,4 @@
 import { isAdmin, useDashboard, useLiveData, useLoad, useWhileVisible } from '../data/context.js';
-
 import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
@@ -7,6 +6,7 @@ import { List, useList } from '../parts/list.js';
 import { Action, Badge, Command, Empty, Loadable, PageHeader, Tabs, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
+import { submissionLink } from '../submissions/submission-table.js';
 import { CreateCommand } from './webhooks-page.js';
 
 /** @import { Delivery, DeliveryDetails, DeliveryState } from '../../../client/api.ts' */
@@ -14,7 +14,6 @@ import { CreateCommand } from './webhooks-page.js';
 const REFRESH_MS = 2_000;
 /** @type {readonly (DeliveryState | 'failing')[]} */
 const STATES = ['waiting', 'failing', 'delivered', 'dead', 'discarded'];
-/** @typedef {(query: Record<string, string | undefined>) => string} HrefOf */
 
 export function DeliveriesPage({ query }) {
   return html`<${PageHeader} title="Deliveries" />
@@ -23,7 +22,7 @@ export function DeliveriesPage({ query }) {
 
 /**
  * A page of deliveries: all, or those of one webhook.
- * @param {{ webhookId?: string, version?: number, onReplayed?: () => void, query: URLSearchParams, hrefOf: HrefOf }} props
+ * @param {{ webhookId?: string, version?: number, onReplayed?: () => void, query: URLSearchParams, hrefOf: import('../parts/list.js').ListState['hrefOf'] }} props
  *   `version`: changes when there may be new ones; `hrefOf`: the address of this log with other
  *   filters or another page
  */
@@ -47,17 +46,13 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
   const fields = [
     { name: 'state', label: 'State', values: STATES },
     { name: 'submission_id', label: 'Submission ID' },
-    ...(isAll
-      ? [
-          {
-            name: 'destination',
-            label: 'Destination',
-            placeholder: 'webhook:…, channel:…, callback:…',
-            suggest: deliveries.map((one) => one.destination),
-          },
-        ]
-      : []),
-  ];
+    {
+      name: 'destination',
+      label: 'Destination',
+      placeholder: 'webhook:…, channel:…, callback:…',
+      suggest: deliveries.map((one) => one.destination),
+    },
+  ].filter(({ name }) => isAll || name !== 'destination');
   const tabs = [
     { label: 'All', state: undefined },
     { label: 'Failing', state: 'failing', number: numbers?.failing },
@@ -77,27 +72,16 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
       caption=${`Deliveries${given.state ? ` that are ${given.state}` : ''}, newest first`}
       columns=${useDeliveryColumns({ hidden: isAll ? [] : ['To'], onReplayed: replayed })}
       details=${detailsOf}
-      empty=${html`<${Nothing} given=${given} />`}
+      empty=${html`<${Empty} title=${titleOf(given)}>
+        <p>Each event becomes a delivery per matching destination, such as a webhook:</p>
+        <${CreateCommand} />
+      <//>`}
     />`;
 }
 
-/** @type {Record<string, string>} */
-const ABOUT = {
-  failing: 'Failing deliveries have failed at least once, and wait for a retry.',
-  dead: 'Dead letters are deliveries whose attempts are used up, or whose webhook is disabled. They can be replayed.',
-};
-
-function Nothing({ given: { state, ...others } }) {
-  const title =
-    Object.keys(others).length > 0
-      ? 'No delivery matches.'
-      : state
-        ? `No delivery is ${state}.`
-        : 'No deliveries yet.';
-  return html`<${Empty} title=${title}>
-    <p>${(state && ABOUT[state]) ?? 'Each event becomes a delivery per matching destination, such as a webhook:'}</p>
-    ${state ? html`<p>The newest deliveries in a terminal:</p><${Command}>npx dawatch api /v1/deliveries<//>` : html`<${CreateCommand} />`}
-  <//>`;
+function titleOf({ state = '', ...others }) {
+  if (Object.keys(others).length > 0) return 'No delivery matches.';
+  return state ? `No delivery is ${state}.` : 'No deliveries yet.';
 }
 
 function ReplayAll({ destination, onReplayed }) {
@@ -149,13 +133,15 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     {
       title: 'State',
       width: 8,
-      cell: (one) => html`<${Badge} state=${isFailing(one) ? 'failing' : one.state} />`,
+      cell: ({ state, attempts_made }) =>
+        html`<${Badge} state=${state === 'waiting' && attempts_made > 0 ? 'failing' : state} />`,
     },
     { title: 'Event', width: 13, cell: ({ event_type }) => event_type },
     {
       title: 'Submission',
       class: 'from-m',
-      cell: ({ submission_id }) => html`<${SubmissionLink} id=${submission_id} />`,
+      cell: ({ submission_id }) =>
+        submission_id === null ? '–' : submissionLink({ submission_id }),
     },
     {
       title: 'To',
@@ -165,14 +151,16 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     {
       title: 'Last response',
       class: 'from-m',
-      cell: (one) =>
-        html`<${LastResponse} status=${one.last_http_status} error=${one.last_error} reason=${one.dead_reason} attempts=${one.attempts_made} />`,
+      cell: (one) => html`<${LastResponse} one=${one} />`,
     },
     {
       title: 'Ended or next',
       width: 10,
       class: 'from-l',
-      cell: (one) => html`<${When} one=${one} />`,
+      cell: ({ state, next_at, ended_at }) =>
+        state === 'waiting'
+          ? html`<span class="muted">${Date.parse(next_at ?? '') < Date.now() ? 'due' : 'next'} </span><${Time} at=${next_at} />`
+          : html`<${Time} at=${ended_at} />`,
     },
     {
       title: 'Action',
@@ -182,21 +170,6 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     },
   ];
   return columns.filter(({ title }) => !omitted.includes(title));
-}
-
-/**
- * The end or the next attempt, which is due while the receiver is busy or waits after failures.
- * @param {{ one: Delivery }} props
- */
-function When({ one: { state, next_at, ended_at } }) {
-  if (state !== 'waiting') return html`<${Time} at=${ended_at} />`;
-  const isDue = next_at !== null && Date.parse(next_at) < Date.now();
-  return html`<span class="muted">${isDue ? 'due' : 'next'} </span><${Time} at=${next_at} />`;
-}
-
-/** As the filter `failing` of the server. @param {Delivery} delivery */
-function isFailing({ state, attempts_made }) {
-  return state === 'waiting' && attempts_made > 0;
 }
 
 /** @param {{ one: Delivery, onReplayed: () => void }} props */
@@ -212,23 +185,14 @@ function Replay({ one: { id, state }, onReplayed }) {
   return html`<${Action} label=${label} name=${`${label}: delivery ${id}`} act=${replay} />`;
 }
 
-/**
- * Of the newest attempt; a channel without HTTP has an error at most.
- * @param {{ status: number | null, error: string | null, reason: string | null, attempts: number }} props `reason`: why it is dead
- */
-function LastResponse({ status, error, reason, attempts }) {
-  const why = reason && REASONS[reason];
-  if (status === null && error === null) return html`<span class="muted">${why ?? '–'}</span>`;
+/** Of the newest attempt. @param {{ one: Delivery }} props */
+function LastResponse({ one }) {
+  const { last_http_status: status, last_error: error, attempts_made: attempts } = one;
+  const why = one.dead_reason && html` <span class="muted">${REASONS[one.dead_reason]}</span>`;
+  if (status === null && error === null) return why ?? '–';
   const times = attempts > 1 ? ` ×${count(attempts)}` : '';
   const text = `${status === null ? error : `HTTP ${status}`}${times}`;
-  return error === null
-    ? text
-    : html`<span class="wrong" title=${error}>${text}</span>${why && html` <span class="muted">· ${why}</span>`}`;
-}
-
-function SubmissionLink({ id }) {
-  if (id === null) return html`<span class="muted">–</span>`;
-  return html`<a class="id" href=${hrefTo('submissions', id)}>${id}</a>`;
+  return error === null ? text : html`<span class="wrong" title=${error}>${text}</span>${why}`;
 }
 
 /** The descriptions of the newest hundred webhooks by their ids. */
@@ -245,27 +209,17 @@ function useWebhookNames(isNeeded) {
 
 /** webhook:<id>, channel:<name>, or callback:<origin>. */
 function Destination({ to, names }) {
-  const webhook = webhookOf(to);
+  const webhook = /^webhook:(.+)$/.exec(to)?.[1];
   const href = webhook
     ? hrefTo('webhooks', webhook)
     : hrefTo('deliveries', undefined, { destination: to });
-  const hasName = webhook && names.get(webhook);
-  return html`<a class=${hasName ? '' : 'id'} title=${webhook} href=${href}>${nameOf(to, names)}</a>`;
-}
-
-function nameOf(destination, names) {
-  const webhook = webhookOf(destination);
-  return (webhook && names.get(webhook)) || (webhook ?? destination);
-}
-
-/** The id of a webhook. */
-function webhookOf(destination) {
-  return /^webhook:(.+)$/.exec(destination)?.[1];
+  const name = webhook && names.get(webhook);
+  return html`<a class=${name ? '' : 'id'} title=${webhook} href=${href}>${name || (webhook ?? to)}</a>`;
 }
 
 /** @param {Delivery} delivery */
 function detailsOf({ id, state, attempts_made, submission_id }) {
-  return html`${submission_id !== null && html`<p>Submission <${SubmissionLink} id=${submission_id} /></p>`}
+  return html`${submission_id !== null && html`<p>Submission ${submissionLink({ submission_id })}</p>`}
     <${Attempts} id=${id} version=${`${state} ${attempts_made}`} />`;
 }
 

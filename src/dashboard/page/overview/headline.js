@@ -1,4 +1,5 @@
 import { count, duration } from '../parts/format.js';
+import { html } from '../parts/html.js';
 import { OPEN_STATUSES } from '../submissions/submission-table.js';
 
 /** @import { Alert, Overview } from '../../../client/api.ts' */
@@ -46,4 +47,10 @@ function upstreamsOf(number, one, many) {
 
 function submissionsOf(number) {
   return number === 1 ? '1 submission' : `${count(number)} submissions`;
+}
+
+/** @param {{ overview: Overview, alerts: readonly Alert[] }} props */
+export function Headline({ overview, alerts }) {
+  const { state, text } = headlineOf(overview, alerts);
+  return html`<p class=${`headline ${state}`}>${text}</p>`;
 }

@@ -30,9 +30,9 @@ import {
   submissionLink,
   TrackHint,
 } from '../submissions/submission-table.js';
-import { headlineOf } from './headline.js';
+import { Headline } from './headline.js';
 
-/** @import { Alert, Overview } from '../../../client/api.ts' */
+/** @import { Overview } from '../../../client/api.ts' */
 
 /**
  * What the charts can show, by the name in the address. Hours and days are those of UTC.
@@ -70,7 +70,7 @@ export function OverviewPage({ query }) {
     <${Loadable} loaded=${loaded}>
       ${(/** @type {Overview} */ overview) => html`
         <${Headline} overview=${overview} alerts=${alerts.data?.alerts ?? []} />
-        ${isUnused(overview) && html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`}
+        ${Object.values(overview.submissions).every((number) => number === 0) && html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`}
         <${StatusCounts} submissions=${overview.submissions} />
         ${
           range === DEFAULT_RANGE
@@ -82,16 +82,6 @@ export function OverviewPage({ query }) {
         <${LatestEvents} />
       `}
     <//>`;
-}
-
-/** @param {{ overview: Overview, alerts: readonly Alert[] }} props */
-function Headline({ overview, alerts }) {
-  const { state, text } = headlineOf(overview, alerts);
-  return html`<p class=${`headline ${state}`}>${text}</p>`;
-}
-
-function isUnused({ submissions }) {
-  return Object.values(submissions).every((number) => number === 0);
 }
 
 /** @param {{ range: Overview['range'] }} props */

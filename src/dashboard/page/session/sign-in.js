@@ -11,12 +11,6 @@ import { parseRoute } from '../router.js';
  * @typedef {NonNullable<import('../../../client/api.ts').Session['oidc']>} Provider
  */
 
-/**
- * `reason`: why the browser has no session, if it has just ended or could not begin.
- * @typedef {{ reason: string | undefined, provider: Provider | null, onSignedIn: (session: Session)
- * => void }} Props
- */
-
 /** The page of a browser without a session. */
 export function SignInPage({ reason, provider, onSignedIn }) {
   const [notice, setNotice] = useState(reason);

@@ -28,11 +28,9 @@ import { TokensPage } from '../tokens/tokens-page.js';
 import { UsersPage } from '../users/users-page.js';
 import { Navigation } from './navigation.js';
 
-/** @typedef {import('../data/context.js').Session} Session */
-
 /**
- * The frame of every page. @param {{ session: Session, signOut: () => void, onEnded: () => void }}
- * props `onEnded`: called when the server refuses the session
+ * The frame of every page. `onEnded`: called when the server refuses the session.
+ * @param {{ session: import('../data/context.js').Session, signOut: () => void, onEnded: () => void }} props
  */
 export function SignedIn({ session, signOut, onEnded }) {
   const [announce, announcements] = useAnnouncer();
@@ -79,11 +77,10 @@ export function SignedIn({ session, signOut, onEnded }) {
  */
 function Main({ page, route, session, isLater }) {
   const main = useRef(/** @type {HTMLElement | null} */ (null));
-  /** @type {{ title: string, may: (session: any) => boolean, All: any, One?: any } | undefined} */
-  const shown = Object.entries(PAGES).find(([name]) => name === page)?.[1];
-  const View = shown?.may(session) ? (route.id === undefined ? shown.All : shown.One) : undefined;
+  const found = Object.hasOwn(PAGES, page) ? PAGES[page] : undefined;
+  const View = found?.may(session) ? (route.id === undefined ? found.All : found.One) : undefined;
   useEffect(() => {
-    document.title = `${View ? (route.id ?? shown?.title) : 'Not found'} · dawatch`;
+    document.title = `${View ? (route.id ?? found?.title) : 'Not found'} · dawatch`;
     if (isLater) main.current?.querySelector('h1')?.focus();
   }, []);
   return html`<main id="main" ref=${main} tabindex="-1">
@@ -132,37 +129,23 @@ function useAnnouncer() {
   return [announce, html`<div class="unseen" role="status" aria-live="polite">${text}</div>`];
 }
 
+const MONITOR = { group: 'Monitor', may: maySeeSubmissions };
+const NOTIFY = { group: 'Notify', may: maySeeOperations };
+const MANAGE = { group: 'Manage', may: isAdmin };
 /**
  * Pages by their name in the URL, in navigation order. `All`: the list; `One`: the page of a single
  * item.
- * @satisfies {Record<string, { title: string, group: string, may: (session: any) => boolean, All: any, One?: any }>}
+ * @type {Record<string, { title: string, group: string, may: (session: any) => boolean, All: any, One?: any }>}
  */
 const PAGES = {
-  overview: { title: 'Overview', group: 'Monitor', may: maySeeSubmissions, All: OverviewPage },
-  submissions: {
-    title: 'Submissions',
-    group: 'Monitor',
-    may: maySeeSubmissions,
-    All: SubmissionsPage,
-    One: SubmissionPage,
-  },
-  pacing: { title: 'Pacing', group: 'Monitor', may: maySeeSubmissions, All: PacingPage },
-  alerts: { title: 'Alerts', group: 'Monitor', may: maySeeSubmissions, All: AlertsPage },
-  webhooks: {
-    title: 'Webhooks',
-    group: 'Notify',
-    may: maySeeOperations,
-    All: WebhooksPage,
-    One: WebhookPage,
-  },
-  channels: { title: 'Channels', group: 'Notify', may: maySeeOperations, All: ChannelsPage },
-  deliveries: {
-    title: 'Deliveries',
-    group: 'Notify',
-    may: maySeeOperations,
-    All: DeliveriesPage,
-  },
-  users: { title: 'Users', group: 'Manage', may: mayLookUpUsers, All: UsersPage },
-  tokens: { title: 'Tokens', group: 'Manage', may: isAdmin, All: TokensPage },
-  audit: { title: 'Audit', group: 'Manage', may: isAdmin, All: AuditPage },
+  overview: { title: 'Overview', ...MONITOR, All: OverviewPage },
+  submissions: { title: 'Submissions', ...MONITOR, All: SubmissionsPage, One: SubmissionPage },
+  pacing: { title: 'Pacing', ...MONITOR, All: PacingPage },
+  alerts: { title: 'Alerts', ...MONITOR, All: AlertsPage },
+  webhooks: { title: 'Webhooks', ...NOTIFY, All: WebhooksPage, One: WebhookPage },
+  channels: { title: 'Channels', ...NOTIFY, All: ChannelsPage },
+  deliveries: { title: 'Deliveries', ...NOTIFY, All: DeliveriesPage },
+  users: { title: 'Users', ...MANAGE, may: mayLookUpUsers, All: UsersPage },
+  tokens: { title: 'Tokens', ...MANAGE, All: TokensPage },
+  audit: { title: 'Audit', ...MANAGE, All: AuditPage },
 };

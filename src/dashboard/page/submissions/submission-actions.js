@@ -10,7 +10,7 @@ import {
 } from '../parts/form.js';
 import { html } from '../parts/html.js';
 import { Action } from '../parts/parts.js';
-import { canRetrack, FINAL_STATUSES, OPEN_STATUSES } from './submission-table.js';
+import { FINAL_STATUSES, OPEN_STATUSES } from './submission-table.js';
 
 /** @import { Submission, SubmissionPatch } from '../../../client/api.ts' */
 
@@ -37,7 +37,7 @@ export function SubmissionActions({ one, onChanged }) {
       label="Retrack"
       title="Track this submission again?"
       confirm="It is polled again with the default time limits, its history continues, and subscribers receive submission.retracked. Metadata and callback URL stay."
-      isDisabled=${!canRetrack(one.status)}
+      isDisabled=${!FINAL_STATUSES.slice(1).includes(one.status)}
       act=${() => after(retrack(api, one))}
     />
     <${Action}
@@ -52,16 +52,11 @@ export function SubmissionActions({ one, onChanged }) {
   </div>`;
 }
 
-/**
- * Changes of tracked submissions. Each returns a text about its effect. The server decides by the
- * current status, which may differ from the shown one. All throw the errors of the methods of Api.
- * @typedef {{ submission_id: string, upstream: string }} Named
- */
-
 export function pathOf(id) {
   return `v1/submissions/${encodeURIComponent(id)}`;
 }
 
+/** The server decides by the current status, which may differ from the shown one. */
 async function cancel(api, { submission_id }) {
   const { status } = await api.delete(pathOf(submission_id));
   return status === 'cancelled' ? 'Cancelled.' : `Unchanged: it has ended as ${status}.`;
@@ -76,20 +71,7 @@ async function retrack(api, { submission_id, upstream }) {
   return retracked === 1 ? 'Tracked again.' : `Unchanged: it is ${submissions[0]?.status}.`;
 }
 
-/** @typedef {keyof SubmissionPatch} TrackOption */
-/** @typedef {Exclude<TrackOption, 'metadata'>} TextOption */
-
-/** @type {readonly TrackOption[]} */
-const OPTIONS = [
-  'deadline',
-  'unknown_grace_s',
-  'stuck_after_s',
-  'metadata',
-  'callback_url',
-  'data_hash',
-];
-
-/** @type {Record<TextOption, { label: string, hint: string, [attribute: string]: string }>} */
+/** @type {Record<Exclude<keyof SubmissionPatch, 'metadata'>, { label: string, hint: string, [attribute: string]: string }>} */
 const FIELDS = {
   deadline: {
     label: 'Deadline',
@@ -118,11 +100,14 @@ const FIELDS = {
   },
 };
 
+/** @type {readonly string[]} */
+const OPTIONS = [...Object.keys(FIELDS), 'metadata'];
+
 /** @param {{ one: Submission, errorOf: (field: string) => any }} props */
 function OptionFields({ one, errorOf }) {
   const texts = textsOf(one);
   const isFinal = FINAL_STATUSES.includes(one.status);
-  const field = (/** @type {TextOption} */ name) =>
+  const field = (/** @type {keyof typeof FIELDS} */ name) =>
     html`<${TextField} key=${name} name=${name} value=${texts[name]} error=${errorOf(name)} ...${FIELDS[name]} />`;
   return html`
     ${
@@ -139,10 +124,7 @@ function OptionFields({ one, errorOf }) {
   `;
 }
 
-/**
- * The options as the texts of the form. @param {Submission} one @returns {Record<TrackOption,
- * string>}
- */
+/** The options as texts. @param {Submission} one @returns {Record<string, string>} */
 function textsOf(one) {
   return {
     deadline: toUtcText(one.deadline_at),
@@ -154,10 +136,7 @@ function textsOf(one) {
   };
 }
 
-/**
- * Sends the options whose text differs. @param {import('../data/api.js').Api} api @param
- * {Submission} one @param {FormData} form @returns {Promise<string>}
- */
+/** Sends the options whose text differs. */
 async function changeOptions(api, one, form) {
   const before = textsOf(one);
   const changed = OPTIONS.filter((name) => form.has(name) && textOf(form, name) !== before[name]);

@@ -41,7 +41,7 @@ export function submissionLink({ submission_id }) {
   return html`<a class="id" href=${hrefTo('submissions', submission_id)}>${submission_id}</a>`;
 }
 
-/** Statuses in the order of a submission's life: open ones, then final ones. */
+/** Statuses in the order of a submission's life. Final ones but the first can be tracked again. */
 export const OPEN_STATUSES = ['tracking', 'pending', 'failing'];
 export const FINAL_STATUSES = [
   'finalized',
@@ -60,11 +60,6 @@ export function endedBetween(since, until, filter) {
     ended_since: new Date(since).toISOString(),
     ended_until: new Date(until).toISOString(),
   });
-}
-
-/** Whether a submission in this status can be tracked again. */
-export function canRetrack(status) {
-  return FINAL_STATUSES.includes(status) && status !== 'finalized';
 }
 
 /** Quotes a text as one word of a shell. */

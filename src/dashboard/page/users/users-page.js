@@ -81,24 +81,12 @@ function Nothing({ isListed, mayList }) {
   <//>`;
 }
 
-/**
- * Fields of the interface, with the classes of their columns. The lookup of a single user shows all
- * fields of an upstream. @type {readonly [title: string, name: string][]}
- */
-const FIELDS = [
-  ['name', ''],
-  ['email', ''],
-  ['app_id', 'from-m'],
-  ['assigned_wallet', 'from-l'],
-  ['id', 'from-m'],
-];
-const COLUMNS = FIELDS.map(([title, name]) => ({
+/** Fields of the interface, with the classes of their columns. */
+const FIELDS = { name: '', email: '', app_id: 'from-m', assigned_wallet: 'from-l', id: 'from-m' };
+const COLUMNS = Object.entries(FIELDS).map(([title, name]) => ({
   title,
   class: name,
-  cell: (user) =>
-    user[title] == null
-      ? html`<span class="muted">–</span>`
-      : html`<span title=${text(user[title])}>${text(user[title])}</span>`,
+  cell: (user) => (user[title] == null ? '–' : text(user[title])),
 }));
 
 /** A form of one request. */
