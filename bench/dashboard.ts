@@ -50,7 +50,7 @@ try {
 /** Returns the ids of the open submissions. */
 function fill(path: string): string[] {
   const ledger = new Ledger({ file: path, now: Date.now() });
-  ledger.upstream('default');
+  ledger.upstreams.get('default');
   const now = Date.now();
   const limits = {
     deadlineAt: now + 86_400_000,
@@ -61,14 +61,16 @@ function fill(path: string): string[] {
   const open: string[] = [];
   for (let done = 0; done < SUBMISSIONS; done += 10_000) {
     const made = Array.from({ length: 10_000 }, () => randomUUID());
-    ledger.track(
-      made.map((submissionId) => ({
-        submissionId,
-        upstream: 'default',
-        metadata: null,
-        callbackUrl: null,
-        ...limits,
-      })),
+    ledger.store.track(
+      [
+        made.map((submissionId) => ({
+          submissionId,
+          upstream: 'default',
+          metadata: null,
+          callbackUrl: null,
+          ...limits,
+        })),
+      ],
       now,
     );
     const response = JSON.stringify({
@@ -78,7 +80,7 @@ function fill(path: string): string[] {
     });
     if (SUBMISSIONS - done <= OPEN) open.push(...made);
     else
-      ledger.record(
+      ledger.store.record(
         made.map((submissionId) => {
           const verdict = {
             kind: 'finalized',

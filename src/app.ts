@@ -23,7 +23,7 @@ import {
   watcherSettings,
 } from './polling/upstreams.ts';
 import { Watcher } from './polling/watcher.ts';
-import { trackerOf } from './submissions/tracker.ts';
+import { Intake } from './submissions/intake.ts';
 import { openFeatures } from './wiring/features.ts';
 import { type Ledger, openLedger } from './wiring/ledger-stores.ts';
 import { startMaintenance } from './wiring/maintenance.ts';
@@ -143,7 +143,13 @@ export async function startApp(deps: AppDeps): Promise<App> {
     });
     opened.push(() => watcher.stop(leftMs()));
     warnOfOrphans(ledger, watcher, log);
-    const tracker = trackerOf({ config, watcher, clock, refusalOf });
+    const intake = new Intake({
+      config,
+      store: ledger.store,
+      clock,
+      hasUpstream: (name) => watcher.hasUpstream(name),
+      refusalOf,
+    });
 
     // The server. What follows runs only if it can listen.
     const server = await buildServer({
@@ -151,7 +157,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       ...notifications,
       version: VERSION,
       watcher,
-      tracker,
+      intake,
       lookup,
       feed: new EventFeed({ events: ledger.events, clock, log }),
       features,
@@ -184,7 +190,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     for (const { start, stop } of features) {
       opened.push(() => stop?.(leftMs()));
       start?.({
-        track: async (body) => tracker.track(body),
+        track: (body) => intake.track(body),
         get: notifications.get,
         defect: () => defectOf(ledger, watcher, clock),
         isLedgerWritable: () => watcher.health().ledgerWritable,
@@ -235,7 +241,7 @@ function warnOfOrphans(ledger: Ledger, watcher: Watcher, log: Log): void {
  */
 function defectOf(ledger: Ledger, watcher: Watcher, clock: Clock): string | undefined {
   try {
-    ledger.probe(clock.now());
+    ledger.database.probe(clock.now());
   } catch {
     return 'the ledger is not writable';
   }

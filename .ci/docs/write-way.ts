@@ -33,7 +33,7 @@ const STEPS = [
 
 /** What continues in a later turn of the event loop, or after a remote party has responded. */
 const HAND_OVERS = [
-  ['a queue', 'submissions/tracking-queue.ts', 'requests that arrive together share a commit'],
+  ['a queue', 'submissions/intake.ts', 'requests that arrive together share a commit'],
   ['a timer', 'polling/poll-loop.ts', 'the submission is polled when it is due'],
   ['the network', 'polling/upstream-client.ts', 'the upstream responds'],
   ['the next turn', 'polling/poll-loop.ts', 'results that arrive together share a commit'],
@@ -209,9 +209,9 @@ this part.
 
 \`\`\`mermaid
 flowchart LR
-  caller([caller]) -- POST --> hooks[${REQUEST_HOOKS.length} hooks] --> queue[tracking queue]
-  queue -- 1 --> watcher[watcher: commit] --> response([202])
-  watcher -- 2 --> loop[poll loop and scheduler] --> upstream([upstream])
+  caller([caller]) -- POST --> hooks[${REQUEST_HOOKS.length} hooks] --> intake[intake]
+  intake -- 1 --> store[store: commit] --> response([202])
+  store -- 2 --> loop[poll loop and scheduler] --> upstream([upstream])
   upstream -- 3 --> loop
   loop -- 4 --> commit[commit: status, history, event]
   commit --> dispatcher[dispatcher]

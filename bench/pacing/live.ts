@@ -14,7 +14,7 @@ import { systemClock } from '../../src/lib/system-clock.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
-import type { RecordedObservation } from '../../src/submissions/ports.ts';
+import type { RecordedObservation } from '../../src/submissions/store-results.ts';
 import { Status } from '../../src/submissions/submission.ts';
 import { loadConfig } from '../../src/wiring/settings.ts';
 import { seededRandom } from '../support/random.ts';

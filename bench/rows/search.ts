@@ -136,7 +136,7 @@ function hoursBefore(hours: number): string {
 function fill(folder: string): void {
   const first = NEWEST - SPAN_MS;
   const ledger = new Ledger({ file: join(folder, 'ledger.db'), now: first });
-  for (const upstream of ['default', 'other']) ledger.upstream(upstream);
+  for (const upstream of ['default', 'other']) ledger.upstreams.get(upstream);
   const far = NEWEST + SPAN_MS;
   const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far, callbackUrl: null };
   for (let from = 0; from < SUBMISSIONS; from += PER_COMMIT) {
@@ -150,8 +150,8 @@ function fill(folder: string): void {
         ...limits,
       }),
     );
-    ledger.track(requests, now);
-    ledger.record(
+    ledger.store.track([requests], now);
+    ledger.store.record(
       requests.map(({ submissionId }, index) => {
         const seen = {
           submissionId,
@@ -166,7 +166,7 @@ function fill(folder: string): void {
       }),
       contextOfRequest(now + 60_000),
     );
-    ledger.cancel([requests[0]?.submissionId ?? ''], now + 60_000);
+    ledger.store.cancel(requests[0]?.submissionId ?? '', now + 60_000);
   }
   ledger.close();
 }

@@ -109,7 +109,7 @@ function writeDeadLetters(file: string, url: string): { webhookIds: string[]; bo
   const now = Date.now();
   const far = now + 86_400_000;
   const ledger = new Ledger({ file, now });
-  ledger.upstream('default');
+  ledger.upstreams.get('default');
   const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
   const webhookIds = Array.from({ length: ROUNDS + 1 }, (_, round) => {
     const webhook = {
@@ -123,10 +123,7 @@ function writeDeadLetters(file: string, url: string): { webhookIds: string[]; bo
       const ids = Array.from({ length: BATCH }, () => randomUUID());
       const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far };
       const request = { upstream: 'default', metadata: { round }, callbackUrl: null, ...limits };
-      ledger.track(
-        ids.map((submissionId) => ({ submissionId, ...request })),
-        now,
-      );
+      ledger.store.track([ids.map((submissionId) => ({ submissionId, ...request }))], now);
       const observation = {
         kind: 'finalized',
         state: 'Finalized',
@@ -134,7 +131,7 @@ function writeDeadLetters(file: string, url: string): { webhookIds: string[]; bo
         envelope: ENVELOPE,
         blockNumber: 1,
       } as const;
-      ledger.record(
+      ledger.store.record(
         ids.map((submissionId) => ({ submissionId, at: now, durationMs: 1, ...observation })),
         contextOfRequest(now),
       );

@@ -11,7 +11,7 @@ const PER_COMMIT = 10_000;
 export function fillLedger(folder: string, submissions: number): string[] {
   const now = Date.now();
   const ledger = new Ledger({ file: join(folder, 'ledger.db'), now });
-  ledger.upstream('default');
+  ledger.upstreams.get('default');
   const limits = {
     deadlineAt: now + 86_400_000,
     graceEndsAt: now + 86_400_000,
@@ -21,10 +21,7 @@ export function fillLedger(folder: string, submissions: number): string[] {
   for (let from = 0; from < submissions; from += PER_COMMIT) {
     const batch = ids.slice(from, from + PER_COMMIT);
     const fields = { upstream: 'default', metadata: null, callbackUrl: null, ...limits };
-    ledger.track(
-      batch.map((submissionId) => ({ submissionId, ...fields })),
-      now,
-    );
+    ledger.store.track([batch.map((submissionId) => ({ submissionId, ...fields }))], now);
   }
   ledger.close();
   return ids;

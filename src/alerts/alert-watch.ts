@@ -1,4 +1,4 @@
-import { LedgerUnavailableError } from '../ledger/errors.ts';
+import { LedgerError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Alert } from '../notifications/alert.ts';
 import { linkTo } from '../notifications/message.ts';
@@ -75,7 +75,7 @@ export class AlertWatch {
       for (const reported of store.reconcile(conditions, now, linkOf)) onReported(reported);
       this.#unwritableSince = null;
     } catch (error) {
-      if (error instanceof LedgerUnavailableError) this.#unwritableSince ??= now;
+      if (error instanceof LedgerError) this.#unwritableSince ??= now;
       onFailed(error);
     }
   }

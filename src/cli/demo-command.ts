@@ -9,7 +9,7 @@ import { systemClock } from '../lib/system-clock.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Sandbox } from '../sandbox/server.ts';
 import { dataOf } from '../submissions/classify.ts';
-import type { RecordedObservation } from '../submissions/ports.ts';
+import type { RecordedObservation } from '../submissions/store-results.ts';
 import { Status } from '../submissions/submission.ts';
 import { requests } from '../submissions/wait-command.ts';
 import { loadConfig } from '../wiring/settings.ts';

@@ -12,14 +12,8 @@ export type LedgerProblem =
   /** The disk failed. */
   | 'io';
 
-/**
- * The ledger cannot be written at the moment, whatever is written: for example, the disk is full.
- * Writes are retried.
- */
-export class LedgerUnavailableError extends Error {}
-
 /** The ledger cannot be used now. The transaction was rolled back; earlier commits are intact. */
-export class LedgerError extends LedgerUnavailableError {
+export class LedgerError extends Error {
   override readonly name = 'LedgerError';
   readonly problem: LedgerProblem;
 

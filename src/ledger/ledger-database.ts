@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { guarded, isFailedSync, toLedgerError } from './errors.ts';
+import { guarded, isFailedSync, LedgerError, toLedgerError } from './errors.ts';
 import { markFailedSync } from './recovery.ts';
 
 /**
@@ -7,6 +7,10 @@ import { markFailedSync } from './recovery.ts';
  * bound as parameters.
  */
 type Sql = string | TemplateStringsArray;
+
+/** Writes a row, to detect a read-only or full disk before anything is acknowledged. */
+export const PROBE =
+  "INSERT INTO meta (key, value) VALUES ('written_at', ?) ON CONFLICT DO UPDATE SET value = excluded.value";
 
 /** 4 MiB, the default of SQLite. */
 const CHECKPOINT_PAGES = 1_000;
@@ -35,6 +39,8 @@ export class LedgerDatabase {
   readonly #onSyncFailed: (error: unknown) => void;
   readonly #logState: Database.Statement<[], [busy: number, pages: number, copied: number]>;
   #isInSnapshot = false;
+  /** Whether the newest write failed because the ledger could not be written. */
+  #isFailing = false;
 
   /**
    * `onSyncFailed`: called if a commit could not be synced; must end the process. Default: the
@@ -154,12 +160,32 @@ export class LedgerDatabase {
     }
   }
 
+  /**
+   * Whether the newest write succeeded. After a failed one, tries another: callers wait for this
+   * result before they write again.
+   */
+  isWritable(now: number): boolean {
+    if (!this.#isFailing) return true;
+    try {
+      this.probe(now);
+    } catch {}
+    return !this.#isFailing;
+  }
+
+  /** Writes an unused value. Throws LedgerError if the ledger cannot be written. */
+  probe(now: number): void {
+    this.run(PROBE, String(now));
+  }
+
   /** Runs what may commit. A failed sync is final; see isFailedSync. */
   #guarded<T>(work: () => T): T {
     return guarded(this.file, () => {
       try {
-        return work();
+        const result = work();
+        this.#isFailing = false;
+        return result;
       } catch (error) {
+        this.#isFailing = toLedgerError(this.file, error) instanceof LedgerError;
         if (!isFailedSync(error)) throw error;
         const failure = markFailedSync(this.connection.name, error);
         this.#onSyncFailed(failure);

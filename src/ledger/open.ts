@@ -9,7 +9,7 @@ import {
   syncWithFolder,
   tightenPermissions,
 } from './files.ts';
-import { LedgerDatabase } from './ledger-database.ts';
+import { LedgerDatabase, PROBE } from './ledger-database.ts';
 import { INSTALLATION, lockFile } from './lock.ts';
 import {
   markingFailedSync,
@@ -262,7 +262,7 @@ function prepare(db: Database.Database, { now, maxPages }: OpenOptions): void {
   db.pragma('foreign_keys = ON');
   migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);
-  probe(db, now);
+  db.prepare(PROBE).run(String(now));
   // Begins with an empty log, unless another connection reads it.
   withoutWaiting(db, () => db.pragma('wal_checkpoint(TRUNCATE)'));
   db.pragma(`busy_timeout = ${SERVER_BUSY_MS}`);
@@ -277,13 +277,6 @@ function withoutWaiting<T>(db: Database.Database, work: () => T): T {
   } finally {
     db.pragma(`busy_timeout = ${waitMs}`);
   }
-}
-
-/** Writes a row, to detect a read-only or full disk before anything is acknowledged. */
-export function probe(db: Database.Database, now: number): void {
-  db.prepare(
-    "INSERT INTO meta (key, value) VALUES ('written_at', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-  ).run(String(now));
 }
 
 /**

@@ -1,4 +1,4 @@
-import { LedgerUnavailableError } from '../ledger/errors.ts';
+import { LedgerError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { DamagedRowError } from '../lib/json.ts';
 import {
@@ -235,7 +235,7 @@ export class ResultWriter {
       commit(batch.flatMap((one) => one.results));
       return batch;
     } catch (error) {
-      const isUnavailable = error instanceof LedgerUnavailableError;
+      const isUnavailable = error instanceof LedgerError;
       // One by one, so that a result that cannot be stored does not block the others.
       if (!isUnavailable && batch.length > 1) return batch.flatMap((one) => this.#commit([one]));
       onFailed(error);

@@ -1,7 +1,8 @@
-import { LedgerUnavailableError } from '../ledger/errors.ts';
+import { LedgerError } from '../ledger/errors.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { Observation } from '../submissions/classify.ts';
-import type { Deadline, EndedSubmission, WatcherLedger } from '../submissions/ports.ts';
+import type { Deadline, EndedSubmission } from '../submissions/store-results.ts';
+import type { PollingStores } from './polling-stores.ts';
 import type { Scheduler } from './scheduler.ts';
 import { reasonOf } from './upstream-health.ts';
 
@@ -16,7 +17,7 @@ const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 type DeadlinesDeps = {
   upstream: string;
   scheduler: Scheduler;
-  ledger: WatcherLedger;
+  ledger: PollingStores;
   /** Receives why a submission could not be ended. */
   onFailed: (error: unknown) => void;
 };
@@ -108,12 +109,17 @@ export class Deadlines {
   #request(now: number): void {
     const { ledger, upstream } = this.#deps;
     const limit = AWAITED_AT_ONCE - this.#awaited.size;
-    const page = ledger.listDeadlines(upstream, { after: this.#passed, until: now, limit });
+    const page = ledger.submissions.listDeadlines(upstream, {
+      after: this.#passed,
+      until: now,
+      limit,
+    });
     for (const { submissionId, at } of page) this.#await(submissionId, at, now);
     const last = page.at(-1);
     this.#passed = page.length === limit && last ? last : { at: now, id: AFTER_ALL };
     const rest = { after: this.#passed, until: AFTER_ALL, limit: 1 };
-    this.#nextAt = ledger.listDeadlines(upstream, rest)[0]?.at ?? Number.POSITIVE_INFINITY;
+    this.#nextAt =
+      ledger.submissions.listDeadlines(upstream, rest)[0]?.at ?? Number.POSITIVE_INFINITY;
   }
 
   #await(submissionId: string, deadlineAt: number, now: number): void {
@@ -127,9 +133,9 @@ export class Deadlines {
   #end(ids: readonly string[], now: number): EndedSubmission[] {
     const { ledger, onFailed } = this.#deps;
     try {
-      return ledger.expire(ids, now, (id) => this.#reasonOf(id));
+      return ledger.store.expire(ids, now, (id) => this.#reasonOf(id));
     } catch (error) {
-      if (error instanceof LedgerUnavailableError) throw error;
+      if (error instanceof LedgerError) throw error;
       if (ids.length > 1) return ids.flatMap((id) => this.#end([id], now));
       onFailed(error);
       return [];

@@ -1,5 +1,9 @@
 import type { Observation } from '../submissions/classify.ts';
-import type { Detection, EndedSubmission, RecordedObservation } from '../submissions/ports.ts';
+import type {
+  Detection,
+  EndedSubmission,
+  RecordedObservation,
+} from '../submissions/store-results.ts';
 import { Status } from '../submissions/submission.ts';
 import type { UpstreamChange } from '../submissions/upstream.ts';
 

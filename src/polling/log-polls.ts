@@ -1,9 +1,9 @@
-import { LedgerUnavailableError } from '../ledger/errors.ts';
+import { LedgerError } from '../ledger/errors.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { dataOf, upstreamTime } from '../submissions/classify.ts';
 import type { SubmissionEventType } from '../submissions/event-types.ts';
-import type { EndedSubmission, RecordedObservation } from '../submissions/ports.ts';
+import type { EndedSubmission, RecordedObservation } from '../submissions/store-results.ts';
 import { Status } from '../submissions/submission.ts';
 import type { WatcherListener } from './listeners.ts';
 
@@ -46,7 +46,7 @@ export function logMonitor(log: Log): WatcherListener {
       log[level]({ upstream, reason: escapeText(reason), ...outage }, event);
     },
     writeFailed: (error) => {
-      const problem = error instanceof LedgerUnavailableError ? error.message : undefined;
+      const problem = error instanceof LedgerError ? error.message : undefined;
       if (problem !== undefined && problem === ledgerProblem) return;
       ledgerProblem = problem ?? ledgerProblem;
       log.error({ err: error }, 'ledger.write_failed');

@@ -1,22 +1,24 @@
-import { LedgerUnavailableError } from '../ledger/errors.ts';
+import { LedgerError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { UpstreamEventType } from '../submissions/event-types.ts';
-import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
+import type { RecordedObservation } from '../submissions/store-results.ts';
 import type { Submission } from '../submissions/submission.ts';
 import { BreakerState, type UpstreamChange } from '../submissions/upstream.ts';
 import { Deadlines } from './deadlines.ts';
 import { DetectionLags, finalitiesOf, type WatcherListener } from './listeners.ts';
 import { NOT_POLLING, OnDemandPolls, type OnDemandResult } from './on-demand-polls.ts';
+import type { PollEngine } from './poll-engine.ts';
 import type { Paced } from './poll-queues.ts';
 import { PollingRecord } from './polling-record.ts';
+import type { PollingStores } from './polling-stores.ts';
 import { Registration } from './registration.ts';
 import type { Scheduler } from './scheduler.ts';
 
 type PollLoopDeps = {
   upstream: string;
   scheduler: Scheduler;
-  ledger: WatcherLedger;
+  ledger: PollingStores;
   engine: PollEngine;
   clock: Clock;
   recheck: boolean;
@@ -130,15 +132,15 @@ export class PollLoop {
     const { scheduler, ledger, clock, upstream } = this.#deps;
     const now = clock.now();
     const read = () => ({
-      record: ledger.upstream(upstream),
-      returnedId: ledger.findShownId(upstream),
+      record: ledger.upstreams.get(upstream),
+      returnedId: ledger.submissions.findShownId(upstream),
       first: this.#registration.read(),
     });
     let stored: ReturnType<typeof read>;
     try {
       stored = read();
     } catch (error) {
-      if (!(error instanceof LedgerUnavailableError)) throw error;
+      if (!(error instanceof LedgerError)) throw error;
       // It is unknown what the previous process sent.
       if (!this.#registration.isRunning) scheduler.resumeBudget(now, now);
       this.#writeFailed(error);
@@ -330,11 +332,11 @@ export class PollLoop {
     try {
       const { upSince, provenAt } = scheduler.health;
       const context = { now: this.now(), upSince, provenAt, recheck };
-      recorded = ledger.record(observations, context, detections);
+      recorded = ledger.store.record(observations, context, detections);
     } catch (error) {
       // One transaction each, so that an observation that cannot be recorded does not affect the
       // others.
-      if (observations.length > 1 && !(error instanceof LedgerUnavailableError))
+      if (observations.length > 1 && !(error instanceof LedgerError))
         return observations.flatMap((one) => this.#record([one]));
       this.#writeFailed(error, observations);
       return [];
@@ -387,13 +389,13 @@ export class PollLoop {
     const { ledger, listener, scheduler, upstream } = this.#deps;
     try {
       for (let change = this.#changes[0]; change; change = this.#changes[0]) {
-        ledger.recordUpstream(change);
+        ledger.upstreams.recordOutage(change);
         this.#changes.shift();
         listener.upstream(change);
       }
       const { pausedUntil } = scheduler.health;
       if (pausedUntil <= this.#storedPause) return;
-      ledger.recordPause(upstream, pausedUntil);
+      ledger.upstreams.setPause(upstream, pausedUntil);
       this.#storedPause = pausedUntil;
     } catch (error) {
       this.#writeFailed(error);
@@ -407,7 +409,7 @@ export class PollLoop {
   #writeFailed(error: unknown, dropped: readonly Observation[] = []): void {
     const { scheduler, listener } = this.#deps;
     const now = this.now();
-    this.#isLedgerFailing ||= error instanceof LedgerUnavailableError;
+    this.#isLedgerFailing ||= error instanceof LedgerError;
     if (this.#isLedgerFailing) this.#retryAt = now + WRITE_RETRY_MS;
     const retryAt = now + (this.#isLedgerFailing ? WRITE_RETRY_MS : POISON_RETRY_MS);
     for (const { submissionId } of dropped) scheduler.retry(submissionId, retryAt, now);

@@ -1,4 +1,4 @@
-import type { WatcherLedger } from '../submissions/ports.ts';
+import type { PollingStores } from './polling-stores.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /**
@@ -10,7 +10,7 @@ const AHEAD_MS = 60_000;
 type PollingRecordDeps = {
   upstream: string;
   scheduler: Scheduler;
-  ledger: WatcherLedger;
+  ledger: PollingStores;
 };
 
 /**
@@ -43,6 +43,6 @@ export class PollingRecord {
 
   #write(until: number): void {
     const { ledger, upstream, scheduler } = this.#deps;
-    ledger.recordPolling(upstream, until, scheduler.snapshot());
+    ledger.upstreams.setPolling(upstream, until, scheduler.snapshot());
   }
 }

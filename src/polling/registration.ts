@@ -1,16 +1,17 @@
 import type { Clock } from '../lib/clock.ts';
-import type { WatcherLedger } from '../submissions/ports.ts';
+import type { SubmissionQueries } from '../submissions/submission-queries.ts';
 import type { Paced } from './poll-queues.ts';
+import type { PollingStores } from './polling-stores.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /** Submissions that are read from the ledger at once after a restart. */
 const PAGE_SIZE = 5_000;
 
-type WatchedPage = ReturnType<WatcherLedger['listWatched']>;
+type WatchedPage = ReturnType<SubmissionQueries['listWatched']>;
 type RegistrationDeps = {
   upstream: string;
   scheduler: Scheduler;
-  ledger: WatcherLedger;
+  ledger: PollingStores;
   clock: Clock;
   /** How long after a failed read the next one follows. */
   retryMs: number;
@@ -42,7 +43,7 @@ export class Registration {
   /** Throws what the ledger throws. */
   read(after = 0): WatchedPage {
     const { ledger, upstream } = this.#deps;
-    return ledger.listWatched(upstream, { after, limit: PAGE_SIZE });
+    return ledger.submissions.listWatched(upstream, { after, limit: PAGE_SIZE });
   }
 
   /** Tries a failed start again. */

@@ -7,7 +7,7 @@ import {
   type PolicyReason,
 } from '../pacing/index.ts';
 import type { Observation } from '../submissions/classify.ts';
-import type { Watched } from '../submissions/ports.ts';
+import type { Watched } from '../submissions/store-results.ts';
 import { type BreakerState, isSeen } from '../submissions/upstream.ts';
 import type { FoundFinal } from './listeners.ts';
 import { Entry, type Paced, PollQueues, type Rating } from './poll-queues.ts';

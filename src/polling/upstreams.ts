@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { PolicyFactory } from '../pacing/index.ts';
 import type { Classification } from '../submissions/classify.ts';
-import type { PollBatch, PollEngine } from '../submissions/ports.ts';
+import type { PollBatch, PollEngine } from './poll-engine.ts';
 import type { BudgetSettings } from './request-budget.ts';
 import type { SchedulerSettings } from './scheduler.ts';
 import type { PollingSettings, UpstreamConfig } from './settings.ts';

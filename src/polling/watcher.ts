@@ -1,21 +1,14 @@
-import { LedgerUnavailableError } from '../ledger/errors.ts';
-import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { FinalizedHead, PolicyFactory } from '../pacing/index.ts';
-import type { OptionsPatch } from '../submissions/option-changes.ts';
-import type {
-  PollEngine,
-  TrackRefusal,
-  TrackResult,
-  UpdateResult,
-  WatcherLedger,
-} from '../submissions/ports.ts';
 import type { RecentPoll } from '../submissions/recent-poll.ts';
-import { isFinal, type Submission, type TrackRequest } from '../submissions/submission.ts';
+import { isFinal, type Submission } from '../submissions/submission.ts';
+import type { SubmissionChange } from '../submissions/submission-store.ts';
 import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult } from './on-demand-polls.ts';
+import type { PollEngine } from './poll-engine.ts';
 import { PollLoop } from './poll-loop.ts';
+import type { PollingStores } from './polling-stores.ts';
 import { RecentActivity } from './recent-activity.ts';
 import { type Outlook, Scheduler, type SchedulerSettings } from './scheduler.ts';
 
@@ -45,18 +38,17 @@ const MAX_POLLS_OF_ONE = 100;
 
 /** Watches submissions until they are final: one poll loop per upstream, all over one ledger. */
 export class Watcher {
-  readonly #ledger: WatcherLedger;
+  readonly #ledger: PollingStores;
   readonly #clock: Clock;
   readonly #loops = new Map<string, PollLoop>();
   readonly #recent = new Map<string, RecentActivity>();
   /** Callbacks of `waitUntilFinal`, by submission id. */
   readonly #waiters = new Map<string, Set<() => void>>();
-  #isLedgerFailing = false;
   #stopping: Promise<void> | undefined;
 
   constructor(deps: {
     settings: WatcherSettings;
-    ledger: WatcherLedger;
+    ledger: PollingStores;
     engine: PollEngine;
     clock: Clock;
     random: () => number;
@@ -73,6 +65,7 @@ export class Watcher {
       },
       expired: ({ submission }) => this.#endWaits(submission.submissionId),
     };
+    ledger.store.changes.onCommitted(this.#onChanges);
     const listener = combineListeners([internal, ...(deps.listeners ?? [])]);
     for (const [upstream, limits] of settings.schedulers) {
       const policy = settings.policy(upstream);
@@ -116,83 +109,28 @@ export class Watcher {
     return this.#loops.has(name);
   }
 
-  /**
-   * Commits the requests, all or none, then starts to poll. Throws if the ledger cannot be written.
-   * See WatcherLedger.
-   */
-  track(requests: readonly TrackRequest[]): TrackResult {
-    return this.trackGroups([requests])[0] as TrackResult;
-  }
-
-  /**
-   * Returns why `track` would refuse these requests; undefined if it would accept them. Stores
-   * nothing.
-   */
-  refusalOf(requests: readonly TrackRequest[]): TrackRefusal | undefined {
-    return this.#ledger.refusalOf(requests, this.#clock.now());
-  }
-
-  /**
-   * Like `track` for several groups in one commit; each group is accepted or refused independently.
-   */
-  trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
+  /** Follows what callers have committed: polls new submissions, and ends waits for ended ones. */
+  readonly #onChanges = (changes: readonly SubmissionChange[]): void => {
     const now = this.#clock.now();
-    const results = this.#writing(() => this.#ledger.trackGroups(groups, now));
-    this.#register(results, now);
-    return results;
-  }
-
-  #register(results: readonly TrackResult[], now: number): void {
     const changed = new Set<PollLoop>();
-    for (const result of results) {
-      if (result.kind !== 'tracked') continue;
-      for (const { submission, effect } of result.submissions) {
-        const { submissionId, upstream, trackedAt } = submission;
-        const loop = this.#loops.get(upstream);
-        if ((effect !== 'accepted' && effect !== 'retracked') || !loop) continue;
-        loop.add({ submissionId, trackedAt, seen: false }, now, {
-          isRetracked: effect === 'retracked',
-        });
-        loop.addDeadline(submission);
-        changed.add(loop);
+    for (const { kind, submission } of changes) {
+      const { submissionId, upstream, trackedAt, watched } = submission;
+      const loop = this.#loops.get(upstream);
+      if (kind === 'cancelled') {
+        // A finalized submission that awaits its recheck stays watched.
+        if (!watched) loop?.scheduler.remove(submissionId, now);
+        this.#endWaits(submissionId);
+        continue;
       }
+      if (kind !== 'deadline')
+        loop?.add({ submissionId, trackedAt, seen: false }, now, {
+          isRetracked: kind === 'retracked',
+        });
+      loop?.addDeadline(submission);
+      if (loop) changed.add(loop);
     }
     for (const loop of changed) loop.wake();
-  }
-
-  /**
-   * Cancels submissions in one commit and stops polling them; final submissions are unchanged.
-   * Undefined in the result: the id was never tracked. With an actor, each cancellation is audited.
-   * Throws if the ledger cannot be written.
-   */
-  cancel(submissionIds: readonly string[], actor?: Actor): (Submission | undefined)[] {
-    const now = this.#clock.now();
-    const submissions = this.#writing(() => this.#ledger.cancel(submissionIds, now, actor));
-    for (const submission of submissions) {
-      if (!submission) continue;
-      const { submissionId, upstream, watched } = submission;
-      // A finalized submission that awaits its recheck stays watched.
-      if (!watched) this.#loops.get(upstream)?.scheduler.remove(submissionId, now);
-      this.#endWaits(submissionId);
-    }
-    return submissions;
-  }
-
-  /**
-   * Changes options of a submission; undefined: the id was never tracked. With an actor, a change
-   * is audited. Throws if the ledger cannot be written.
-   */
-  update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined {
-    const result = this.#writing(() =>
-      this.#ledger.update(submissionId, patch, this.#clock.now(), actor),
-    );
-    if (result?.kind === 'updated' && result.changed.includes('deadline')) {
-      const loop = this.#loops.get(result.submission.upstream);
-      loop?.addDeadline(result.submission);
-      loop?.wake();
-    }
-    return result;
-  }
+  };
 
   /** Polls one submission on demand; see PollLoop.pollOnDemand. */
   pollOnDemand(upstream: string, submissionId: string): Promise<OnDemandResult> {
@@ -262,7 +200,9 @@ export class Watcher {
   health(): { ledgerWritable: boolean; upstreams: UpstreamSummary[] } {
     const loops = [...this.#loops];
     return {
-      ledgerWritable: this.#isWritable() && loops.every(([, loop]) => !loop.isLedgerFailing),
+      ledgerWritable:
+        this.#ledger.database.isWritable(this.#clock.now()) &&
+        loops.every(([, loop]) => !loop.isLedgerFailing),
       upstreams: loops.map(([upstream, loop]) => healthOf(upstream, loop)),
     };
   }
@@ -285,26 +225,6 @@ export class Watcher {
       ...healthOf(upstream, loop),
       ...loop.scheduler.outlook(now),
     }));
-  }
-
-  #writing<T>(work: () => T): T {
-    try {
-      const result = work();
-      this.#isLedgerFailing = false;
-      return result;
-    } catch (error) {
-      this.#isLedgerFailing ||= error instanceof LedgerUnavailableError;
-      throw error;
-    }
-  }
-
-  /** After a failed write, tries one: clients wait for this result before they write again. */
-  #isWritable(): boolean {
-    if (!this.#isLedgerFailing) return true;
-    try {
-      this.#writing(() => this.#ledger.probe(this.#clock.now()));
-    } catch {}
-    return !this.#isLedgerFailing;
   }
 }
 

@@ -4,9 +4,9 @@ import { explainIssue } from '../lib/explain-issue.ts';
 import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import type { TrackEffect } from '../submissions/ports.ts';
+import { countEffects, type TrackRequestResult } from '../submissions/intake.ts';
+import type { TrackEffect } from '../submissions/store-results.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
-import { countEffects, type TrackRequestResult } from '../submissions/tracker.ts';
 import { openLoopRedis, type RedisSettings } from './connections.ts';
 
 /**
@@ -19,8 +19,8 @@ type Accepted = Record<TrackEffect, number>;
 
 type IntakeDeps = {
   redis: RedisSettings;
-  /** Commits before it resolves. Rejects if the ledger cannot be written now. */
-  track: (body: TrackBody) => Promise<TrackRequestResult>;
+  /** See Intake. */
+  track: (body: TrackBody) => Promise<TrackRequestResult | undefined>;
   log: Log;
 };
 
@@ -86,12 +86,13 @@ export class Intake {
   async #process(job: Job<unknown, Accepted>, token: string | undefined): Promise<Accepted> {
     const body = trackBodySchema.safeParse(job.data, { error: explainIssue });
     if (!body.success) throw this.#refusal(job, explain(body.error));
-    let result: TrackRequestResult;
+    let result: TrackRequestResult | undefined;
     try {
       result = await this.#deps.track(body.data);
     } catch (error) {
       throw await this.#postponed(job, token, error);
     }
+    if (!result) throw await this.#postponed(job, token, new Error('too many ids are waiting'));
     switch (result.kind) {
       case 'tracked':
         return countEffects(result.submissions);

@@ -4,10 +4,11 @@ import { withTimeout } from '../lib/with-timeout.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
+import type { PollEngine } from '../polling/poll-engine.ts';
 import { leaseMsOf, type UsableUpstream } from '../polling/upstreams.ts';
-import type { PollEngine } from '../submissions/ports.ts';
+import type { TrackRequestResult } from '../submissions/intake.ts';
 import type { TrackBody } from '../submissions/track-request.ts';
-import type { TrackRequestResult } from '../submissions/tracker.ts';
+import type { UpstreamStore } from '../submissions/upstream.ts';
 import { disconnect, openLoopRedis, openRedis, type RedisSettings } from './connections.ts';
 import { BullmqEngine, untilPreviousPollsEnded } from './engine.ts';
 import { createQueueChannel, EVENTS_QUEUE } from './events-queue.ts';
@@ -19,9 +20,7 @@ import type { RedisConfig } from './settings.ts';
 export type RedisServer = {
   config: { redis: RedisConfig };
   upstreams: { named: readonly [string, UsableUpstream][] };
-  ledger: {
-    upstream(name: string): { pollingUntil: number | null };
-  };
+  ledger: { upstreams: UpstreamStore };
   /** Polls from this process. */
   local: PollEngine;
   clock: Clock;
@@ -41,7 +40,7 @@ export function openQueues({ config, upstreams, local, clock, log, ledger }: Red
   const polls = openPolls({ redis, local, clock, log, leaseMsOf: leaseMs });
   const now = clock.now();
   const leasesLastMs = [...leases.keys()].map((name) => {
-    const { pollingUntil } = ledger.upstream(name);
+    const { pollingUntil } = ledger.upstreams.get(name);
     return pollingUntil === null ? 0 : Math.min(pollingUntil, now) + leaseMs(name) - now;
   });
   const longestMs = Math.max(0, ...leasesLastMs);
@@ -56,7 +55,11 @@ export function openQueues({ config, upstreams, local, clock, log, ledger }: Red
       address: `${redis.prefix}:${EVENTS_QUEUE}`,
     },
     redisHealth: (): RedisHealth => polls.link.health,
-    start({ track }: { track: (body: TrackBody) => Promise<TrackRequestResult> }): void {
+    start({
+      track,
+    }: {
+      track: (body: TrackBody) => Promise<TrackRequestResult | undefined>;
+    }): void {
       intake = new Intake({ redis, track, log });
     },
     stop: (leftMs: number) => intake?.close(leftMs),

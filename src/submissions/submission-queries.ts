@@ -1,7 +1,7 @@
 import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database.ts';
 import { storedObject, storedTime } from '../lib/json.ts';
 import { readChanges } from './option-changes.ts';
-import type { Deadline } from './ports.ts';
+import type { Deadline } from './store-results.ts';
 import {
   canonicalId,
   type HistoryEntry,
@@ -72,8 +72,6 @@ function toHistoryEntry(row: HistoryRow): HistoryEntry {
  */
 const MAX_LOOKUP_CHARS = 4 * 1024 * 1024;
 
-export type SubmissionState = Pick<SubmissionRow, 'upstream' | 'status' | 'dataHash'>;
-
 /** Reads submissions and their history. */
 export class SubmissionQueries {
   readonly #db: LedgerDatabase;
@@ -85,18 +83,6 @@ export class SubmissionQueries {
   /** Returns the row of an id; a UUID may be in upper case. */
   findRow(submissionId: string): SubmissionRow | undefined {
     return this.#db.row<SubmissionRow>(FIND, canonicalId(submissionId));
-  }
-
-  /**
-   * Returns the states of the known ones of these ids, without what else is stored of them: an
-   * envelope may be a megabyte.
-   */
-  statesOf(submissionIds: readonly string[]): Map<string, SubmissionState> {
-    const rows = this.#db.rows<SubmissionState & { submissionId: string }>(
-      STATES,
-      JSON.stringify(submissionIds),
-    );
-    return new Map(rows.map(({ submissionId, ...state }) => [submissionId, state]));
   }
 
   get(submissionId: string): Submission | undefined {
@@ -200,10 +186,6 @@ export class SubmissionQueries {
     return new Map(rows.map(({ upstream, count }) => [upstream, count]));
   }
 }
-
-const STATES = `
-  SELECT s.submission_id AS submissionId, s.upstream, s.status, s.data_hash AS dataHash
-  FROM json_each(?) ids CROSS JOIN submissions s ON s.submission_id = ids.value`;
 
 /**
  * With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id, which takes

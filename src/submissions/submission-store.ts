@@ -1,4 +1,4 @@
-import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database.ts';
 import { isSameJson } from '../lib/json.ts';
 import type { Observation } from './classify.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './event-types.ts';
@@ -12,6 +12,7 @@ import {
   TIME_LIMITS,
   withOptions,
 } from './option-changes.ts';
+import { SEARCHABLE } from './search.ts';
 import type {
   Detection,
   EndedSubmission,
@@ -20,8 +21,7 @@ import type {
   TrackRefusal,
   TrackResult,
   UpdateResult,
-} from './ports.ts';
-import { SEARCHABLE } from './search.ts';
+} from './store-results.ts';
 import {
   canRetrack,
   isFinal,
@@ -36,7 +36,6 @@ import {
   type StatusCounts,
   SubmissionQueries,
   type SubmissionRow,
-  type SubmissionState,
   toSubmission,
 } from './submission-queries.ts';
 import {
@@ -86,11 +85,18 @@ type Observed = { at: number; polledAt: number | null; detection: Detection | nu
 /** A submission after its cancellation or deadline, and whether that changed it. */
 type EndResult = EndedSubmission & { isChanged: boolean };
 
+/** What a caller changed. `deadline`: an open submission has another one. */
+export type SubmissionChange = {
+  kind: 'accepted' | 'retracked' | 'deadline' | 'cancelled';
+  submission: Submission;
+};
+
 /**
  * Writes what is tracked, observed, and changed by clients: the submission, its history and its
- * events. Every method that writes must be called inside a transaction.
+ * events. Every method is one transaction, or joins the one of its caller.
  */
 export class SubmissionStore {
+  readonly changes: CommittedChanges<SubmissionChange>;
   readonly #db: LedgerDatabase;
   readonly #outbox: SubmissionEvents;
   readonly #counts: StatusCounts;
@@ -99,36 +105,45 @@ export class SubmissionStore {
 
   constructor(database: LedgerDatabase, { outbox, counts, sums }: StoreDeps) {
     this.#db = database;
+    this.changes = new CommittedChanges(database);
     this.#outbox = outbox;
     this.#counts = counts;
     this.#sums = sums;
     this.#queries = new SubmissionQueries(database);
   }
 
-  /** Tracks all or none of the requests of each group. */
+  /** Tracks groups of submissions, each accepted or refused independently as a whole. */
   track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
-    return groups.map((requests) => this.#trackGroup(requests, now));
+    return this.#db.transaction(() => groups.map((requests) => this.#trackGroup(requests, now)));
   }
 
-  /** Returns why a group would be refused; undefined if it would be tracked. */
-  refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined {
-    const states = this.#queries.statesOf(requests.map(({ submissionId }) => submissionId));
-    const known = requests.map(({ submissionId }) => states.get(submissionId));
-    return this.#refusalOf(requests, known, now);
+  #trackGroup(requests: readonly TrackRequest[], now: number): TrackResult {
+    const rows = requests.map(({ submissionId }) => this.#queries.findRow(submissionId));
+    const refusal = this.#refusalOf(requests, rows, now);
+    if (refusal) return refusal;
+    const submissions = requests.map((request, index): TrackedSubmission => {
+      const row = rows[index];
+      const tracked: TrackedSubmission = row
+        ? this.#retrack(row, request, now)
+        : { submission: this.#insert(request, now), effect: 'accepted' };
+      const { submission, effect } = tracked;
+      if (effect === 'accepted' || effect === 'retracked')
+        this.changes.add({ kind: effect, submission });
+      return tracked;
+    });
+    return { kind: 'tracked', submissions };
   }
 
-  /** `known`: the states of the submissions of the group. */
   #refusalOf(
     requests: readonly TrackRequest[],
-    known: readonly (SubmissionState | undefined)[],
+    rows: readonly (SubmissionRow | undefined)[],
     now: number,
   ): TrackRefusal | undefined {
     for (const [index, request] of requests.entries()) {
-      const { submissionId, retrack, trackedAt = now } = request;
-      const row = known[index];
+      const { retrack, trackedAt = now } = request;
+      const row = rows[index];
       const option = row && conflictBetween(row, request);
-      const read = option && this.#queries.get(submissionId);
-      if (read) return { kind: 'conflict', index, option, submission: read };
+      if (option) return { kind: 'conflict', index, option, submission: toSubmission(row) };
       const begins = !row || (retrack && canRetrack(row.status));
       if (begins && limitsFrom(request, now).deadlineAt <= trackedAt)
         return { kind: 'late', index };
@@ -136,30 +151,8 @@ export class SubmissionStore {
     return undefined;
   }
 
-  #trackGroup(requests: readonly TrackRequest[], now: number): TrackResult {
-    const known = requests.map((request) => this.#queries.findRow(request.submissionId));
-    const refusal = this.#refusalOf(requests, known, now);
-    if (refusal) return refusal;
-    const submissions = requests.map((request, index): TrackedSubmission => {
-      const { submissionId, upstream } = request;
-      const inserted = known[index] ? undefined : this.#insert(request, now);
-      if (inserted) return { submission: inserted, effect: 'accepted' };
-      // Read again, because an earlier request of the batch may have changed it.
-      const row = this.#queries.findRow(submissionId);
-      if (row?.upstream !== upstream)
-        throw new Error(
-          `${submissionId} cannot be tracked at both upstreams ${row?.upstream} and ${upstream}`,
-        );
-      return this.#retrack(row, request, now);
-    });
-    return { kind: 'tracked', submissions };
-  }
-
-  /**
-   * Inserts a newly tracked submission and its first row of history. Returns undefined if the id is
-   * tracked already.
-   */
-  #insert(request: TrackRequest, now: number): Submission | undefined {
+  /** Inserts a newly tracked submission and its first row of history. */
+  #insert(request: TrackRequest, now: number): Submission {
     const {
       submissionId,
       upstream,
@@ -171,14 +164,12 @@ export class SubmissionStore {
     } = request;
     const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, now);
     const text = metadata && JSON.stringify(metadata);
-    const { changes, lastInsertRowid } = this.#db.run`
+    const { lastInsertRowid } = this.#db.run`
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
                                grace_ends_at, stuck_at, metadata, callback_url, data_hash,
                                credential)
       VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${trackedAt}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
-              ${text}, ${callbackUrl}, ${dataHash}, ${credential})
-      ON CONFLICT (submission_id) DO NOTHING`;
-    if (changes === 0) return undefined;
+              ${text}, ${callbackUrl}, ${dataHash}, ${credential})`;
     const id = Number(lastInsertRowid);
     if (text !== null) this.#db.run(INDEX_METADATA, { id, text });
     const submission: Submission = {
@@ -210,23 +201,28 @@ export class SubmissionStore {
     return submission;
   }
 
-  /** Records observations of tracked submissions. `detections`: see WatcherLedger. */
+  /**
+   * Records observations; ignores submissions that are not tracked. An observation that is older
+   * than the recorded one changes nothing. `detections`: of those that found a submission final.
+   */
   record(
     observations: readonly Observation[],
     context: TransitionContext,
-    detections: ReadonlyMap<Observation, { detection: Detection | null }>,
+    detections: ReadonlyMap<Observation, { detection: Detection | null }> = new Map(),
   ): RecordedObservation[] {
-    const finalizations: Finalization[] = [];
-    const recorded = observations.flatMap((one) => {
-      const { detection = null } = detections.get(one) ?? {};
-      const result = this.#record(one, context, detection);
-      const submission = result?.submission;
-      if (submission?.status === Status.finalized && result?.previousStatus !== Status.finalized)
-        finalizations.push({ ...submission, at: one.at, detection });
-      return result ?? [];
+    return this.#db.transaction(() => {
+      const finalizations: Finalization[] = [];
+      const recorded = observations.flatMap((one) => {
+        const { detection = null } = detections.get(one) ?? {};
+        const result = this.#record(one, context, detection);
+        const submission = result?.submission;
+        if (submission?.status === Status.finalized && result?.previousStatus !== Status.finalized)
+          finalizations.push({ ...submission, at: one.at, detection });
+        return result ?? [];
+      });
+      if (finalizations.length > 0) this.#sums.add(finalizations);
+      return recorded;
     });
-    if (finalizations.length > 0) this.#sums.add(finalizations);
-    return recorded;
   }
 
   #record(
@@ -302,6 +298,10 @@ export class SubmissionStore {
 
   /** Changes options of a submission; undefined if it was never tracked. */
   update(submissionId: string, patch: OptionsPatch, now: number): UpdateResult | undefined {
+    return this.#db.transaction(() => this.#update(submissionId, patch, now));
+  }
+
+  #update(submissionId: string, patch: OptionsPatch, now: number): UpdateResult | undefined {
     const row = this.#queries.findRow(submissionId);
     if (!row) return undefined;
     const before = toSubmission(row);
@@ -313,15 +313,36 @@ export class SubmissionStore {
     if (changes === null) return { kind: 'updated', submission: before, changed: [] };
     if (before.version >= MAX_HISTORY) return { kind: 'long_history', submission: before };
     const submission = this.#writeOptions({ row, before }, after, { at: now });
-    return { kind: 'updated', submission, changed: changedOptions(changes) };
+    const changed = changedOptions(changes);
+    if (changed.includes('deadline')) this.changes.add({ kind: 'deadline', submission });
+    return { kind: 'updated', submission, changed };
   }
 
-  /** Ends open submissions. Undefined in the result: the id was never tracked. */
-  end(ids: readonly string[], inputOf: (id: string) => EndInput): (EndResult | undefined)[] {
-    return ids.map((id) => this.#endOne(id, inputOf(id)));
+  /** Cancels an open submission. Undefined: the id was never tracked. */
+  cancel(submissionId: string, now: number): EndResult | undefined {
+    return this.#db.transaction(() => {
+      const result = this.#end(submissionId, { kind: 'cancel', at: now });
+      if (result?.isChanged) this.changes.add({ kind: 'cancelled', submission: result.submission });
+      return result;
+    });
   }
 
-  #endOne(submissionId: string, input: EndInput): EndResult | undefined {
+  /** Ends open submissions whose deadlines have passed without an answer, and returns them. */
+  expire(
+    ids: readonly string[],
+    now: number,
+    reasonOf: (submissionId: string) => string,
+  ): EndedSubmission[] {
+    if (ids.length === 0) return [];
+    return this.#db.transaction(() =>
+      ids.flatMap((id) => {
+        const ended = this.#end(id, { kind: 'deadline', at: now, reason: reasonOf(id) });
+        return ended?.isChanged ? [ended] : [];
+      }),
+    );
+  }
+
+  #end(submissionId: string, input: EndInput): EndResult | undefined {
     const row = this.#queries.findRow(submissionId);
     if (!row) return undefined;
     const before = toSubmission(row);

@@ -9,17 +9,20 @@ import {
   sendEnded,
   watchAccess,
 } from '../access/access.ts';
+import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { wholeNumber } from '../http/query.ts';
 import { goneSignal, isDebugLogged, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Admission } from './admission.ts';
 import { explorerLink } from './explorer-link.ts';
+import { countEffects, type Intake } from './intake.ts';
 import { originOf } from './option-changes.ts';
-import type { SubmissionWatcher, TrackEffect, TrackedSubmission } from './ports.ts';
-import { toRecentPollBody } from './recent-poll.ts';
+import { type RecentPoll, toRecentPollBody } from './recent-poll.ts';
 import type { SubmissionSearch } from './search.ts';
 import { registerSubmissionSearch } from './search-route.ts';
+import type { TrackEffect, TrackedSubmission } from './store-results.ts';
 import {
   canonicalId,
   canRetrack,
@@ -37,14 +40,13 @@ import {
   trackedSchema,
 } from './submission-body.ts';
 import type { SubmissionQueries } from './submission-queries.ts';
+import type { SubmissionStore } from './submission-store.ts';
 import {
   submissionIdSchema,
-  toTrackRequests,
+  toOptionsPatch,
   trackBodySchema,
   updateBodySchema,
 } from './track-request.ts';
-import { countEffects, type Tracker, trackResultOf } from './tracker.ts';
-import type { Admission, TrackingQueue } from './tracking-queue.ts';
 
 /** A thousand submissions with their options, and metadata. */
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
@@ -99,21 +101,43 @@ const OPERATIONS = operations('submissions', {
   },
 });
 
+/** What the poll loops know of submissions. */
+type PollKnowledge = {
+  /** The newest polls since the start of the server, oldest first. */
+  recentPolls(submission: Submission): RecentPoll[];
+  /** When the submission is polled next, at the earliest, epoch ms; null: it is not polled. */
+  nextPollAt(submission: Submission): number | null;
+  /**
+   * Resolves when the submission is final, the time is over, the server stops, or `signal` aborts.
+   */
+  waitUntilFinal(
+    current: () => Submission | undefined,
+    timeoutMs: number,
+    signal?: AbortSignal,
+  ): Promise<void>;
+};
+
 export function registerSubmissions(
   app: TypedServer,
   deps: {
-    ledger: { search: SubmissionSearch; submissions: SubmissionQueries };
-    watcher: SubmissionWatcher;
+    ledger: {
+      audit: AuditTrail;
+      search: SubmissionSearch;
+      store: SubmissionStore;
+      submissions: SubmissionQueries;
+    };
+    watcher: PollKnowledge;
     admission: Admission;
-    queue: TrackingQueue;
-    tracker: Tracker;
+    intake: Intake;
+    /** Returns why a callback URL is not allowed, or undefined. */
+    refusalOf: (url: string) => string | undefined;
     authenticator: Authenticator;
     clock: Clock;
     /** Returns the link of an upstream to its block explorer, with placeholders. */
     explorerOf: (upstream: string) => string | undefined;
   },
 ): void {
-  const { ledger, watcher, admission, queue, tracker, authenticator, clock } = deps;
+  const { ledger, watcher, admission, intake, authenticator, clock } = deps;
   const body = (submission: Submission, { caller }: FastifyRequest) => {
     const { callbackUrl: url } = submission;
     const callbackUrl = url === null || caller?.role === 'admin' ? url : originOf(url);
@@ -139,13 +163,8 @@ export function registerSubmissions(
       schema: OPERATIONS.trackSubmissions,
     },
     async (request, reply) => {
-      const credential = credentialNumber(request.caller);
-      const context = { ...tracker.context, now: clock.now(), credential };
-      const valid = toTrackRequests(request.body, context);
-      if (valid.kind === 'invalid') return sendInvalidField(reply, valid.field, valid.reason);
-      const taken = await queue.take(valid.requests);
-      if (!taken) return admission.shed('tracking', request, reply);
-      const result = trackResultOf(valid, taken);
+      const result = await intake.track(request.body, credentialNumber(request.caller));
+      if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
         case 'invalid':
           return sendInvalidField(reply, result.field, result.reason);
@@ -216,12 +235,25 @@ export function registerSubmissions(
     { config: WRITE, schema: OPERATIONS.updateSubmission },
     async (request, reply) => {
       const { id } = request.params;
-      const result = tracker.update(id, request.body, actorOf(request));
+      const now = clock.now();
+      const patch = toOptionsPatch(request.body, { now, refusalOf: deps.refusalOf });
+      if (patch.kind === 'invalid') return sendInvalidField(reply, patch.field, patch.reason);
+      const result = ledger.audit.change(
+        actorOf(request),
+        now,
+        () => ledger.store.update(id, patch.patch, now),
+        (updated) =>
+          updated?.kind === 'updated' && updated.changed.length > 0
+            ? {
+                action: 'submissions.update',
+                subject: updated.submission.submissionId,
+                detail: updated.changed.join(', '),
+              }
+            : undefined,
+      );
       switch (result?.kind) {
         case undefined:
           return notTracked(reply, id);
-        case 'invalid':
-          return sendInvalidField(reply, result.field, result.reason);
         case 'late':
           return sendInvalidField(reply, 'deadline', 'the deadline is not in the future');
         case 'final': {
@@ -254,7 +286,17 @@ export function registerSubmissions(
     { config: WRITE, schema: OPERATIONS.cancelSubmission },
     async (request, reply) => {
       const { id } = request.params;
-      const [submission] = watcher.cancel([id], actorOf(request));
+      const now = clock.now();
+      const result = ledger.audit.change(
+        actorOf(request),
+        now,
+        () => ledger.store.cancel(id, now),
+        (ended) =>
+          ended?.isChanged
+            ? { action: 'submissions.cancel', subject: ended.submission.submissionId }
+            : undefined,
+      );
+      const submission = result?.submission;
       if (submission?.status === Status.cancelled)
         logOf(request).info(
           { submission_id: submission.submissionId, status: submission.status },

@@ -9,7 +9,7 @@ import type { DawatchClient, Tracked, TrackItem, TrackOptions } from '../client/
 import { partsOf } from '../client/track.ts';
 import { escapeText } from '../lib/text.ts';
 import { type GivenSubmission, readSubmissions } from './cli-submissions.ts';
-import type { TrackEffect } from './ports.ts';
+import type { TrackEffect } from './store-results.ts';
 import { awaitFinal } from './wait-command.ts';
 
 /** Rate limited or overloaded. */

@@ -60,17 +60,26 @@ export function isSeen(observation: Observation): boolean {
  * What each upstream keeps across restarts: its outage, its pause, until when it may have been
  * polled, and the learned pacing.
  */
+/** Adds the event of an upstream, in the transaction of the change. */
+type UpstreamEvents = {
+  addUpstreamEvent(
+    type: UpstreamEventType,
+    detail: { upstream: string; reason: string },
+    at: number,
+  ): void;
+};
+
 export class UpstreamStore {
   readonly #db: LedgerDatabase;
 
-  constructor(database: LedgerDatabase) {
+  readonly #events: UpstreamEvents;
+
+  constructor(database: LedgerDatabase, events: UpstreamEvents) {
     this.#db = database;
+    this.#events = events;
   }
 
-  /**
-   * Returns the record of an upstream, and creates it if there is none. Must be called inside a
-   * transaction.
-   */
+  /** Returns the record of an upstream, and creates it if there is none. */
   get(name: string): UpstreamRecord {
     this.#db.run`INSERT INTO upstreams (name) VALUES (${name}) ON CONFLICT DO NOTHING`;
     return this.#db.row<UpstreamRecord>`
@@ -79,12 +88,15 @@ export class UpstreamStore {
       FROM upstreams WHERE name = ${name}` as UpstreamRecord;
   }
 
-  /** Records the beginning or the end of an outage. */
-  setOutage({ upstream, record, reason }: UpstreamChange): void {
-    const { state, outSince } = record;
-    this.#db.run`
-      UPDATE upstreams SET state = ${state}, out_since = ${outSince}, reason = ${outSince === null ? null : reason}
-      WHERE name = ${upstream}`;
+  /** Records the beginning or the end of an outage, with its event. */
+  recordOutage({ upstream, record, event, at, reason }: UpstreamChange): void {
+    this.#db.transaction(() => {
+      const { state, outSince } = record;
+      this.#db.run`
+        UPDATE upstreams SET state = ${state}, out_since = ${outSince}, reason = ${outSince === null ? null : reason}
+        WHERE name = ${upstream}`;
+      this.#events.addUpstreamEvent(event, { upstream, reason }, at);
+    });
   }
 
   setPause(name: string, until: number): void {
@@ -96,10 +108,12 @@ export class UpstreamStore {
    * snapshot as it is.
    */
   setPolling(name: string, until: number, snapshot: string | null): void {
-    this.#db.run`UPDATE upstreams SET polling_until = ${until} WHERE name = ${name}`;
-    if (snapshot === null) return;
-    this.#db.run`
-      INSERT INTO meta (key, value) VALUES (${`pacing:${name}`}, ${snapshot})
-      ON CONFLICT DO UPDATE SET value = excluded.value`;
+    this.#db.transaction(() => {
+      this.#db.run`UPDATE upstreams SET polling_until = ${until} WHERE name = ${name}`;
+      if (snapshot === null) return;
+      this.#db.run`
+        INSERT INTO meta (key, value) VALUES (${`pacing:${name}`}, ${snapshot})
+        ON CONFLICT DO UPDATE SET value = excluded.value`;
+    });
   }
 }

@@ -6,11 +6,11 @@ import type { HttpPost } from '../notifications/transport/http-post.ts';
 import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
+import type { PollEngine } from '../polling/poll-engine.ts';
 import type { Upstreams } from '../polling/upstreams.ts';
 import { openRedisQueues } from '../redis/feature.ts';
-import type { PollEngine } from '../submissions/ports.ts';
+import type { TrackRequestResult } from '../submissions/intake.ts';
 import type { TrackBody } from '../submissions/track-request.ts';
-import type { TrackRequestResult } from '../submissions/tracker.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Config } from './settings.ts';
 import type { Tuning } from './tuning.ts';
@@ -33,7 +33,7 @@ export type FeatureDeps = {
 /** What a feature may use once the server listens. */
 type Running = {
   /** Commits before it resolves. */
-  track: (body: TrackBody) => Promise<TrackRequestResult>;
+  track: (body: TrackBody) => Promise<TrackRequestResult | undefined>;
   /** Sends a GET request to an address of the operator. */
   get: HttpPost['get'];
   /** Returns why this server does not work; undefined if it works. */

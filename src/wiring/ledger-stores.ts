@@ -2,9 +2,8 @@ import { AuditTrail } from '../access/audit-store.ts';
 import { CredentialStore } from '../access/credentials-store.ts';
 import { PeopleStore, SessionStore } from '../access/sessions.ts';
 import { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
-import { closingOnError, type OpenOptions, openDatabase, probe } from '../ledger/open.ts';
+import { closingOnError, type OpenOptions, openDatabase } from '../ledger/open.ts';
 import { claimPrimary } from '../ledger/primary.ts';
-import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Deliveries } from '../notifications/deliveries-store.ts';
 import {
@@ -18,25 +17,11 @@ import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
 import { LedgerStats } from '../operations/ledger-stats.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import type { Observation } from '../submissions/classify.ts';
 import { FinalitySums } from '../submissions/finality-sums.ts';
-import type { OptionsPatch } from '../submissions/option-changes.ts';
-import type {
-  Detection,
-  EndedSubmission,
-  RecordedObservation,
-  TrackRefusal,
-  TrackResult,
-  UpdateResult,
-  WatcherLedger,
-} from '../submissions/ports.ts';
 import { Pruning } from '../submissions/pruning.ts';
 import { SubmissionSearch } from '../submissions/search.ts';
-import type { Submission, TrackRequest } from '../submissions/submission.ts';
 import { StatusCounts, SubmissionQueries } from '../submissions/submission-queries.ts';
 import { SubmissionStore } from '../submissions/submission-store.ts';
-import type { TransitionContext } from '../submissions/transition.ts';
-import type { UpstreamChange, UpstreamRecord } from '../submissions/upstream.ts';
 import { UpstreamStore } from '../submissions/upstream.ts';
 import type { Config } from './settings.ts';
 
@@ -45,13 +30,15 @@ import type { Config } from './settings.ts';
  * returns, its changes are on the disk; when it throws LedgerError, none of them is kept. Listeners
  * are called after the commit.
  */
-export class Ledger implements WatcherLedger {
+export class Ledger {
   readonly file: string;
   readonly credentials: CredentialStore;
   readonly audit: AuditTrail;
   readonly sessions: SessionStore;
   readonly people: PeopleStore;
+  readonly store: SubmissionStore;
   readonly submissions: SubmissionQueries;
+  readonly upstreams: UpstreamStore;
   readonly search: SubmissionSearch;
   readonly routes: EventRoutes;
   readonly outbox: Outbox;
@@ -65,8 +52,6 @@ export class Ledger implements WatcherLedger {
   readonly database: LedgerDatabase;
   readonly #installation: string;
   readonly #close: () => void;
-  readonly #store: SubmissionStore;
-  readonly #upstreams: UpstreamStore;
 
   /** `onSyncFailed`: see LedgerDatabase. */
   constructor(options: OpenOptions & { onSyncFailed?: (error: unknown) => void }) {
@@ -96,10 +81,10 @@ export class Ledger implements WatcherLedger {
     });
     this.stats = new LedgerStats(database, counts);
     this.pruning = new Pruning(database, counts);
-    this.#upstreams = new UpstreamStore(database);
+    this.upstreams = new UpstreamStore(database, this.outbox);
     this.sums = new FinalitySums(database);
     const { outbox, sums } = this;
-    this.#store = new SubmissionStore(database, { outbox, counts, sums });
+    this.store = new SubmissionStore(database, { outbox, counts, sums });
   }
 
   close(): void {
@@ -145,110 +130,6 @@ export class Ledger implements WatcherLedger {
       if (!this.routes.isEnabled(channelDestination(channel))) return undefined;
       return this.outbox.addTestEvent({ channel }, now);
     });
-  }
-
-  track(requests: readonly TrackRequest[], now: number): TrackResult {
-    return this.trackGroups([requests], now)[0] as TrackResult;
-  }
-
-  trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
-    return this.database.transaction(() => this.#store.track(groups, now));
-  }
-
-  refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined {
-    return this.database.snapshot(() => this.#store.refusalOf(requests, now));
-  }
-
-  cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {
-    return this.database.transaction(() =>
-      this.#store
-        .end(submissionIds, () => ({ kind: 'cancel', at: now }))
-        .map((cancelled) => {
-          if (actor && cancelled?.isChanged)
-            this.audit.append(actor, now, {
-              action: 'submissions.cancel',
-              subject: cancelled.submission.submissionId,
-            });
-          return cancelled?.submission;
-        }),
-    );
-  }
-
-  update(
-    submissionId: string,
-    patch: OptionsPatch,
-    now: number,
-    actor?: Actor,
-  ): UpdateResult | undefined {
-    return this.database.transaction(() => {
-      const result = this.#store.update(submissionId, patch, now);
-      if (actor && result?.kind === 'updated' && result.changed.length > 0) {
-        const detail = result.changed.join(', ');
-        this.audit.append(actor, now, {
-          action: 'submissions.update',
-          subject: result.submission.submissionId,
-          detail,
-        });
-      }
-      return result;
-    });
-  }
-
-  expire(
-    submissionIds: readonly string[],
-    now: number,
-    reasonOf: (submissionId: string) => string,
-  ): EndedSubmission[] {
-    if (submissionIds.length === 0) return [];
-    return this.database.transaction(() =>
-      this.#store
-        .end(submissionIds, (id) => ({ kind: 'deadline', at: now, reason: reasonOf(id) }))
-        .flatMap((ended) => (ended?.isChanged ? [ended] : [])),
-    );
-  }
-
-  record(
-    observations: readonly Observation[],
-    context: TransitionContext,
-    detections: ReadonlyMap<Observation, { detection: Detection | null }> = new Map(),
-  ): RecordedObservation[] {
-    return this.database.transaction(() => this.#store.record(observations, context, detections));
-  }
-
-  listWatched(upstream: string, page: { after: number; limit: number }) {
-    return this.submissions.listWatched(upstream, page);
-  }
-
-  listDeadlines(upstream: string, page: Parameters<WatcherLedger['listDeadlines']>[1]) {
-    return this.submissions.listDeadlines(upstream, page);
-  }
-
-  findShownId(upstream: string): string | undefined {
-    return this.submissions.findShownId(upstream);
-  }
-
-  upstream(name: string): UpstreamRecord {
-    return this.database.transaction(() => this.#upstreams.get(name));
-  }
-
-  recordUpstream(change: UpstreamChange): void {
-    const { upstream, event, at, reason } = change;
-    this.database.transaction(() => {
-      this.#upstreams.setOutage(change);
-      this.outbox.addUpstreamEvent(event, { upstream, reason }, at);
-    });
-  }
-
-  recordPause(upstream: string, until: number): void {
-    this.database.transaction(() => this.#upstreams.setPause(upstream, until));
-  }
-
-  recordPolling(upstream: string, until: number, snapshot: string | null): void {
-    this.database.transaction(() => this.#upstreams.setPolling(upstream, until, snapshot));
-  }
-
-  probe(now: number): void {
-    this.database.transaction(() => probe(this.database.connection, now));
   }
 }
 

@@ -65,9 +65,9 @@ import type { CachedLookup } from '../polling/on-demand-polls.ts';
 import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
+import { Admission } from '../submissions/admission.ts';
+import type { Intake } from '../submissions/intake.ts';
 import { registerSubmissions, submissionIdOf } from '../submissions/submissions-routes.ts';
-import type { Tracker } from '../submissions/tracker.ts';
-import { Admission, TrackingQueue } from '../submissions/tracking-queue.ts';
 import type { Feature } from './features.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Config } from './settings.ts';
@@ -79,7 +79,7 @@ type ServerDeps = {
   ledger: Ledger;
   watcher: Watcher;
   chainOf: (upstream: string) => ChainStatus | null;
-  tracker: Tracker;
+  intake: Intake;
   lookup: CachedLookup;
   feed: EventFeed;
   /** Returns why a webhook URL is not allowed; undefined if it is. */
@@ -200,9 +200,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   recheckBeforeHandlers(app, authenticator);
   limitUnreadResponses(app);
 
-  const queue = new TrackingQueue(deps);
   const admission = new Admission({
-    queue,
+    intake: deps.intake,
     maxHeldOpen,
     onShed: metrics.counters.shed,
   });
@@ -210,13 +209,13 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   await app.register(async (open) => {
     allowEveryone(open);
     registerHealth(open, { ...deps, authenticator });
-    registerMetrics(open, { ...deps, waitingIds: () => queue.waitingIds });
+    registerMetrics(open, { ...deps, waitingIds: () => deps.intake.waitingIds });
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
     admission.boundHeldOpen(guarded);
     const explorerOf = (name: string) => deps.config.upstreams[name]?.chain.explorer;
-    registerSubmissions(guarded, { ...deps, authenticator, admission, queue, explorerOf });
+    registerSubmissions(guarded, { ...deps, authenticator, admission, explorerOf });
     registerSubmissionInfo(guarded, deps);
     registerEvents(guarded, { ...deps, authenticator, events: ledger.events });
     registerPacing(guarded, deps);

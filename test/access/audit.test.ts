@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Actor } from '../../src/lib/actor.ts';
-import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
+import { openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
 
 const ACTOR: Actor = { name: 'the admin', credentialId: null, address: '192.0.2.1' };
 const REVOKE = { action: 'tokens.revoke', subject: '1' } as const;
@@ -44,14 +44,6 @@ describe('a change and its entry', () => {
       false,
     );
     expect(actionsOf(ledger)).toEqual([]);
-  });
-
-  it('a cancellation has one, a submission that is final already has none', () => {
-    const ledger = openLedger();
-    ledger.track(trackRequests(2), 1);
-    ledger.cancel(['s0', 'never'], 2, ACTOR);
-    ledger.cancel(['s0', 's1'], 3, ACTOR);
-    expect(actionsOf(ledger)).toEqual(['submissions.cancel s1', 'submissions.cancel s0']);
   });
 });
 

@@ -39,7 +39,8 @@ it('every change over HTTP has an entry with its caller and subject, and a reque
   await send(lookups, 'POST', `/v1/deliveries/${test.id}/replay`);
   await send(lookups, 'POST', '/v1/deliveries/replay', { destination: `webhook:${id}` });
   await send(lookups, 'POST', '/v1/submissions', { submission_id: 'a' });
-  await send(lookups, 'DELETE', '/v1/submissions/a');
+  // The second one changes nothing.
+  for (const _ of [1, 2]) await send(lookups, 'DELETE', '/v1/submissions/a');
   await send(lookups, 'DELETE', `/v1/webhooks/${id}`);
   const expected = [
     ['webhooks.create', id, null],
@@ -61,7 +62,8 @@ it('every change over HTTP has an entry with its caller and subject, and a reque
   }
   expect(JSON.stringify(entries)).not.toContain(secret.slice(6));
 
-  await send(lookups, 'DELETE', '/v1/submissions/a');
+  // The second one changes nothing.
+  for (const _ of [1, 2]) await send(lookups, 'DELETE', '/v1/submissions/a');
   await send(lookups, 'DELETE', '/v1/submissions/never');
   for (const [method, path, body] of [
     ['PATCH', `/v1/webhooks/${id}`, { enabled: true }],

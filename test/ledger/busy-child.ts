@@ -1,7 +1,8 @@
 // Tracks and records in a loop, and sends each batch of ids after the ledger acknowledged it. Runs
 // until it is killed.
-import { Ledger } from '../../src/wiring/ledger-stores.ts';
+
 import { context, observation } from '../support/ledger/domain.ts';
+import { Ledger } from '../support/ledger/ledger-file.ts';
 
 const [file = '', batchSize = '1', round = '0'] = process.argv.slice(2);
 const far = {

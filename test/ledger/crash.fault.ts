@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { historyOf } from '../support/ledger/domain.ts';
 import {
   allSubmissions,
   integrityOf,
   isUnbroken,
+  type Ledger,
   openLedger,
   outboxOf,
 } from '../support/ledger/ledger-file.ts';

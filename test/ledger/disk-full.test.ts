@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, historyOf, observation } from '../support/ledger/domain.ts';
 import {
   allSubmissions,
   integrityOf,
+  type Ledger,
   openLedger,
   trackRequests,
 } from '../support/ledger/ledger-file.ts';

@@ -1,6 +1,6 @@
 // Opens a ledger, reports the result, and keeps the ledger open until it is killed.
 import { LedgerError } from '../../src/ledger/errors.ts';
-import { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { Ledger } from '../support/ledger/ledger-file.ts';
 
 try {
   const ledger = new Ledger({ file: process.argv[2] ?? '', now: 0 });

@@ -11,8 +11,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { openDatabase } from '../../src/ledger/open.ts';
-import { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { openLedger } from '../support/ledger/ledger-file.ts';
+import { Ledger, openLedger } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 

@@ -58,7 +58,7 @@ it('a restored replica is continued as the next generation, with event numbers a
   const { ledger } = serve(old);
   ledger.track(trackRequests(3), 0);
   ledger.record([observation('finalized', 1, 's0')], context());
-  ledger.recordPolling('default', 60_000, null);
+  ledger.upstreams.setPolling('default', 60_000, null);
   const replica = await replicate(old);
   // Not replicated: events that readers of the feed have seen.
   ledger.record([observation('finalized', 2, 's1'), observation('finalized', 2, 's2')], context());

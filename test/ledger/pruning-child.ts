@@ -1,8 +1,8 @@
 // Tracks, finalizes, audits and prunes in turn, and sends the open ids after each acknowledgment.
 // Runs until it is killed.
 import { SERVER } from '../../src/lib/actor.ts';
-import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
+import { Ledger } from '../support/ledger/ledger-file.ts';
 
 const [file = '', round = '0'] = process.argv.slice(2);
 const far = {

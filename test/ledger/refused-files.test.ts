@@ -14,8 +14,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { openLedger, trackRequests } from '../support/ledger/ledger-file.ts';
+import { Ledger, openLedger, trackRequests } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const PAGE_BYTES = 4_096;

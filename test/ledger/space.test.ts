@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { LedgerError } from '../../src/ledger/errors.ts';
 import { shrink, vacuumLedger } from '../../src/ledger/space.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
   integrityOf,
+  type Ledger,
   openLedger,
   rawConnection,
   trackRequests,

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import type { NewWebhook } from '../../src/notifications/webhook.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
+import { type Ledger, openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
 
 const WEBHOOK: NewWebhook = {
   url: 'https://a.example/hook',

@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { DeliveryResult } from '../../src/notifications/delivery.ts';
 import type { NewWebhook } from '../../src/notifications/webhook.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
-import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+import {
+  type Ledger,
+  openLedger,
+  rawConnection,
+  trackRequest,
+} from '../support/ledger/ledger-file.ts';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { TrackRequest } from '../../src/submissions/submission.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation, type VerdictName } from '../support/ledger/domain.ts';
-import { openLedger, outboxOf, trackRequest } from '../support/ledger/ledger-file.ts';
+import { type Ledger, openLedger, outboxOf, trackRequest } from '../support/ledger/ledger-file.ts';
 
 /** Records responses in order, 10 ms apart. */
 function ledgerAfter(names: readonly VerdictName[], limits: Partial<TrackRequest> = {}): Ledger {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { STATUSES } from '../../src/submissions/submission.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
+  type Ledger,
   openLedger,
   rawConnection,
   trackRequest,
@@ -42,7 +42,7 @@ describe('the number of submissions by status', () => {
     ledger.track(trackRequests(2), 0);
     expect(counts(ledger)).toEqual({ tracking: 2 });
     const impossible = [trackRequest('new'), trackRequest('other', { upstream: 'nowhere' })];
-    expect(() => ledger.track(impossible, 0)).toThrow('nowhere');
+    expect(() => ledger.track(impossible, 0)).toThrow('FOREIGN KEY');
     expect(counts(ledger)).toEqual({ tracking: 2 });
   });
 });

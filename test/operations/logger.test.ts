@@ -6,7 +6,7 @@ import type { Clock } from '../../src/lib/clock.ts';
 import { secretsOf } from '../../src/operations/config/load.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import { logMonitor } from '../../src/polling/log-polls.ts';
-import type { RecordedObservation } from '../../src/submissions/ports.ts';
+import type { RecordedObservation } from '../../src/submissions/store-results.ts';
 import { transition } from '../../src/submissions/transition.ts';
 import type { Config } from '../../src/wiring/settings.ts';
 import {

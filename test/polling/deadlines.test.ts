@@ -69,14 +69,17 @@ describe('when a deadline has passed, one last poll decides', () => {
     world.track(['a', 'b'], deadline(5 * MINUTE_MS));
     await world.clock.advance(MINUTE_MS);
     const { ledger } = world;
-    const { record, recordPolling, expire } = ledger;
+    const { record, expire } = ledger.store;
+    const { setPolling } = ledger.upstreams;
     const full = () => {
       throw new LedgerError('full', 'the disk is full');
     };
-    Object.assign(ledger, { record: full, recordPolling: full, expire: full });
+    Object.assign(ledger.store, { record: full, expire: full });
+    Object.assign(ledger.upstreams, { setPolling: full });
     await world.clock.advance(10 * MINUTE_MS);
     current = finalized;
-    Object.assign(ledger, { record, recordPolling, expire });
+    Object.assign(ledger.store, { record, expire });
+    Object.assign(ledger.upstreams, { setPolling });
     await world.clock.advance(5_000);
     expect(['a', 'b'].map((id) => world.get(id).status)).toEqual(['finalized', 'finalized']);
   });
@@ -204,8 +207,8 @@ describe('a deadline that is changed', () => {
     const world = openWatcher({ respond: () => notFound });
     world.track(['a']);
     await world.clock.advance(5 * MINUTE_MS);
-    expect(world.monitor.update('a', { deadlineAt: START_MS })?.kind, 'the past').toBe('late');
-    world.monitor.update('a', { deadlineAt: world.clock.now() + ms });
+    expect(world.update('a', { deadlineAt: START_MS })?.kind, 'the past').toBe('late');
+    world.update('a', { deadlineAt: world.clock.now() + ms });
     await world.clock.advance(MINUTE_MS);
     expect(endOf(world, 'a')).toEqual(['expired', expect.closeTo(5 * MINUTE_MS + ms, -2)]);
   });
@@ -213,7 +216,7 @@ describe('a deadline that is changed', () => {
   it('to a later one ends the submission at the later one, also after a restart', async () => {
     const world = openWatcher({ respond: () => pending });
     world.track(['a'], deadline(MINUTE_MS));
-    world.monitor.update('a', { deadlineAt: START_MS + 3 * MINUTE_MS });
+    world.update('a', { deadlineAt: START_MS + 3 * MINUTE_MS });
     await world.clock.advance(2 * MINUTE_MS);
     expect(world.get('a').status).toBe('pending');
     world.restart();

@@ -50,14 +50,14 @@ describe('a listener that throws', () => {
 
   it('stops neither polls, nor on-demand polls, nor write retries', async () => {
     const { world, calls } = openWithThrowing(KINDS, () => finalized);
-    const record = world.ledger.record.bind(world.ledger);
-    world.ledger.record = () => {
+    const record = world.ledger.store.record.bind(world.ledger.store);
+    world.ledger.store.record = () => {
       throw new Error('not now');
     };
     world.track(['a']);
     const onDemand = world.monitor.pollOnDemand('default', 'b');
     await world.clock.advance(1_000);
-    world.ledger.record = record;
+    world.ledger.store.record = record;
     await world.clock.advance(5 * MINUTE_MS);
     expect(await onDemand).toMatchObject({ kind: 'observed' });
     expect(world.get('a').status).toBe('finalized');

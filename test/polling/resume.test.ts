@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import type { HttpResult } from '../../src/lib/http-call.ts';
-import { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+import { UpstreamStore } from '../../src/submissions/upstream.ts';
+import { trackRequest } from '../support/ledger/ledger-file.ts';
 import {
   finalized,
   MINUTE_MS,
@@ -26,8 +26,7 @@ function openLarge(options: Partial<Parameters<typeof openWatcher>[0]> = {}) {
   const requests = ids.map((id) =>
     trackRequest(id, { deadlineAt: at, graceEndsAt: at, stuckAt: at }),
   );
-  world.ledger.track(requests, world.clock.now());
-  world.restart();
+  world.restartWith((ledger) => ledger.track(requests, world.clock.now()));
   return Object.assign(world, {
     tracked: () => world.monitor.pacing()[0]?.tracked,
     countOf: (id: string) => world.polls.filter(({ submissionId }) => submissionId === id).length,
@@ -45,8 +44,8 @@ test('after a restart open submissions are registered page by page, and polling 
 
 test('submissions tracked meanwhile are registered after the others', async () => {
   const world = openLarge();
-  world.monitor.track([trackRequest('new', { deadlineAt: world.clock.now() + 600 * MINUTE_MS })]);
-  world.monitor.track([trackRequest('id-5999')]);
+  world.trackAll([trackRequest('new', { deadlineAt: world.clock.now() + 600 * MINUTE_MS })]);
+  world.trackAll([trackRequest('id-5999')]);
   expect(world.tracked()).toBe(PIECE);
   await world.clock.advance(0);
   expect(world.monitor.pacing()[0]?.tracked).toBe(MANY + 1 - world.polls.length);
@@ -57,7 +56,7 @@ test('submissions tracked meanwhile are registered after the others', async () =
 
 test('a submission that is cancelled before it is registered is never polled', async () => {
   const world = openLarge();
-  world.monitor.cancel(['id-5998']);
+  world.cancel(['id-5998']);
   await world.clock.advance(10 * MINUTE_MS);
   expect([world.countOf('id-5998'), world.open()]).toEqual([0, ['id-5998']]);
 });
@@ -77,11 +76,11 @@ test('an on-demand poll waits until all submissions are registered, and is sent 
 test('a page that cannot be read is read again; until then health reports it, and no submission is lost', async () => {
   const failures: unknown[] = [];
   const world = openLarge({ listener: { writeFailed: (error) => failures.push(error) } });
-  const read = vi.spyOn(world.ledger, 'listWatched').mockImplementation(() => {
+  const read = vi.spyOn(world.ledger.submissions, 'listWatched').mockImplementation(() => {
     throw new LedgerError('corrupt', 'the disk failed');
   });
   await world.clock.advance(5_000);
-  world.monitor.track([trackRequest('new', { deadlineAt: world.clock.now() + 600 * MINUTE_MS })]);
+  world.trackAll([trackRequest('new', { deadlineAt: world.clock.now() + 600 * MINUTE_MS })]);
   await world.clock.advance(5_000);
   expect(failures.length).toBeGreaterThan(5);
   expect([world.monitor.health().ledgerWritable, world.polls.length]).toEqual([false, 0]);
@@ -93,14 +92,14 @@ test('a page that cannot be read is read again; until then health reports it, an
 
 test.each([
   ['a budget that counts as exhausted', () => undefined],
-  ['no open submission left', (world: ReturnType<typeof openLarge>) => world.monitor.cancel(ids)],
+  ['no open submission left', (world: ReturnType<typeof openLarge>) => world.cancel(ids)],
 ])('health recovers once the page is read, also with %s', async (_name, meanwhile) => {
   const world = openLarge({
     scheduler: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } },
   });
-  world.ledger.recordPolling('default', world.clock.now(), null);
+  world.ledger.upstreams.setPolling('default', world.clock.now(), null);
   world.restart();
-  vi.spyOn(world.ledger, 'listWatched').mockImplementationOnce(() => {
+  vi.spyOn(world.ledger.submissions, 'listWatched').mockImplementationOnce(() => {
     throw new LedgerError('corrupt', 'the disk failed');
   });
   await world.clock.advance(10);
@@ -112,7 +111,7 @@ test.each([
 
 /** From now on, new processes find the disk full. */
 function fillDisk() {
-  return vi.spyOn(Ledger.prototype, 'upstream').mockImplementation(() => {
+  return vi.spyOn(UpstreamStore.prototype, 'get').mockImplementation(() => {
     throw new LedgerError('full', 'the disk is full');
   });
 }
@@ -141,7 +140,7 @@ test('a watcher that starts while the disk is full begins to poll when there is 
 
 test('a stop ends the registration: nothing is read or polled afterwards', async () => {
   const world = openLarge();
-  const read = vi.spyOn(world.ledger, 'listWatched');
+  const read = vi.spyOn(world.ledger.submissions, 'listWatched');
   const stopped = world.monitor.stop(1_000);
   await world.clock.advance(10 * MINUTE_MS);
   await stopped;
@@ -156,27 +155,25 @@ test('an outage that only previously seen submissions can show continues after a
   const at = world.clock.now();
   const far = at + 600 * MINUTE_MS;
   const limits = { deadlineAt: far, graceEndsAt: at + 15 * MINUTE_MS, stuckAt: far };
-  world.ledger.track(
-    [...unseen, 'seen'].map((id) => trackRequest(id, limits)),
-    at,
-  );
-  rawConnection(world.file)
-    .prepare(
-      "-- it was shown once\nUPDATE submissions SET status = 'pending', polled_at = tracked_at WHERE submission_id = 'seen'",
-    )
-    .run();
-  await world.clock.advance(10 * MINUTE_MS);
-  const record = { state: 'down', outSince: world.clock.now() } as const;
-  world.ledger.recordUpstream({
-    upstream: 'default',
-    at: world.clock.now(),
-    event: 'upstream.down',
-    reason: 'HTTP 503',
-    lastedMs: 0,
-    record,
+  await world.clock.advance(20 * MINUTE_MS);
+  world.restartWith((ledger) => {
+    ledger.track(
+      [...unseen, 'seen'].map((id) => trackRequest(id, limits)),
+      at,
+    );
+    ledger.database.run(
+      "UPDATE submissions SET status = 'pending', polled_at = tracked_at WHERE submission_id = 'seen'",
+    );
+    const outAt = at + 10 * MINUTE_MS;
+    ledger.recordUpstream({
+      upstream: 'default',
+      at: outAt,
+      event: 'upstream.down',
+      reason: 'HTTP 503',
+      lastedMs: 0,
+      record: { state: 'down', outSince: outAt },
+    });
   });
-  await world.clock.advance(10 * MINUTE_MS);
-  world.restart();
   await world.clock.advance(30 * MINUTE_MS);
   expect(world.turns).toEqual([]);
   expect(unseen.filter((id) => world.get(id).status !== 'tracking')).toEqual([]);

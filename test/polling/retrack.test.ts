@@ -47,7 +47,7 @@ test('the late result of a poll from before the retrack does not end the submiss
   world.track(['a']);
   await world.clock.advance(10_000);
   expect(world.polls).toHaveLength(1);
-  world.monitor.cancel(['a']);
+  world.cancel(['a']);
   world.track(['a'], { retrack: true });
   late.resolve(rejected);
   await world.clock.advance(0);
@@ -62,7 +62,7 @@ test('an earlier deadline takes effect when it passes, however rarely the submis
   const deadlineAt = world.clock.now() + 90_000;
   for (const id of ['a', 'b'])
     expect(
-      world.monitor.update(id, { deadlineAt: id === 'a' ? deadlineAt : deadlineAt + 1_000 })?.kind,
+      world.update(id, { deadlineAt: id === 'a' ? deadlineAt : deadlineAt + 1_000 })?.kind,
     ).toBe('updated');
   await world.clock.advance(90_000);
   expect(['a', 'b'].map((id) => world.get(id).status)).toEqual(['expired', 'pending']);
@@ -113,14 +113,13 @@ test('a submission that is tracked again while older ones are being registered i
   const far = world.clock.now() + 600 * MINUTE_MS;
   const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far };
   const ids = Array.from({ length: 6_000 }, (_, index) => `id-${index}`);
-  world.ledger.track(
-    [trackRequest('first', limits), ...ids.map((id) => trackRequest(id, limits))],
-    world.clock.now(),
-  );
-  world.ledger.cancel(['first'], world.clock.now());
-  world.restart();
+  world.restartWith((ledger) => {
+    const all = ['first', ...ids].map((id) => trackRequest(id, limits));
+    ledger.track(all, world.clock.now());
+    ledger.cancel(['first'], world.clock.now());
+  });
   expect(world.monitor.pacing()[0]?.tracked).toBe(5_000);
-  world.monitor.track([trackRequest('first', { ...limits, retrack: true })]);
+  world.trackAll([trackRequest('first', { ...limits, retrack: true })]);
   await world.clock.advance(MINUTE_MS);
   expect(world.get('first').status).toBe('finalized');
 });

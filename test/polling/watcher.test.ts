@@ -177,7 +177,7 @@ test('cancelling stops the polls, including one in flight', async () => {
   const world = openWatcher({ respond: () => hanging.promise });
   world.track(['a']);
   await world.clock.advance(100);
-  expect(world.monitor.cancel(['a'])[0]?.status).toBe('cancelled');
+  expect(world.cancel(['a'])[0]?.status).toBe('cancelled');
   hanging.resolve(finalized);
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.statuses('a')).toEqual(['tracking', 'cancelled']);
@@ -193,14 +193,14 @@ test('a full ledger loses observations but no submissions, and accepts writes ag
   });
   world.track(['a']);
   const { ledger } = world;
-  const record = ledger.record.bind(ledger);
-  ledger.record = () => {
+  const record = ledger.store.record.bind(ledger.store);
+  ledger.store.record = () => {
     throw new LedgerError('full', 'the disk is full');
   };
   await world.clock.advance(10_000);
   expect(failures).toBeGreaterThan(1);
   expect(world.monitor.health().ledgerWritable).toBe(false);
-  ledger.record = record;
+  ledger.store.record = record;
   await world.clock.advance(5_000);
   expect(recoveries).toBeGreaterThan(0);
   expect(world.monitor.health().ledgerWritable).toBe(true);
@@ -212,14 +212,17 @@ test('while the ledger cannot be written nothing is polled: the budget is not sp
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
   const { ledger } = world;
-  const { record, recordPolling } = ledger;
+  const { record } = ledger.store;
+  const { setPolling } = ledger.upstreams;
   const full = () => {
     throw new LedgerError('full', 'the disk is full');
   };
-  Object.assign(ledger, { record: full, recordPolling: full });
+  Object.assign(ledger.store, { record: full });
+  Object.assign(ledger.upstreams, { setPolling: full });
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.polls.length).toBeLessThanOrEqual(4);
-  Object.assign(ledger, { record, recordPolling });
+  Object.assign(ledger.store, { record });
+  Object.assign(ledger.upstreams, { setPolling });
   await world.clock.advance(MINUTE_MS);
   expect(world.polls.length).toBeGreaterThan(5);
   expect(world.monitor.health().ledgerWritable).toBe(true);
@@ -228,8 +231,8 @@ test('while the ledger cannot be written nothing is polled: the budget is not sp
 test('an observation that cannot be recorded does not affect the others', async () => {
   const world = openWatcher({ respond: () => finalized });
   const { ledger } = world;
-  const record = ledger.record.bind(ledger);
-  ledger.record = (observations, context) => {
+  const record = ledger.store.record.bind(ledger.store);
+  ledger.store.record = (observations, context) => {
     if (observations.some(({ submissionId }) => submissionId === 'poison'))
       throw new Error('this one cannot be kept');
     return record(observations, context);

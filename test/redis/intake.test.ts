@@ -1,6 +1,6 @@
 import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { LedgerUnavailableError } from '../../src/ledger/errors.ts';
+import { LedgerError } from '../../src/ledger/errors.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
 import type { TrackBody } from '../../src/submissions/track-request.ts';
 import { openQueue, recordLog } from '../support/redis/bullmq-rig.ts';
@@ -130,7 +130,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     const track = ledger();
     let failures = 2;
     const logged = openIntake(redis, async (body) => {
-      if (failures-- > 0) throw new LedgerUnavailableError('no room');
+      if (failures-- > 0) throw new LedgerError('full', 'no room');
       return track(body);
     });
     const { enqueue, ended } = openProducer(redis);

@@ -22,7 +22,7 @@ describe('after a restart', () => {
     ledger.cancel(['done2'], 60);
     ledger.close();
     const again = openLedger({ file: ledger.file });
-    expect(again.listWatched('default', ALL)).toEqual({
+    expect(again.submissions.listWatched('default', ALL)).toEqual({
       next: null,
       watched: [
         { submissionId: 's0', trackedAt: 7, seen: false, polledAt: null, finalizedAt: null },
@@ -31,9 +31,9 @@ describe('after a restart', () => {
         { submissionId: 's3', trackedAt: 7, seen: true, polledAt: 40, finalizedAt: 40 },
       ],
     });
-    expect(again.listWatched('other', ALL).watched.map(({ submissionId }) => submissionId)).toEqual(
-      ['x'],
-    );
+    expect(
+      again.submissions.listWatched('other', ALL).watched.map(({ submissionId }) => submissionId),
+    ).toEqual(['x']);
     expect(again.submissions.watchedCounts()).toEqual(
       new Map([
         ['default', 4],
@@ -47,8 +47,8 @@ describe('after a restart', () => {
     const none = { reason: null, pausedUntil: null, pollingUntil: null, snapshot: null };
     const fresh = { state: 'up', outSince: null, ...none };
     expect(ledger.upstream('default')).toEqual(fresh);
-    ledger.recordPolling('default', 90, '{}');
-    ledger.recordPause('default', 99);
+    ledger.upstreams.setPolling('default', 90, '{}');
+    ledger.upstreams.setPause('default', 99);
     const record = { state: 'unauthorized', outSince: 95 } as const;
     const change = { event: 'upstream.unauthorized', reason: 'HTTP 401', lastedMs: 0 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 95, ...change, record });
@@ -67,13 +67,13 @@ describe('after a restart', () => {
     ledger.upstream('other');
     ledger.track([trackRequest('a'), trackRequest('b'), trackRequest('c'), trackRequest('d')], 0);
     ledger.track([trackRequest('e', { upstream: 'other' })], 0);
-    expect(ledger.findShownId('default')).toBeUndefined();
+    expect(ledger.submissions.findShownId('default')).toBeUndefined();
     ledger.record([observation('finalized', 1, 'a'), observation('finalized', 1, 'b')], context());
     ledger.record([observation('error', 1, 'c'), observation('finalized', 1, 'e')], context());
     expect([
-      ledger.findShownId('default'),
-      ledger.findShownId('other'),
-      ledger.findShownId('none'),
+      ledger.submissions.findShownId('default'),
+      ledger.submissions.findShownId('other'),
+      ledger.submissions.findShownId('none'),
     ]).toEqual(['b', 'e', undefined]);
   });
 });

@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { toEventBody } from '../../src/notifications/event-body.ts';
 import { EVENT_COLUMNS, EVENT_JOINS } from '../../src/notifications/event-log.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, historyOf, observation, type VerdictName } from '../support/ledger/domain.ts';
-import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+import {
+  type Ledger,
+  openLedger,
+  rawConnection,
+  trackRequest,
+} from '../support/ledger/ledger-file.ts';
 
 const LIMITS = { deadlineAt: 1_000, graceEndsAt: 300, stuckAt: 200 };
 const LATER = { deadlineAt: 50_000, graceEndsAt: 9_500, stuckAt: 20_000 };
@@ -70,9 +74,9 @@ describe('a submission that has ended', () => {
       previousStatus: status,
       at: 300_000,
     });
-    expect(ledger.listWatched('default', { after: 0, limit: 10 }).watched).toMatchObject([
-      { submissionId: 's' },
-    ]);
+    expect(
+      ledger.submissions.listWatched('default', { after: 0, limit: 10 }).watched,
+    ).toMatchObject([{ submissionId: 's' }]);
   });
 
   it('as finalized stays so', () => {

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { type Position, walkSql } from '../../src/ledger/page.ts';
 import { orderOf, type SubmissionFilter, walkOf } from '../../src/submissions/search.ts';
 import type { Submission } from '../../src/submissions/submission.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
+  type Ledger,
   openLedger,
   rawConnection,
   trackRequest,

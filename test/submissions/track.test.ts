@@ -86,7 +86,7 @@ describe('tracking', () => {
       [trackRequest('e', { deadlineAt: 1 })],
       [trackRequest('f')],
     ];
-    const results = ledger.trackGroups(groups, 1);
+    const results = ledger.store.track(groups, 1);
     const summaries = results.map((result) =>
       result.kind === 'tracked' ? result.submissions.map(({ effect }) => effect) : result.kind,
     );

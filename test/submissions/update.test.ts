@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { toEventBody } from '../../src/notifications/event-body.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, historyOf, observation } from '../support/ledger/domain.ts';
-import { openLedger, outboxOf, trackRequest } from '../support/ledger/ledger-file.ts';
+import { type Ledger, openLedger, outboxOf, trackRequest } from '../support/ledger/ledger-file.ts';
 
 const LIMITS = { deadlineAt: 10_000, graceEndsAt: 1_100, stuckAt: 2_100 };
 

@@ -4,7 +4,6 @@ import { SERVER } from '../../src/lib/actor.ts';
 import type { DueDelivery } from '../../src/notifications/delivery.ts';
 import type { NewWebhook } from '../../src/notifications/webhook.ts';
 import { isFinal, type TrackRequest } from '../../src/submissions/submission.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import {
   context,
   historyOf,
@@ -15,6 +14,7 @@ import {
 import {
   allSubmissions,
   integrityOf,
+  type Ledger,
   openLedger,
   rawConnection,
   trackRequest,

@@ -6,9 +6,9 @@ import {
 } from '../../access/authentication.ts';
 import type { DeadReason } from '../../notifications/delivery.ts';
 import type { Finality } from '../../polling/listeners.ts';
+import type { ShedReason } from '../../submissions/admission.ts';
 import type { Observation } from '../../submissions/classify.ts';
 import { FINAL_STATUSES, type Status } from '../../submissions/submission.ts';
-import type { ShedReason } from '../../submissions/tracking-queue.ts';
 
 const BUCKETS = {
   timeToFinality: [5, 10, 15, 20, 30, 40, 50, 60, 75, 90, 120, 180, 300, 600, 1_800, 7_200, 86_400],

@@ -1,5 +1,5 @@
 import type { Observation } from '../../submissions/classify.ts';
-import type { PollEngine } from '../../submissions/ports.ts';
+import type { PollEngine } from '../poll-engine.ts';
 import type { Chain } from './port.ts';
 import type { ChainVerifier } from './verifier.ts';
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { auditLedger } from '../../support/ledger/audit.ts';
+import { Ledger } from '../../support/ledger/ledger-file.ts';
 import type { Acknowledgement } from './workload.ts';
 
 /** Opens the ledger that a loss of power left, and throws if anything is wrong or lost. */

@@ -8,9 +8,8 @@ import { makeToken } from '../../../src/access/credentials-store.ts';
 import type { UpstreamConfig } from '../../../src/polling/settings.ts';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import type { Config } from '../../../src/wiring/settings.ts';
-import { createLedger } from '../ledger/ledger-file.ts';
+import { createLedger, Ledger } from '../ledger/ledger-file.ts';
 import { call, type HttpResponse } from './http-calls.ts';
 import { openApp, useOpened } from './running-app.ts';
 

@@ -1,5 +1,5 @@
 import { Alerts } from '../../../src/alerts/alerts-store.ts';
-import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
+import type { Ledger } from './ledger-file.ts';
 
 /** Adds the store of alerts to a ledger. */
 export function withAlerts<L extends Ledger>(ledger: L) {

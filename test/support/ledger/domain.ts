@@ -6,7 +6,7 @@ import {
   type TransitionContext,
   type TransitionResult,
 } from '../../../src/submissions/transition.ts';
-import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
+import type { Ledger } from './ledger-file.ts';
 
 export const ID = '6a1b8f4e-53f1-4d0e-9d35-0f7f2f0f9c11';
 export const OTHER_ID = '0c9e2d7a-1111-4222-8333-444455556666';

@@ -5,13 +5,58 @@ import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/ledger/open.ts';
 import type { Position } from '../../../src/ledger/page.ts';
+import type { Observation } from '../../../src/submissions/classify.ts';
+import type { OptionsPatch } from '../../../src/submissions/option-changes.ts';
+import type {
+  Detection,
+  RecordedObservation,
+  TrackResult,
+  UpdateResult,
+} from '../../../src/submissions/store-results.ts';
 import type {
   HistoryEntry,
   Submission,
   TrackRequest,
 } from '../../../src/submissions/submission.ts';
-import { Ledger } from '../../../src/wiring/ledger-stores.ts';
+import type { TransitionContext } from '../../../src/submissions/transition.ts';
+import type { UpstreamChange, UpstreamRecord } from '../../../src/submissions/upstream.ts';
+import { Ledger as StoredLedger } from '../../../src/wiring/ledger-stores.ts';
 import { tempFolder } from '../temp-folder.ts';
+
+/** A ledger, with what tests do to it most. */
+export class Ledger extends StoredLedger {
+  track(requests: readonly TrackRequest[], now: number): TrackResult {
+    return this.store.track([requests], now)[0] as TrackResult;
+  }
+
+  record(
+    observations: readonly Observation[],
+    context: TransitionContext,
+    detections?: ReadonlyMap<Observation, { detection: Detection | null }>,
+  ): RecordedObservation[] {
+    return this.store.record(observations, context, detections);
+  }
+
+  cancel(ids: readonly string[], now: number): (Submission | undefined)[] {
+    return ids.map((id) => this.store.cancel(id, now)?.submission);
+  }
+
+  update(id: string, patch: OptionsPatch, now: number): UpdateResult | undefined {
+    return this.store.update(id, patch, now);
+  }
+
+  upstream(name: string): UpstreamRecord {
+    return this.upstreams.get(name);
+  }
+
+  recordUpstream(change: UpstreamChange): void {
+    this.upstreams.recordOutage(change);
+  }
+
+  probe(now: number): void {
+    this.database.probe(now);
+  }
+}
 
 /** A ledger in a file with the upstream `default`; closed when the test ends. */
 export function openLedger(options: Partial<ConstructorParameters<typeof Ledger>[0]> = {}): Ledger {

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
-import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { Maintenance, type PrunedCounts, type Retention } from '../../../src/wiring/maintenance.ts';
 import { createVirtualClock } from '../virtual-time/virtual-clock.ts';
+import type { Ledger } from './ledger-file.ts';
 
 export const HOUR_MS = 3_600_000;
 const KEEP_ALL: Retention = {

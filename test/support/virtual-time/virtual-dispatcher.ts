@@ -8,9 +8,8 @@ import {
   type SendResult,
 } from '../../../src/notifications/channels/channel.ts';
 import { type DeliveryStore, Dispatcher } from '../../../src/notifications/dispatcher.ts';
-import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../ledger/domain.ts';
-import { openLedger, trackRequest } from '../ledger/ledger-file.ts';
+import { type Ledger, openLedger, trackRequest } from '../ledger/ledger-file.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 export const DISPATCHER_START_MS = 1_760_000_000_000;

@@ -9,12 +9,12 @@ import type { SchedulerSettings } from '../../../src/polling/scheduler.ts';
 import { createLocalEngine } from '../../../src/polling/upstreams.ts';
 import { Watcher, type WatcherSettings } from '../../../src/polling/watcher.ts';
 import { classify } from '../../../src/submissions/classify.ts';
-import type { TrackResult } from '../../../src/submissions/ports.ts';
+import type { OptionsPatch } from '../../../src/submissions/option-changes.ts';
+import type { TrackResult } from '../../../src/submissions/store-results.ts';
 import type { Submission, TrackRequest } from '../../../src/submissions/submission.ts';
 import type { UpstreamChange } from '../../../src/submissions/upstream.ts';
-import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { historyOf } from '../ledger/domain.ts';
-import { createLedger } from '../ledger/ledger-file.ts';
+import { createLedger, Ledger } from '../ledger/ledger-file.ts';
 import { tempFolder } from '../temp-folder.ts';
 import { byAge } from './pacing.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -118,7 +118,7 @@ export function openWatcher(world: World) {
         graceEndsAt: now + 15 * MINUTE_MS,
         stuckAt: now + 10 * MINUTE_MS,
       };
-      return process.monitor.track(
+      return this.trackAll(
         ids.map((submissionId) => ({
           submissionId,
           upstream: 'default',
@@ -129,10 +129,21 @@ export function openWatcher(world: World) {
         })),
       );
     },
+    trackAll: (requests: readonly TrackRequest[]) => process.ledger.track(requests, clock.now()),
+    cancel: (ids: readonly string[]) => process.ledger.cancel(ids, clock.now()),
+    update: (id: string, patch: OptionsPatch) => process.ledger.update(id, patch, clock.now()),
     get(submissionId: string): Submission {
       const submission = process.ledger.submissions.get(submissionId);
       if (!submission) throw new Error(`${submissionId} is not in the ledger`);
       return submission;
+    },
+    /** Changes the ledger while no watcher runs, and starts one. */
+    restartWith(change: (ledger: Ledger) => void): void {
+      process.kill();
+      const ledger = new Ledger({ file, now: clock.now() });
+      change(ledger);
+      ledger.close();
+      process = startProcess();
     },
     /** Simulates a kill: the memory is lost, and the file stays. */
     restart(): void {

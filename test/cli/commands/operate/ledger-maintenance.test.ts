@@ -2,8 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { constants, getPriority } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Ledger } from '../../../../src/wiring/ledger-stores.ts';
-import { openLedger, trackRequests } from '../../../support/ledger/ledger-file.ts';
+import { Ledger, openLedger, trackRequests } from '../../../support/ledger/ledger-file.ts';
 import { cli, cliProcess } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 

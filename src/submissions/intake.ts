@@ -1,0 +1,191 @@
+import { isLocked, LedgerError, LOCKED_MS } from '../ledger/errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { SubmissionSettings } from './settings.ts';
+import type { TrackEffect, TrackResult } from './store-results.ts';
+import type { TrackRequest } from './submission.ts';
+import {
+  MAX_IDS_PER_REQUEST,
+  type TrackBody,
+  type TrackContext,
+  type TrackRequests,
+  toTrackRequests,
+} from './track-request.ts';
+
+type QueuedRequest = {
+  /** By the monotonic clock, in milliseconds. */
+  queuedAt: number;
+  requests: readonly TrackRequest[];
+  resolve: (result: TrackResult) => void;
+  reject: (error: unknown) => void;
+};
+
+/** Limit of the ids that wait for a commit: some seconds of a slow disk. */
+const MAX_WAITING_IDS = 50_000;
+
+/** `reason`: what the tracked submission has instead. */
+type Conflict = { kind: 'conflict'; submissionId: string; field: string; reason: string };
+
+/** `field`: place of the cause in the body, as a JSON pointer without its first slash. */
+export type TrackRequestResult =
+  | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
+  | Conflict
+  | { kind: 'invalid'; field: string; reason: string };
+
+/**
+ * Tracks submissions. The requests that arrive in one turn of the event loop share a commit, of at
+ * most a thousand ids, because a commit costs more than the few ids in it. Other work runs between
+ * two commits.
+ */
+export class Intake {
+  readonly #store: {
+    track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
+  };
+  readonly #clock: Clock;
+  readonly #context: Omit<TrackContext, 'now' | 'credential'>;
+  #queue: QueuedRequest[] = [];
+  #waitingIds = 0;
+  #isScheduled = false;
+
+  constructor(deps: {
+    config: SubmissionSettings;
+    store: { track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] };
+    clock: Clock;
+    hasUpstream: (name: string) => boolean;
+    /** Returns why a callback URL is not allowed, or undefined. */
+    refusalOf: (url: string) => string | undefined;
+  }) {
+    const { deadline_s, unknown_grace_s, stuck_after_s } = deps.config.submissions;
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#context = {
+      defaults: {
+        deadlineMs: deadline_s * 1_000,
+        unknownGraceMs: unknown_grace_s * 1_000,
+        stuckAfterMs: stuck_after_s * 1_000,
+      },
+      hasUpstream: deps.hasUpstream,
+      refusalOf: deps.refusalOf,
+    };
+  }
+
+  /** Ids that wait for a commit. */
+  get waitingIds(): number {
+    return this.#waitingIds;
+  }
+
+  /** Whether a request would be refused, however small it is. */
+  isFull(): boolean {
+    return this.#waitingIds >= MAX_WAITING_IDS;
+  }
+
+  /**
+   * Tracks all submissions of a request, or none. When this resolves, they are on the disk; with
+   * undefined, too many ids wait already. Rejects with LedgerError if the ledger cannot be written.
+   * `credential`: its number; null for a request that did not come over HTTP.
+   */
+  async track(
+    body: TrackBody,
+    credential: number | null = null,
+  ): Promise<TrackRequestResult | undefined> {
+    const context = { ...this.#context, now: this.#clock.now(), credential };
+    const valid = toTrackRequests(body, context);
+    if (valid.kind === 'invalid') return valid;
+    const ids = valid.requests.length;
+    if (this.#waitingIds + ids > MAX_WAITING_IDS) return undefined;
+    this.#waitingIds += ids;
+    try {
+      return trackResultOf(valid, await this.#enqueue(valid.requests));
+    } finally {
+      this.#waitingIds -= ids;
+    }
+  }
+
+  #enqueue(requests: readonly TrackRequest[]): Promise<TrackResult> {
+    const { promise, resolve, reject } = Promise.withResolvers<TrackResult>();
+    this.#queue.push({ queuedAt: performance.now(), requests, resolve, reject });
+    this.#schedule();
+    return promise;
+  }
+
+  /** `delayMs`: the pause before another attempt; absent: in this turn of the event loop. */
+  #schedule(delayMs?: number): void {
+    if (this.#isScheduled || this.#queue.length === 0) return;
+    this.#isScheduled = true;
+    const run = () => {
+      this.#isScheduled = false;
+      this.#schedule(this.#commit(this.#nextBatch()));
+    };
+    if (delayMs === undefined) setImmediate(run);
+    else setTimeout(run, delayMs);
+  }
+
+  #nextBatch(): QueuedRequest[] {
+    let ids = 0;
+    const end = this.#queue.findIndex(({ requests }) => {
+      ids += requests.length;
+      return ids > MAX_IDS_PER_REQUEST;
+    });
+    return this.#queue.splice(0, end < 0 ? this.#queue.length : end);
+  }
+
+  /**
+   * Commits requests in one transaction, and resolves them. Returns the pause before the next
+   * attempt if another program has locked the ledger.
+   */
+  #commit(batch: readonly QueuedRequest[]): number | undefined {
+    let results: TrackResult[];
+    try {
+      const groups = batch.map(({ requests }) => requests);
+      results = this.#store.track(groups, this.#clock.now());
+    } catch (error) {
+      const [first] = batch;
+      if (first && isLocked(error) && performance.now() - first.queuedAt <= LOCKED_MS.total) {
+        this.#queue.unshift(...batch);
+        return LOCKED_MS.rest;
+      }
+      // Each request is repeated alone, so that one failing request does not fail the others. An
+      // unavailable ledger fails all of them, and repeating each could take as long again.
+      if (batch.length > 1 && !(error instanceof LedgerError))
+        for (const one of batch) this.#commit([one]);
+      else for (const { reject } of batch) reject(error);
+      return undefined;
+    }
+    for (const [index, { resolve }] of batch.entries()) resolve(results[index] as TrackResult);
+    return undefined;
+  }
+}
+
+/** Returns the result for a client: a refusal names the place of its cause in the body. */
+function trackResultOf(
+  { fieldOf }: Extract<TrackRequests, { kind: 'requests' }>,
+  result: TrackResult,
+): TrackRequestResult {
+  switch (result.kind) {
+    case 'tracked':
+      return result;
+    case 'conflict': {
+      const { kind, index, option, submission } = result;
+      const { submissionId, upstream, dataHash } = submission;
+      const [field, reason] =
+        option === 'upstream'
+          ? (['submission_id', `is already tracked at the upstream ${upstream}`] as const)
+          : (['data_hash', `is already tracked with the data_hash ${dataHash}`] as const);
+      return { kind, submissionId, field: fieldOf(index, field), reason };
+    }
+    case 'late': {
+      const reason = 'the deadline is not in the future';
+      return { kind: 'invalid', field: fieldOf(result.index, 'deadline'), reason };
+    }
+    default:
+      return result satisfies never;
+  }
+}
+
+/** Returns the number of submissions by effect. */
+export function countEffects(
+  submissions: readonly { effect: TrackEffect }[],
+): Record<TrackEffect, number> {
+  const counts = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
+  for (const { effect } of submissions) counts[effect] += 1;
+  return counts;
+}

@@ -1,0 +1,61 @@
+import type { Observation } from './classify.ts';
+import type { FinalitySource, Status, Submission, TrackOption } from './submission.ts';
+import type { TransitionResult } from './transition.ts';
+
+/** The committed effect of one observation. */
+export type RecordedObservation = {
+  observation: Observation;
+  result: TransitionResult;
+  previousStatus: Status;
+  /** After the observation. */
+  submission: Submission;
+};
+
+/**
+ * The effect of a tracking request on a submission; the names are those of the counts in its
+ * response.
+ */
+export type TrackEffect = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
+export type TrackedSubmission = { submission: Submission; effect: TrackEffect };
+
+export type TrackResult = { kind: 'tracked'; submissions: TrackedSubmission[] } | TrackRefusal;
+
+export type TrackRefusal =
+  /** The request at `index` names another upstream, or other data, than the tracked submission. */
+  | { kind: 'conflict'; index: number; option: 'upstream' | 'data_hash'; submission: Submission }
+  /**
+   * The request at `index` would track a submission whose deadline is not after the beginning of
+   * tracking.
+   */
+  | { kind: 'late'; index: number };
+
+export type UpdateResult =
+  /** `changed`: the options that were different before. */
+  | { kind: 'updated'; submission: Submission; changed: TrackOption[] }
+  /** The submission has ended, so that its time limits cannot change. */
+  | { kind: 'final'; submission: Submission }
+  /** Its history has MAX_HISTORY entries. */
+  | { kind: 'long_history'; submission: Submission }
+  /** The new deadline has passed. */
+  | { kind: 'late' };
+
+/** A submission whose deadline has passed. `at`: when it ended, epoch milliseconds. */
+export type EndedSubmission = { submission: Submission; previousStatus: Status; at: number };
+
+/** The deadline of an open submission, epoch milliseconds. `id`: its row. */
+export type Deadline = { submissionId: string; at: number; id: number };
+
+/** A stored submission that is scheduled again after a restart. Times are epoch milliseconds. */
+export type Watched = {
+  submissionId: string;
+  trackedAt: number;
+  seen: boolean;
+  polledAt: number | null;
+  finalizedAt: number | null;
+};
+
+/**
+ * When a submission that a poll found final became final, epoch milliseconds, and the detection
+ * lag: the time since then, in which dawatch could poll it.
+ */
+export type Detection = { finalityAt: number; source: FinalitySource; lagMs: number };
