@@ -1,4 +1,4 @@
-/** The alert rules, with the severity of their messages. src/alerts/rules.ts defines each of them. */
+/** The alert rules, which src/alerts/rules.ts defines, with the severity of their messages. */
 export const ALERT_SEVERITIES = {
   stuck: 'warning',
   failures: 'warning',

@@ -19,14 +19,12 @@ export type SentPart = { deliveries: readonly DueDelivery[]; result: SendResult 
 
 /**
  * Sends deliveries as one message, and returns the results with the time at which the attempt
- * started (`at`). Events that are damaged are not sent. Ends soon after `stop` aborts. An event is
- * sent only when it is on the disk. Rejects if the disk failed.
+ * started (`at`). Events that are damaged are not sent. Ends soon after `stop` aborts.
  */
 export async function send(
   channel: Channel,
   deliveries: readonly DueDelivery[],
   deps: {
-    destination: string;
     clock: Clock;
     stop: AbortSignal;
     onFailed: (error: unknown) => void;

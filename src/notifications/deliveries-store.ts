@@ -1,6 +1,7 @@
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { findPage, type Position } from '../ledger/page.ts';
 import { storedOneOf, storedTime } from '../lib/json.ts';
+import { LONGEST_WAIT_MS } from './channels/channel.ts';
 import {
   CALLBACKS,
   DEAD_REASONS,
@@ -16,9 +17,14 @@ import {
   matches,
   parseDestination,
 } from './delivery.ts';
-import { type DueQuery, nextDueAt, readDue } from './due-deliveries.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
-import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-log.ts';
+import {
+  EVENT_COLUMNS,
+  EVENT_JOINS,
+  type EventRow,
+  testedCallback,
+  toEventRecord,
+} from './event-log.ts';
 import type { EventRoutes, Outbox } from './outbox.ts';
 import { CALLBACKS_ID } from './webhook.ts';
 import type { Webhooks } from './webhooks-store.ts';
@@ -88,9 +94,35 @@ export class Deliveries {
     return this.#db.values("SELECT DISTINCT destination FROM deliveries WHERE state = 'waiting'");
   }
 
-  /** See due-deliveries.ts. */
-  due(destination: string, query: DueQuery): DueDelivery[] {
-    return readDue(this.#db, destination, query);
+  /**
+   * Returns the earliest due deliveries that are not in `except`; at least one if there is any,
+   * except those of alerts whose earlier messages are in `except`. In place of a delivery of an
+   * alert, its earliest waiting one is returned, even before its time.
+   */
+  due(destination: string, { now, limit, except }: DueQuery): DueDelivery[] {
+    return this.#db.snapshot(() => {
+      const ids = this.#db.values<number>`
+        SELECT id FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at <= ${now}
+        ORDER BY next_at, id LIMIT ${limit + except.size} + 0`;
+      const deliveries: DueDelivery[] = [];
+      const ofAlerts = new Set<number>();
+      let chars = 0;
+      for (const id of ids) {
+        if (deliveries.length === limit || chars > MAX_BATCH_CHARS) break;
+        if (except.has(id)) continue;
+        let row = this.#db.row<DueRow>(DUE, id);
+        if (row && row.alert !== null) {
+          const first = this.#db.value<number>(FIRST_OF_ALERT, row.alert, destination) ?? id;
+          if (except.has(first) || ofAlerts.has(first)) continue;
+          ofAlerts.add(first);
+          if (first !== id) row = this.#db.row<DueRow>(DUE, first);
+        }
+        if (!row) continue;
+        deliveries.push(toDueDelivery(row));
+        chars += row.envelope?.length ?? 0;
+      }
+      return deliveries;
+    });
   }
 
   /** Makes failed deliveries of a destination due, oldest first. Returns whether others remain. */
@@ -101,8 +133,12 @@ export class Deliveries {
     });
   }
 
+  /** Returns the earliest next attempt that is not in `except`; null if no other delivery waits. */
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null {
-    return nextDueAt(this.#db, destination, except);
+    const rows = this.#db.rows<{ id: number; next_at: number }>`
+      SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination})
+      ORDER BY next_at, id LIMIT ${except.size + 1} + 0`;
+    return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
   }
 
   /**
@@ -236,12 +272,12 @@ export class Deliveries {
    * Makes deliveries due whose times were written by a clock that was ahead: those without an
    * attempt, which do not wait, and those that wait longer than any delivery does.
    */
-  correctTimes(now: number, maxWaitMs: number): void {
+  correctTimes(now: number): void {
     this.#db.transaction(
       () =>
         this.#db.run`
         UPDATE deliveries SET next_at = ${now} WHERE state = 'waiting'
-          AND next_at > iif(attempts = 0, ${now}, ${now + maxWaitMs})`,
+          AND next_at > iif(attempts = 0, ${now}, ${now + LONGEST_WAIT_MS})`,
     );
   }
 
@@ -364,3 +400,35 @@ const REPLAY = `
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
 const BY_ID = `${SELECT_DELIVERY} WHERE d.id = +?`;
+
+type DueRow = EventRow & {
+  id: number;
+  attempts: number;
+  callbackUrl: string | null;
+};
+
+/**
+ * A batch ends early once it holds this much text of upstream responses, which may be a megabyte
+ * each.
+ */
+const MAX_BATCH_CHARS = 256 * 1024;
+
+/** `limit`: the most deliveries to return. `except`: the ids of those in flight. */
+export type DueQuery = { now: number; limit: number; except: ReadonlySet<number> };
+
+function toDueDelivery(row: DueRow): DueDelivery {
+  const { id, attempts } = row;
+  const callbackUrl = row.callbackUrl ?? testedCallback(row);
+  return { id, attempts, callbackUrl, event: toEventRecord(row) };
+}
+
+/** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
+const DUE = `
+  SELECT d.id, d.attempts, ${EVENT_COLUMNS}
+  FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
+  WHERE d.id = +?`;
+
+/** The earliest waiting delivery of an alert to a destination. */
+const FIRST_OF_ALERT = `
+  SELECT d.id FROM outbox o CROSS JOIN deliveries d ON d.event = o.seq
+  WHERE o.alert = ? AND d.destination = ? AND d.state = 'waiting' ORDER BY o.seq LIMIT 1`;

@@ -12,7 +12,7 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /** The states by which a list is filtered. failing: waiting for a retry after a failed attempt. */
 export const DELIVERY_FILTERS = [...DELIVERY_STATES, 'failing'] as const;
-export type DeliveryStateFilter = (typeof DELIVERY_FILTERS)[number];
+type DeliveryStateFilter = (typeof DELIVERY_FILTERS)[number];
 
 /**
  * Why a delivery is dead. not_configured: its channel is not in the settings. undeliverable: its

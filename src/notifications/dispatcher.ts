@@ -9,8 +9,8 @@ import {
   send,
 } from './attempt.ts';
 import type { Channel } from './channels/channel.ts';
+import type { DueQuery } from './deliveries-store.ts';
 import type { DeliveryResult, DueDelivery } from './delivery.ts';
-import type { DueQuery } from './due-deliveries.ts';
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
@@ -143,7 +143,7 @@ export type DeliveryStore = {
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null;
   recordResults(results: readonly DeliveryResult[]): void;
   endUnconfigured(destination: string, now: number): void;
-  correctTimes(now: number, maxWaitMs: number): void;
+  correctTimes(now: number): void;
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void;
 };
 
@@ -161,8 +161,6 @@ type DispatcherDeps = {
 };
 
 const RETRY_MS = 1_000;
-/** Longer than any delivery waits: the longest retry delay with its jitter. */
-const MAX_WAIT_MS = 30 * 3_600_000;
 /**
  * Callback attempts in flight: a client may register thousands of callback URLs that never respond.
  */
@@ -206,7 +204,7 @@ export class Dispatcher {
   /** Resumes everything that waits in the ledger. */
   start(): void {
     const { store, clock } = this.#deps;
-    store.correctTimes(clock.now(), MAX_WAIT_MS);
+    store.correctTimes(clock.now());
     this.#isRunning = true;
     this.#unsubscribe = store.onWaiting((destinations) => {
       for (const destination of destinations) this.#makeReady(this.#queueOf(destination));
@@ -241,10 +239,11 @@ export class Dispatcher {
   }
 
   #queueOf(destination: string): DestinationQueue {
-    const known = this.#queues.get(destination);
-    if (known) return known;
-    const queue = new DestinationQueue(destination, this.#deps.concurrency);
-    this.#queues.set(destination, queue);
+    let queue = this.#queues.get(destination);
+    if (!queue) {
+      queue = new DestinationQueue(destination, this.#deps.concurrency);
+      this.#queues.set(destination, queue);
+    }
     return queue;
   }
 
@@ -347,7 +346,6 @@ export class Dispatcher {
     queue.started(deliveries.map(({ id }) => id));
     if (queue.isCallback) this.#callbacks += 1;
     const attempt = send(channel, deliveries, {
-      destination: queue.destination,
       clock,
       stop: this.#abort.signal,
       onFailed,

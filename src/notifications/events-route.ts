@@ -10,7 +10,7 @@ import type { EventFeed, EventFilter, FeedLog } from './event-feed.ts';
 import { createMatcher, eventTypeSchema, metadataFilterSchema } from './webhook.ts';
 
 /** The `type` parameter: comma-separated, repeatable. */
-export const typesSchema = z
+const typesSchema = z
   .union([z.string(), z.array(z.string())])
   .transform((value) => [value].flat().flatMap((text) => text.split(',')))
   .superRefine((types, context) => {

@@ -50,7 +50,7 @@ export const metadataFilterSchema = z
   );
 
 /** Returns the event types that the types and wildcards cover. */
-export function typesCovered(types: readonly string[]): (typeof EVENT_TYPES)[number][] {
+function typesCovered(types: readonly string[]): (typeof EVENT_TYPES)[number][] {
   return EVENT_TYPES.filter((name) => types.some((type) => covers(type, name)));
 }
 

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
+import { DurationHistogram } from '../lib/duration-histogram.ts';
 import { storedObject, storedOneOf, storedTime } from '../lib/json.ts';
+import { LONGEST_WAIT_MS } from './channels/channel.ts';
 import type { WebhookEndpoint } from './channels/webhook.ts';
 import { type DeadLetters, type DeliveryAttempt, webhookDestination } from './delivery.ts';
 import { type EventRoutes, type Outbox, readSubscription } from './outbox.ts';
@@ -11,9 +13,9 @@ import {
   type DisabledReason,
   type NewWebhook,
   type Webhook,
+  type WebhookDay,
   type WebhookPatch,
 } from './webhook.ts';
-import { WebhookStats } from './webhook-stats.ts';
 
 /** A webhook as stored, named like its fields. `position`: its place in a list. */
 export type WebhookRow = Omit<
@@ -63,12 +65,6 @@ export const MAX_WEBHOOKS = 100;
 
 /** Longer than the retries of one event: the receiver has missed events for good. */
 const DISABLE_AFTER_MS = 5 * 86_400_000;
-
-/**
- * Failures further apart than this belong to different outages. Exceeds the longest interval
- * between two attempts.
- */
-const MAX_GAP_MS = 30 * 3_600_000;
 
 /** A webhook and the URL that responded. It counts only while the webhook has this URL. */
 type CalledEndpoint = { id: string; url: string | null };
@@ -244,12 +240,13 @@ export class Webhooks {
   }
 
   /**
-   * Disables the webhook if it has only failed for five days. Must be called inside a transaction.
+   * Disables the webhook if it has only failed for five days. Failures further apart than two
+   * attempts belong to different outages. Must be called inside a transaction.
    */
   failed({ id, url }: CalledEndpoint, at: number): void {
     const failingSince = this.#db.value<number>`
       UPDATE webhooks
-      SET failing_since = iif(failed_at >= ${at - MAX_GAP_MS}, coalesce(failing_since, ${at}), ${at}), failed_at = ${at}
+      SET failing_since = iif(failed_at >= ${at - LONGEST_WAIT_MS}, coalesce(failing_since, ${at}), ${at}), failed_at = ${at}
       WHERE webhook_id = ${id} AND url = ${url} AND enabled = 1 RETURNING failing_since`;
     if (failingSince !== undefined && at - failingSince >= DISABLE_AFTER_MS)
       this.disable({ id, url }, 'failing', at);
@@ -346,3 +343,77 @@ function toColumns({
     enabled: enabled ? 1 : 0,
   };
 }
+
+const HOUR_MS = 3_600_000;
+const KEPT_MS = 24 * HOUR_MS;
+
+/**
+ * Counts of the attempts at each webhook, by hour and duration. A page of webhooks reads some
+ * hundred rows of each, however many deliveries there are. Throws LedgerError.
+ */
+class WebhookStats {
+  readonly #db: LedgerDatabase;
+
+  constructor(database: LedgerDatabase) {
+    this.#db = database;
+  }
+
+  /** Does nothing for a deleted webhook. Must be called inside a transaction. */
+  count(webhookId: string, { at, durationMs, httpStatus, error }: DeliveryAttempt): void {
+    const attempts = this.#db.value<number>(ADD, {
+      webhookId,
+      hour: hourOf(at),
+      duration: DurationHistogram.bucketOf(durationMs),
+      succeeded: error === null ? 1 : 0,
+      responses: httpStatus === null ? 0 : 1,
+    });
+    // A few times an hour.
+    if (attempts === 1)
+      this.#db.run(DELETE_OTHERS, {
+        webhookId,
+        from: hourOf(at - KEPT_MS),
+        to: hourOf(at + KEPT_MS),
+      });
+  }
+
+  /** Returns null without attempts. */
+  lastDay(webhookId: string, now: number): WebhookDay | null {
+    const rows = this.#db.rows<{
+      duration: number;
+      attempts: number;
+      succeeded: number;
+      responses: number;
+    }>(SUMS, { webhookId, since: hourOf(now - KEPT_MS) });
+    const totalOf = (name: 'attempts' | 'succeeded') =>
+      rows.reduce((total, row) => total + row[name], 0);
+    const attempts = totalOf('attempts');
+    if (attempts === 0) return null;
+    const responses = rows.map((row) => [row.duration, row.responses]);
+    const p95 = new DurationHistogram(Object.fromEntries(responses)).percentile(0.95);
+    return {
+      attempts,
+      successRate: totalOf('succeeded') / attempts,
+      responseP95Ms: p95 === null ? null : Math.round(p95),
+    };
+  }
+}
+
+/** Returns the beginning of the hour of a time. */
+function hourOf(at: number): number {
+  return at - (at % HOUR_MS);
+}
+
+const ADD = `
+  INSERT INTO webhook_stats (webhook, hour, duration, attempts, succeeded, responses)
+  SELECT id, @hour, @duration, 1, @succeeded, @responses FROM webhooks WHERE webhook_id = @webhookId
+  ON CONFLICT DO UPDATE SET
+    attempts = attempts + 1, succeeded = succeeded + @succeeded, responses = responses + @responses
+  RETURNING attempts`;
+
+const OF_WEBHOOK = 'webhook = (SELECT id FROM webhooks WHERE webhook_id = @webhookId)';
+/** Also deletes the hours that a clock wrote that was far ahead. */
+const DELETE_OTHERS = `DELETE FROM webhook_stats WHERE ${OF_WEBHOOK} AND hour NOT BETWEEN @from AND @to`;
+const SUMS = `
+  SELECT duration, sum(attempts) AS attempts, sum(succeeded) AS succeeded, sum(responses) AS responses
+  FROM webhook_stats WHERE ${OF_WEBHOOK} AND hour >= @since
+  GROUP BY duration`;

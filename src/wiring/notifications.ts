@@ -1,31 +1,41 @@
+import { lookup } from 'node:dns';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import type { AttemptReport } from '../notifications/attempt.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
+import { channelTypeOf } from '../notifications/channels/index.ts';
 import {
   checkWebhookUrl,
   createWebhookChannel,
   makeSecret,
 } from '../notifications/channels/webhook.ts';
+import type { ChannelDescription } from '../notifications/channels-routes.ts';
 import { DEAD_REASONS, parseDestination } from '../notifications/delivery.ts';
 import { Dispatcher } from '../notifications/dispatcher.ts';
-import type { ChannelRoute } from '../notifications/outbox.ts';
 import { createAddressGuard } from '../notifications/transport/address-guard.ts';
-import { createHttpPost } from '../notifications/transport/http-post.ts';
+import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
+import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
-import { Channels } from './channels.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Config } from './settings.ts';
 import type { Tuning } from './tuning.ts';
+
+/** The channel that adds every event to a queue, if Redis is configured. */
+const QUEUE_CHANNEL = 'queue';
+const EVERYTHING = [{ types: ['*'], metadata: null }];
+const MASK = '********';
+
+/** `address`: without secrets. */
+type QueueChannel = { channel: Channel; address: string };
 
 /** Starts the dispatcher with all channels. */
 export async function startNotifications(deps: {
   config: Config;
   ledger: Ledger;
   /** Undefined without Redis. */
-  queue: { channel: Channel; address: string } | undefined;
+  queue: QueueChannel | undefined;
   clock: Clock;
   random: () => number;
   log: Log;
@@ -42,10 +52,31 @@ export async function startNotifications(deps: {
   const refusalOf = (url: string) =>
     checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
-  const channels = await Channels.open({ config, queue, version, now });
-  ledger.routes.setChannels(routesOf(config, channels.names, tuning.gatherMs));
-  for (const kind of channels.kinds)
+  // The operator's addresses are all allowed, and resolved by the system with its search domains.
+  const operatorHttp = createHttpPost({ guard: undefined, version, now, lookup });
+  const channels = await createChannels(config, operatorHttp.post);
+  if (queue) channels.set(QUEUE_CHANNEL, queue.channel);
+  const descriptions = describeChannels(config, queue);
+  const routes = descriptions.map(({ name, routes: subscriptions }) => ({
+    name,
+    subscriptions,
+    gatherMs: name === QUEUE_CHANNEL ? 0 : tuning.gatherMs,
+  }));
+  ledger.routes.setChannels(routes);
+
+  /** A label with few values. A channel that is no longer configured counts as a queue. */
+  const kindOf = (destination: string): string => {
+    const parsed = parseDestination(destination);
+    return parsed.kind === 'channel'
+      ? (config.channels[parsed.name]?.type ?? QUEUE_CHANNEL)
+      : parsed.kind;
+  };
+  const types = Object.values(config.channels).map(({ type }) => type);
+  for (const kind of new Set(['webhook', 'callback', QUEUE_CHANNEL, ...types]))
     for (const reason of DEAD_REASONS) counters.deadLettered({ kind, reason, count: 0 });
+  deliveries.onDead(({ destination, ...dead }) =>
+    counters.deadLettered({ kind: kindOf(destination), ...dead }),
+  );
 
   const channelOf = (destination: string): Channel | undefined => {
     const parsed = parseDestination(destination);
@@ -57,10 +88,6 @@ export async function startNotifications(deps: {
       endpoint && createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now })
     );
   };
-
-  deliveries.onDead(({ destination, ...dead }) =>
-    counters.deadLettered({ kind: channels.kindOf(destination), ...dead }),
-  );
   const logAttempted = logAttempt(log);
   const dispatcher = new Dispatcher({
     store: deliveries,
@@ -71,9 +98,8 @@ export async function startNotifications(deps: {
     onAttempted(attempted) {
       logAttempted(attempted);
       const { destination, result, next, durationMs } = attempted;
-      const kind = channels.kindOf(destination);
       counters.deliveryAttempted({
-        kind,
+        kind: kindOf(destination),
         result: result.kind === 'delivered' ? result.kind : next.kind,
         durationMs,
       });
@@ -86,35 +112,61 @@ export async function startNotifications(deps: {
     /** Returns why a URL is not allowed for webhooks and callbacks, or undefined. */
     refusalOf,
     /** Sends a GET request to an address of the operator, with the limits of the channels. */
-    get: channels.httpGet,
-    /** The configured channels and the queue, in the order of the settings. */
-    channels: channels.describe(config.routes),
+    get: operatorHttp.get,
+    channels: descriptions,
     /** Stops sending and waits up to `limitMs` for attempts in flight. */
     async stop(limitMs: number): Promise<void> {
       await dispatcher.stop(limitMs);
-      await Promise.all([http.close(), channels.close()]);
+      const all = [...channels.values()].map((channel) => channel.close());
+      await Promise.all([http.close(), operatorHttp.close(), ...all]);
     },
   };
 }
 
-/** The queue channel receives all events, every other channel the events of its routes. */
-function routesOf(
-  { routes, channels }: Config,
-  names: readonly string[],
-  gatherMs: number,
-): ChannelRoute[] {
-  return names.map((name) => {
-    const own = routes.filter((route) => route.channels.includes(name));
-    const everything = [{ types: ['*'], metadata: null }];
-    const channel = channels[name];
+/** Throws StartError. */
+async function createChannels(
+  { channels, server }: Config,
+  post: HttpPost['post'],
+): Promise<Map<string, Channel>> {
+  const created = new Map<string, Channel>();
+  const deps = { post, publicUrl: server.public_url };
+  for (const [name, config] of Object.entries(channels))
+    try {
+      created.set(name, await channelTypeOf(config).create(config, deps));
+    } catch (error) {
+      throw new StartError(`channels.${name}.${error instanceof Error ? error.message : error}`);
+    }
+  return created;
+}
+
+/** Describes the channels and the queue in the order of the settings, without secrets. */
+function describeChannels(
+  { channels, routes }: Config,
+  queue: QueueChannel | undefined,
+): ChannelDescription[] {
+  const configured = Object.entries(channels).map(([name, config]) => {
+    const { type, address, receiver } = channelTypeOf(config);
     return {
       name,
-      subscriptions: channel
-        ? own.map(({ types, metadata = null }) => ({ types, metadata }))
-        : everything,
-      gatherMs: channel ? gatherMs : 0,
+      type,
+      address: [maskedAddress(address(config)), receiver?.(config)].filter(Boolean).join(', '),
+      routes: routes
+        .filter((route) => route.channels.includes(name))
+        .map(({ types, metadata = null }) => ({ types, metadata })),
     };
   });
+  if (!queue) return configured;
+  const { address } = queue;
+  return [...configured, { name: QUEUE_CHANNEL, type: QUEUE_CHANNEL, address, routes: EVERYTHING }];
+}
+
+/** Returns an address with its user, password, path and query masked: each may be a secret. */
+function maskedAddress(address: string): string {
+  const url = URL.parse(address);
+  if (!url) return MASK;
+  const user = url.username === '' && url.password === '' ? '' : `${MASK}@`;
+  const path = url.pathname.replace(/^\//, '') === '' && url.search === '' ? '' : `/${MASK}`;
+  return `${url.protocol}//${user}${url.host}${path}`;
 }
 
 /** Returns a listener that writes one line per delivery attempt. */

@@ -64,6 +64,9 @@ export function jittered(delayMs: number, random: number): number {
   return Math.round(delayMs * (0.8 + 0.4 * random));
 }
 
+/** Longer than any delivery waits for its next attempt, with its jitter and a Retry-After. */
+export const LONGEST_WAIT_MS = 1.2 * Math.max(...DELAYS_MS) + HOUR;
+
 /** An event to be sent to one destination. */
 export type Outgoing = {
   event: EventRecord;
@@ -128,7 +131,7 @@ export type Channel = {
 };
 
 /** What the channels of a server share. */
-export type ChannelDeps = {
+type ChannelDeps = {
   post: HttpPost['post'];
   /** The setting `server.public_url`, for links. */
   publicUrl: string | undefined;

@@ -8,7 +8,7 @@ import {
   webhookListSchema,
   webhookSchema,
   webhookWithSecretSchema,
-} from '../../../src/notifications/webhook-body.ts';
+} from '../../../src/notifications/webhooks-routes.ts';
 import { call, type HttpResponse, parse, pathOf, post } from './http-calls.ts';
 import { ADMIN_TOKEN } from './lookups.ts';
 import { useApp } from './running-app.ts';

@@ -170,7 +170,7 @@ function storeOf({ deliveries }: Ledger): DeliveryStore {
     nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
     recordResults: (results) => deliveries.recordResults(results),
     endUnconfigured: (destination, now) => deliveries.endUnconfigured(destination, now),
-    correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
+    correctTimes: (now) => deliveries.correctTimes(now),
     onWaiting: (listener) => deliveries.onWaiting(listener),
   };
 }
