@@ -6,11 +6,11 @@ import type { RecordedObservation } from '../submissions/store-results.ts';
 import type { Submission } from '../submissions/submission.ts';
 import { BreakerState, type UpstreamChange } from '../submissions/upstream.ts';
 import { Deadlines } from './deadlines.ts';
-import { DetectionLags, finalitiesOf, type WatcherListener } from './listeners.ts';
+import { DetectionLags, finalitiesOf } from './detection.ts';
+import type { WatcherListener } from './listeners.ts';
 import { NOT_POLLING, OnDemandPolls, type OnDemandResult } from './on-demand-polls.ts';
 import type { PollEngine } from './poll-engine.ts';
 import type { Paced } from './poll-queues.ts';
-import { PollingRecord } from './polling-record.ts';
 import type { PollingStores } from './polling-stores.ts';
 import { Registration } from './registration.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -33,6 +33,8 @@ const IMPORTED_MS = 60_000;
  * are wasted requests.
  */
 const WRITE_RETRY_MS = 1_000;
+/** How far ahead polling is recorded, so that it is written once a minute, not for each poll. */
+const AHEAD_MS = 60_000;
 /**
  * When a submission is polled again whose result is rejected although the ledger is writable: a
  * defect of dawatch.
@@ -59,7 +61,6 @@ export class PollLoop {
   readonly #deps: PollLoopDeps;
   readonly scheduler: Scheduler;
   readonly #deadlines: Deadlines;
-  readonly #polling: PollingRecord;
   readonly #registration: Registration;
   readonly #onDemand: OnDemandPolls;
   readonly #detectionLags = new DetectionLags();
@@ -76,6 +77,8 @@ export class PollLoop {
   #isLedgerFailing = false;
   /** Until when nothing is polled because a write failed. */
   #retryAt = 0;
+  /** Until when the ledger says that this process may be polling. */
+  #recordedUntil = Number.NEGATIVE_INFINITY;
   /** Changes of the upstream that are not in the ledger yet. */
   readonly #changes: UpstreamChange[] = [];
   /** The end of the pause that the ledger has. */
@@ -86,7 +89,6 @@ export class PollLoop {
     this.scheduler = deps.scheduler;
     const onFailed = (error: unknown) => this.#writeFailed(error);
     this.#deadlines = new Deadlines({ ...deps, onFailed });
-    this.#polling = new PollingRecord(deps);
     this.#registration = new Registration({
       ...deps,
       retryMs: WRITE_RETRY_MS,
@@ -242,16 +244,26 @@ export class PollLoop {
    * one: while results cannot be committed, nothing is polled.
    */
   #extendPolling(now: number, isDue: () => boolean): boolean {
-    if (this.#polling.covers(now) && !this.#isLedgerFailing) return true;
+    if (now < this.#recordedUntil && !this.#isLedgerFailing) return true;
     if (!isDue()) return false;
     try {
-      this.#polling.extend(now);
+      this.#recordPolling(now + AHEAD_MS);
+      this.#recordedUntil = now + AHEAD_MS;
       this.#ledgerWorks();
       return true;
     } catch (error) {
       this.#writeFailed(error);
       return false;
     }
+  }
+
+  /**
+   * Records in the ledger until when this process may be polling, so that the next one knows which
+   * part of the request budget may be spent, and what the scheduler has learned.
+   */
+  #recordPolling(until: number): void {
+    const { ledger, upstream, scheduler } = this.#deps;
+    ledger.upstreams.setPolling(upstream, until, scheduler.snapshot());
   }
 
   #ledgerWorks(): void {
@@ -326,7 +338,7 @@ export class PollLoop {
 
   #record(observations: readonly Observation[]): RecordedObservation[] {
     const { ledger, recheck, scheduler, listener } = this.#deps;
-    const detections = this.#detectionLags.of(observations, scheduler, this.now());
+    const detections = this.#detectionLags.detect(observations, scheduler, this.now());
     let recorded: RecordedObservation[];
     // Only the commit is guarded: an error after it must not record the same observations again.
     try {
@@ -436,7 +448,7 @@ export class PollLoop {
     this.#commit();
     this.#stopped = true;
     try {
-      this.#polling.end(this.now());
+      this.#recordPolling(this.now());
     } catch (error) {
       listener.writeFailed(error);
     }

@@ -9,7 +9,7 @@ import {
 import type { Observation } from '../submissions/classify.ts';
 import type { Watched } from '../submissions/store-results.ts';
 import { type BreakerState, isSeen } from '../submissions/upstream.ts';
-import type { FoundFinal } from './listeners.ts';
+import type { FoundFinal } from './detection.ts';
 import { Entry, type Paced, PollQueues, type Rating } from './poll-queues.ts';
 import { type BudgetSettings, RequestBudget } from './request-budget.ts';
 import { type BreakerSettings, UpstreamHealth } from './upstream-health.ts';

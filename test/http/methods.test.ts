@@ -43,7 +43,7 @@ describe('a request that changes something', () => {
         expect((await send(headers)).status, operation).toBe(plain.status);
       compared += 1;
     }
-    expect(compared).toBeGreaterThan(10);
+    expect(compared).toBeGreaterThan(5);
   });
 
   it('may have a slash at its end, as some frameworks send it, if it cannot lack an id', async () => {

@@ -5,7 +5,7 @@ import {
   type AuthenticationFailure,
 } from '../../access/authentication.ts';
 import type { DeadReason } from '../../notifications/delivery.ts';
-import type { Finality } from '../../polling/listeners.ts';
+import type { Finality } from '../../polling/detection.ts';
 import type { ShedReason } from '../../submissions/admission.ts';
 import type { Observation } from '../../submissions/classify.ts';
 import { FINAL_STATUSES, type Status } from '../../submissions/submission.ts';

@@ -1,0 +1,85 @@
+import type { Observation } from '../submissions/classify.ts';
+import type { Detection, RecordedObservation } from '../submissions/store-results.ts';
+import { Status } from '../submissions/submission.ts';
+
+/** The first observation that found a submission final. Times are epoch milliseconds. */
+export type Finality = {
+  upstream: string;
+  at: number;
+  trackedAt: number;
+  /** How late it was detected; null: not enough was known. */
+  detection: Detection | null;
+  /** Number of requests for it. */
+  polls: number;
+};
+
+/** A poll that found a submission final at `at`. */
+export type FoundFinal = { submissionId: string; blockNumber: number | null; at: number };
+
+/** What the scheduler knows of a submission, see Scheduler. */
+type Scheduled = {
+  find(submissionId: string): { trackedAt: number } | undefined;
+  openAt(submissionId: string): number;
+  awaitsRecheck(submissionId: string): boolean;
+  lagOf(found: FoundFinal, now: number): number | null;
+};
+
+type Detections = ReadonlyMap<Observation, { detection: Detection | null }>;
+
+/** Returns the finalities among recorded observations. */
+export function finalitiesOf(
+  recorded: readonly RecordedObservation[],
+  detections: Detections,
+): Finality[] {
+  return recorded.flatMap(({ observation, result, previousStatus, submission }) => {
+    if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change)
+      return [];
+    const { upstream, trackedAt, polls } = submission;
+    const { detection = null } = detections.get(observation) ?? {};
+    return [{ upstream, at: observation.at, trackedAt, detection, polls }];
+  });
+}
+
+/** Measures or estimates the time between the finality of submissions and its detection. */
+export class DetectionLags {
+  /** Times of the imports that have not been polled yet, by submission id. */
+  readonly #importedAt = new Map<string, number>();
+
+  /** Records that a submission that another system tracked before is polled from `now` on. */
+  begin(submissionId: string, now: number): void {
+    this.#importedAt.set(submissionId, now);
+  }
+
+  /**
+   * Returns the detection of each observation that found a submission final. Must be called before
+   * `scheduler.observe`, which removes final submissions.
+   */
+  detect(observations: readonly Observation[], scheduler: Scheduled, now: number): Detections {
+    return new Map(
+      observations.map((observation) => [
+        observation,
+        { detection: this.#detect(observation, scheduler, now) },
+      ]),
+    );
+  }
+
+  #detect(observation: Observation, scheduler: Scheduled, now: number): Detection | null {
+    const { submissionId, at } = observation;
+    const importedAt = this.#importedAt.get(submissionId) ?? Number.NEGATIVE_INFINITY;
+    this.#importedAt.delete(submissionId);
+    if (observation.kind !== 'finalized' || scheduler.awaitsRecheck(submissionId)) return null;
+    const { trackedAt = Number.NEGATIVE_INFINITY } = scheduler.find(submissionId) ?? {};
+    if (observation.finalityAt !== undefined) {
+      // The response may arrive before the announcement.
+      const finalityAt = Math.min(observation.finalityAt, at);
+      const pollableAt = Math.max(trackedAt, importedAt);
+      const lagMs = at - Math.min(at, Math.max(finalityAt, pollableAt));
+      return { finalityAt, source: 'chain', lagMs };
+    }
+    const estimatedMs = scheduler.lagOf(observation, now);
+    if (estimatedMs === null) return null;
+    const openAt = Math.max(scheduler.openAt(submissionId), importedAt);
+    const lagMs = Math.round(Math.max(0, Math.min(estimatedMs, at - openAt)));
+    return { finalityAt: at - lagMs, source: 'estimate', lagMs };
+  }
+}
