@@ -18,20 +18,8 @@ import type { Clock } from '../lib/clock.ts';
 export const ROLES = ['service', 'user', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** Ids for the credentials in the settings, which have no id in the ledger. */
-const CONFIGURED_CREDENTIALS = { service: 0, admin: -1 } as const;
-
 /** `id`: null for a configured credential. `name`: for the audit. */
 export type Caller = { id: number | null; role: Role; name: string };
-
-/**
- * Returns the number that the ledger stores as the tracking credential of a submission; null: not
- * known.
- */
-export function credentialNumber(caller: Caller | undefined): number | null {
-  if (!caller) return null;
-  return caller.id ?? CONFIGURED_CREDENTIALS[caller.role === 'admin' ? 'admin' : 'service'];
-}
 
 /** Returns the owner of a secret by its SHA-256; undefined if it is unknown, expired or revoked. */
 export type Credentials = (hash: Buffer) => Caller | undefined;

@@ -117,11 +117,12 @@ function headerRefs(names: readonly HeaderName[]) {
 
 const DESCRIPTION = `Tracks data-availability submissions until they are final.
 
-Send a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its role determines access:
-**service** for submissions, **user** for lookups of single users, **operator** for reading submissions, webhooks, deliveries, channels and mutes,
-**admin** for everything. If a request has both headers, routes for users and admins use
-the bearer and all others the x-api-key. Errors are problem documents (RFC 9457). A method that a path does not support returns
-405 with \`Allow\`, OPTIONS returns 204 with \`Allow\`. Times are ISO 8601 in UTC. A newer server may send more fields.`;
+Send a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its role determines access: service
+for submissions, user for lookups of single users, operator for reading submissions, webhooks,
+deliveries, channels and mutes, admin for everything. If a request has both headers, routes for
+users and admins use the bearer and all others the x-api-key. Errors are problem documents (RFC
+9457). A method that a path does not support returns 405 with \`Allow\`, OPTIONS returns 204 with
+\`Allow\`. Times are ISO 8601 in UTC. A newer server may send more fields.`;
 
 const TAGS = [
   { name: 'submissions', description: 'Track, read, await and cancel submissions' },

@@ -27,9 +27,9 @@ const UPSTREAMS = `
 
 const SUBMISSIONS = `
   -- One narrow row per submission, written at every poll. The response of the upstream is in the newest row of history.
-  -- ended_at: time of the final status, which retention depends on. not_found_since: the first "not found" of the series. credential: who tracked it over
-  -- HTTP: the id of a credential, 0 for DAWATCH_API_KEY, -1 for DAWATCH_ADMIN_TOKEN; NULL: by another way. is_contradicted: whether
-  -- the newest row of history has the verdict 'contradicted'. data_hash: what the data_hash of the upstream must be. finality_at: when it became final, finality_source: how that is known.
+  -- ended_at: time of the final status, which retention depends on. not_found_since: the first "not found" of the series.
+  -- is_contradicted: whether the newest row of history has the verdict 'contradicted'. data_hash: what the data_hash of the
+  -- upstream must be. finality_at: when it became final, finality_source: how that is known.
   CREATE TABLE submissions (
     id INTEGER PRIMARY KEY,
     submission_id TEXT NOT NULL UNIQUE,
@@ -51,7 +51,6 @@ const SUBMISSIONS = `
     stuck_at INTEGER NOT NULL,
     metadata TEXT CHECK (json_valid(metadata)),
     callback_url TEXT,
-    credential INTEGER,
     is_contradicted INTEGER NOT NULL DEFAULT 0 CHECK (is_contradicted IN (0, 1)),
     data_hash TEXT
   ) STRICT;

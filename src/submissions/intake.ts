@@ -41,7 +41,7 @@ export class Intake {
     track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
   };
   readonly #clock: Clock;
-  readonly #context: Omit<TrackContext, 'now' | 'credential'>;
+  readonly #context: Omit<TrackContext, 'now'>;
   #queue: QueuedRequest[] = [];
   #waitingIds = 0;
   #isScheduled = false;
@@ -81,13 +81,9 @@ export class Intake {
   /**
    * Tracks all submissions of a request, or none. When this resolves, they are on the disk; with
    * undefined, too many ids wait already. Rejects with LedgerError if the ledger cannot be written.
-   * `credential`: its number; null for a request that did not come over HTTP.
    */
-  async track(
-    body: TrackBody,
-    credential: number | null = null,
-  ): Promise<TrackRequestResult | undefined> {
-    const context = { ...this.#context, now: this.#clock.now(), credential };
+  async track(body: TrackBody): Promise<TrackRequestResult | undefined> {
+    const context = { ...this.#context, now: this.#clock.now() };
     const valid = toTrackRequests(body, context);
     if (valid.kind === 'invalid') return valid;
     const ids = valid.requests.length;

@@ -160,16 +160,14 @@ export class SubmissionStore {
       callbackUrl,
       dataHash = null,
       trackedAt = now,
-      credential = null,
     } = request;
     const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, now);
     const text = metadata && JSON.stringify(metadata);
     const { lastInsertRowid } = this.#db.run`
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
-                               grace_ends_at, stuck_at, metadata, callback_url, data_hash,
-                               credential)
+                               grace_ends_at, stuck_at, metadata, callback_url, data_hash)
       VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${trackedAt}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
-              ${text}, ${callbackUrl}, ${dataHash}, ${credential})`;
+              ${text}, ${callbackUrl}, ${dataHash})`;
     const id = Number(lastInsertRowid);
     if (text !== null) this.#db.run(INDEX_METADATA, { id, text });
     const submission: Submission = {

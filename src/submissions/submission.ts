@@ -125,11 +125,6 @@ export type TrackRequest = {
    * on.
    */
   trackedAt?: number;
-  /**
-   * The id of the client's credential, or one of CONFIGURED_CREDENTIALS. null or absent: the
-   * request did not come over HTTP.
-   */
-  credential?: number | null;
 };
 
 /**
@@ -140,10 +135,7 @@ export const FINALITY_SOURCES = ['chain', 'estimate'] as const;
 export type FinalitySource = (typeof FINALITY_SOURCES)[number];
 
 /** A submission in the ledger. Times are epoch milliseconds. */
-export type Submission = Omit<
-  TrackRequest,
-  'requestedAt' | 'retrack' | 'named' | 'credential' | 'dataHash'
-> & {
+export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' | 'dataHash'> & {
   dataHash: string | null;
   status: Status;
   /** When tracking began; if the submission was tracked again, when it last began. */

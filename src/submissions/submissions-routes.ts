@@ -4,7 +4,6 @@ import { z } from 'zod';
 import {
   type Authenticator,
   actorOf,
-  credentialNumber,
   mayContinue,
   sendEnded,
   watchAccess,
@@ -163,7 +162,7 @@ export function registerSubmissions(
       schema: OPERATIONS.trackSubmissions,
     },
     async (request, reply) => {
-      const result = await intake.track(request.body, credentialNumber(request.caller));
+      const result = await intake.track(request.body);
       if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
         case 'invalid':

@@ -177,8 +177,6 @@ export type TrackContext = {
   hasUpstream: (name: string) => boolean;
   /** Returns why a callback URL is not allowed; undefined: it is allowed. */
   refusalOf: (url: string) => string | undefined;
-  /** The number of the client's credential; null for a request that did not come over HTTP. */
-  credential: number | null;
 };
 
 /** `field`: the invalid field, as a JSON pointer into the body without its first slash. */
@@ -280,7 +278,6 @@ function toRequestOptions(
     dataHash: options.data_hash ?? null,
     retrack: options.retrack ?? false,
     named: TRACK_OPTIONS.filter((option) => options[option] !== undefined),
-    credential: context.credential,
     requestedAt: now,
     ...(trackedAt !== undefined && { trackedAt }),
   };

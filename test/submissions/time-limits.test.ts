@@ -16,7 +16,7 @@ function queued(body: TrackBody) {
     hasUpstream: () => true,
     refusalOf: () => undefined,
   };
-  const valid = toTrackRequests(body, { ...context, credential: null });
+  const valid = toTrackRequests(body, context);
   const [request] = valid.kind === 'requests' ? valid.requests : [];
   if (!request) throw new Error('the body is invalid');
   const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, NOW + QUEUED_MS);
