@@ -36,7 +36,7 @@ export type App = {
   /** Base URL of the server. */
   url: string;
   /**
-   * Stops accepting requests, completes those in flight within server.shutdown_s, and closes
+   * Stops accepting requests, completes those in flight within 15 s, and closes
    * everything. Idempotent.
    */
   close(): Promise<void>;
@@ -78,7 +78,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   let isStopping = false;
   const closeAll = async () => {
     isStopping = true;
-    closeBy = now() + config.server.shutdown_s * 1_000;
+    closeBy = now() + tuning.shutdownMs;
     for (const close of opened.splice(0).reverse()) await close();
   };
   try {

@@ -22,7 +22,7 @@ export const AUDIT_ACTIONS = {
   'audit.export': 'the audit was exported',
   'auth.refused':
     'a credential was refused, for the first time of its address in an hour; detail: the reason',
-  'audit.prune': 'entries older than `audit.keep_days` were deleted; subject: the newest of them',
+  'audit.prune': 'entries older than 400 days were deleted; subject: the newest of them',
 } as const;
 export type AuditAction = keyof typeof AUDIT_ACTIONS;
 

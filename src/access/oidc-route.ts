@@ -18,7 +18,7 @@ import {
   sessionCookieOf,
 } from './cookies.ts';
 import { type Provider, ProviderError } from './provider.ts';
-import type { PeopleStore } from './sessions.ts';
+import { type PeopleStore, SESSION_MS } from './sessions.ts';
 import type { AccessSettings } from './settings.ts';
 
 /** A person at a provider. `name`: the e-mail address, or the subject without one. */
@@ -115,15 +115,10 @@ export type OidcDeps = {
   onRefused: (address: string) => void;
 };
 
-/**
- * The name of the provider, and where a sign-in begins; null if people can only sign in with
- * tokens.
- */
-export function oidcSignIn({ oidc: { issuer, name }, server }: AccessSettings) {
+/** Where a sign-in at the provider begins; null if people can only sign in with tokens. */
+export function oidcSignIn({ oidc: { issuer }, server }: AccessSettings) {
   const base = baseOf(server.public_url);
-  return issuer === undefined || base === undefined
-    ? null
-    : { name, url: new URL(PATH, base).href };
+  return issuer === undefined || base === undefined ? null : { url: new URL(PATH, base).href };
 }
 
 /**
@@ -132,7 +127,7 @@ export function oidcSignIn({ oidc: { issuer, name }, server }: AccessSettings) {
  */
 export function registerOidc(app: TypedServer, deps: OidcDeps): void {
   const { config, ledger, clock, provider } = deps;
-  const { oidc, sessions, server } = config;
+  const { oidc, server } = config;
   const publicUrl = server.public_url;
   const pending = new PendingSignIns();
   const begun = app.createRateLimit({
@@ -195,7 +190,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl)];
         const session = {
           hash: sha256(value),
-          maxAgeMs: sessions.max_s * 1_000,
+          maxAgeMs: SESSION_MS,
           replaces: earlier ? sha256(earlier) : undefined,
         };
         const from = { address: request.clientAddress, now: clock.now() };

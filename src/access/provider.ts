@@ -91,22 +91,6 @@ export class Provider {
     }
   }
 
-  /**
-   * Returns the page at which the provider ends its session and leads back; undefined if it has
-   * none or cannot be reached.
-   */
-  async signOutUrl(backTo: URL): Promise<string | undefined> {
-    try {
-      const client = await import('openid-client');
-      const { href, protocol } = client.buildEndSessionUrl(await this.#configuration(), {
-        post_logout_redirect_uri: backTo.href,
-      });
-      return /^https?:$/.test(protocol) ? href : undefined;
-    } catch {
-      return undefined;
-    }
-  }
-
   async #configuration(): Promise<Configuration> {
     const cached = this.#discovered;
     if (cached && Date.now() - cached.at < DISCOVERY_MS) return cached.configuration;

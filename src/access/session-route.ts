@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
@@ -15,13 +14,11 @@ import {
   isSameOrigin,
   isWithoutHttps,
   makeCookieValue,
-  publicBase,
   sessionCookie,
   sessionCookieOf,
 } from './cookies.ts';
 import { oidcSignIn } from './oidc-route.ts';
-import type { Provider } from './provider.ts';
-import type { PeopleStore, SessionStore, Sessions } from './sessions.ts';
+import { SESSION_MS, type SessionStore, type Sessions } from './sessions.ts';
 import type { AccessSettings } from './settings.ts';
 
 const sessionSchema = z
@@ -35,7 +32,6 @@ const sessionSchema = z
       ),
     oidc: z
       .object({
-        name: z.string().describe('Name of the provider'),
         url: z.url().describe('The page at which a browser begins the sign-in'),
       })
       .nullable()
@@ -45,14 +41,6 @@ const sessionSchema = z
   .meta({
     id: 'Session',
     examples: [{ signed_in: true, expires_at: '2026-01-02T15:04:05.123Z', oidc: null }],
-  });
-
-const signOutSchema = z
-  .object({ sign_out_url: z.url().describe('The page of the provider to open') })
-  .describe('The session has ended, and the provider ends its own at this page')
-  .meta({
-    id: 'SignOut',
-    examples: [{ sign_out_url: 'https://login.example.com/session/end?client_id=dawatch' }],
   });
 
 const COOKIE =
@@ -69,17 +57,16 @@ const OPERATIONS = operations('operations', {
   },
   createSession: {
     summary: 'Sign in to the dashboard',
-    description: `Exchanges the credential of the request for a session in a cookie, and ends the session that the request has. ${COOKIE} A session ends when its credential is revoked or expires, after \`sessions.idle_s\` without a request, and after \`sessions.max_s\`. Audited.`,
+    description: `Exchanges the credential of the request for a session in a cookie, and ends the session that the request has. ${COOKIE} A session ends when its credential is revoked or expires, after two hours without a request, and twelve hours after the sign-in. Audited.`,
     querystring: z.strictObject({}),
     response: { 200: sessionSchema, ...problemResponses(507) },
   },
   deleteSession: {
     summary: 'Sign out of the dashboard',
     description:
-      'Ends the session of the request and deletes its cookie. Without a session nothing changes. With `oidc.sign_out`, the response for a person has the page of the provider that ends its session. Audited.',
+      'Ends the session of the request and deletes its cookie. Without a session nothing changes. Audited.',
     querystring: z.strictObject({}),
     response: {
-      200: signOutSchema,
       204: z.null().describe('The session has ended, or there was none'),
       ...problemResponses(507),
     },
@@ -89,28 +76,20 @@ const OPERATIONS = operations('operations', {
 export type SessionDeps = {
   authenticator: Authenticator;
   sessions: Sessions;
-  ledger: { sessions: SessionStore; people: PeopleStore };
-  provider: Provider;
+  ledger: { sessions: SessionStore };
   clock: { now(): number };
   config: AccessSettings;
 };
 
 /** Registers the sign-in with a credential. */
 export function registerSession(app: TypedServer, deps: SessionDeps): void {
-  const { authenticator, sessions, ledger, clock, config, provider } = deps;
+  const { authenticator, sessions, ledger, clock, config } = deps;
   const publicUrl = config.server.public_url;
   const signedIn = { config: { roles: ROLES } };
   const bodyOf = (session: Buffer | undefined) => {
     const end = session && sessions.endOf(session);
     const expiresAt = end === undefined ? null : new Date(end).toISOString();
     return { signed_in: end !== undefined, expires_at: expiresAt, oidc: oidcSignIn(config) };
-  };
-
-  const signOutUrlOf = async ({ caller }: FastifyRequest): Promise<string | undefined> => {
-    const isPerson =
-      typeof caller?.id === 'number' && ledger.people.nameOf(caller.id) !== undefined;
-    if (!isPerson || !config.oidc.sign_out || publicUrl === undefined) return undefined;
-    return await provider.signOutUrl(publicBase(publicUrl));
   };
 
   app.get('/v1/session', { schema: OPERATIONS.getSession }, async (request, reply) =>
@@ -142,7 +121,7 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
       const session = {
         hash,
         credentialHash: identity.hash,
-        maxAgeMs: config.sessions.max_s * 1_000,
+        maxAgeMs: SESSION_MS,
         replaces: earlier ? sha256(earlier) : undefined,
       };
       ledger.sessions.begin(session, {
@@ -164,8 +143,6 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
       if (session) {
         ledger.sessions.end(session, actorOf(request), clock.now());
         reply.header('set-cookie', sessionCookie(baseOf(request, publicUrl)));
-        const url = await signOutUrlOf(request);
-        if (url !== undefined) return reply.code(200).send({ sign_out_url: url });
       }
       return reply.code(204).send(null);
     },

@@ -8,6 +8,11 @@ import type { AuditTrail } from './audit-store.ts';
 import { mayUseCookie, sessionCookieOf } from './cookies.ts';
 import type { AccessSettings } from './settings.ts';
 
+/** An unattended dashboard signs out; an open page sends requests while it is visible. */
+const IDLE_MS = 2 * 3_600_000;
+/** A working day, so that people sign in each morning. */
+export const SESSION_MS = 12 * 3_600_000;
+
 /**
  * A session of the dashboard. `credentialHash`: hash of the credential with which it began. Times
  * are epoch milliseconds.
@@ -147,16 +152,15 @@ export class Sessions {
    */
   endOf(session: Buffer): number | undefined {
     const record = this.#deps.store.find(session);
-    return record && record.createdAt + this.#deps.config.sessions.max_s * 1_000;
+    return record && record.createdAt + SESSION_MS;
   }
 
   #find(session: Buffer): { record: SessionRecord; caller: Caller } | undefined {
-    const { store, credentials, config, clock } = this.#deps;
+    const { store, credentials, clock } = this.#deps;
     const record = store.find(session);
     if (!record) return undefined;
-    const { idle_s: idleS, max_s: maxS } = config.sessions;
     const { createdAt, usedAt, credentialHash } = record;
-    if (clock.now() >= Math.min(createdAt + maxS * 1_000, usedAt + idleS * 1_000)) return undefined;
+    if (clock.now() >= Math.min(createdAt + SESSION_MS, usedAt + IDLE_MS)) return undefined;
     const caller = credentials(credentialHash);
     return caller && { record, caller };
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isLoopback } from '../lib/addresses.ts';
-import { count, seconds, section } from '../operations/config/section-values.ts';
+import { count, section } from '../operations/config/section-values.ts';
 
 export const limitsSection = section({
   requests_per_minute: count(60_000, 0).describe(
@@ -22,15 +22,6 @@ export const authSection = section({
   ),
   admin_token: credential.describe(
     'A token with the role admin. A token that begins with dawatch_admin_ is never forwarded upstream, even after it was replaced',
-  ),
-});
-
-export const sessionsSection = section({
-  idle_s: seconds(7_200, 60).describe(
-    'Seconds without a request after which a session of the dashboard ends. An open page sends requests while it is visible',
-  ),
-  max_s: seconds(43_200, 60).describe(
-    'Seconds after the sign-in when a session of the dashboard ends',
   ),
 });
 
@@ -66,12 +57,6 @@ export const oidcSection = section({
     .regex(/^[\x20-\x7e]+$/, 'must be printable ASCII')
     .optional()
     .describe('Client secret, created by the provider; not set: a public client'),
-  name: z
-    .string()
-    .min(1)
-    .max(40)
-    .default('single sign-on')
-    .describe('Name of the provider on the sign-in page: "Sign in with …"'),
   scopes: z
     .array(
       z
@@ -90,12 +75,6 @@ export const oidcSection = section({
     .describe(
       'Claim of the ID token that determines the role: a text or a list of texts. Dots lead to nested claims: `realm_access.roles`',
     ),
-  sign_out: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Whether signing out of the dashboard also ends the session at the provider. The provider must permit the return to `server.public_url`',
-    ),
   roles: section({
     admin: valuesFor('admin'),
     operator: valuesFor('operator'),
@@ -104,15 +83,10 @@ export const oidcSection = section({
   }),
 });
 
-export const auditSection = section({
-  keep_days: count(400, 0).describe('Days for which entries of the audit are kept; 0: forever'),
-}).describe('The audit of changes and user lookups');
-
 /** The settings that this folder reads. */
 export type AccessSettings = {
   limits: z.output<typeof limitsSection>;
   auth: z.output<typeof authSection>;
-  sessions: z.output<typeof sessionsSection>;
   oidc: z.output<typeof oidcSection>;
   server: { host: string; public_url?: string | undefined };
   upstreams: {

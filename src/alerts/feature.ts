@@ -25,7 +25,12 @@ type Server = {
   upstreams: { names: readonly string[] };
   /** The state of Redis; undefined if it is not configured. */
   redisHealth: () => LiveFacts['redis'];
-  tuning: { alertCheckMs: number; redisDownMs: number; noWorkersMs: number };
+  tuning: {
+    alertCheckMs: number;
+    backlog: number;
+    redisDownMs: number;
+    noWorkersMs: number;
+  };
 };
 
 /** Opens the alerts: rules that are evaluated periodically, mutes, and the heartbeat. */

@@ -10,8 +10,7 @@ export const alertsSection = section({
     .describe(
       'Number of submissions of one upstream that fail without recovering within 10 minutes',
     ),
-  backlog: z.number().int().min(1).default(1_000).describe('Number of waiting deliveries'),
-}).describe('Alert rules: an alert is raised when one of these numbers is reached');
+}).describe('Alert rules');
 
 export const heartbeatSection = section({
   url: httpUrl

@@ -98,7 +98,7 @@ export type AuditEntry = {
   credential_id: number | null;
   /** Address of the client, see `server.trusted_proxies`; null if there was no request, or it was not recorded */
   address: string | null;
-  /** users.get: a lookup of one user. users.list: a list of users. tokens.create: a token was created; subject: its id. tokens.revoke: a token was revoked; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. mutes.create: alerts were muted; subject: the id of the mute. mutes.delete: a mute was ended; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than `audit.keep_days` were deleted; subject: the newest of them */
+  /** users.get: a lookup of one user. users.list: a list of users. tokens.create: a token was created; subject: its id. tokens.revoke: a token was revoked; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. mutes.create: alerts were muted; subject: the id of the mute. mutes.delete: a mute was ended; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than 400 days were deleted; subject: the newest of them */
   action: string;
   /** found, not_found, refused, failed, busy, done. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; done: the change is stored */
   result: string;
@@ -751,17 +751,9 @@ export type Session = {
   expires_at: string | null;
   /** Sign-in at the provider of OpenID Connect; null: only with a credential */
   oidc: {
-    /** Name of the provider */
-    name: string;
     /** The page at which a browser begins the sign-in */
     url: string;
   } | null;
-};
-
-/** The session has ended, and the provider ends its own at this page */
-export type SignOut = {
-  /** The page of the provider to open */
-  sign_out_url: string;
 };
 
 /** Seconds, exact to 5 % */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { trustedProxyError } from '../lib/addresses.ts';
-import { count, seconds, section } from '../operations/config/section-values.ts';
+import { count, section } from '../operations/config/section-values.ts';
 
 const isOrigin = (text: string) =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
@@ -34,9 +34,6 @@ export const serverSection = section({
       'Address at which people open the dashboard, for links in messages of channels and in alerts; default: no links',
     ),
   port: count(8080, 0, 65_535).describe('Port to listen on; 0 selects a free port'),
-  shutdown_s: seconds(15).describe(
-    'Seconds that requests in flight have to complete when the server stops',
-  ),
   cors_origins: z
     .array(
       z

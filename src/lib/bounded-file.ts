@@ -28,16 +28,3 @@ export function readBounded(file: string, maxBytes: number): BoundedFile {
     closeSync(descriptor);
   }
 }
-
-/** Far above a bundle of all public authorities. */
-const MAX_PEM_BYTES = 4 * 1024 * 1024;
-
-/** Returns the text of a PEM file. `parse` throws if the text is unusable. */
-export function readPem(file: string, parse: (pem: string) => unknown): string {
-  const content = readBounded(file, MAX_PEM_BYTES);
-  if (content.kind !== 'read')
-    throw new Error(`${file} is neither a file nor a pipe of at most ${MAX_PEM_BYTES} bytes`);
-  const text = content.bytes.toString('utf8');
-  parse(text);
-  return text;
-}

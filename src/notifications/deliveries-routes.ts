@@ -226,7 +226,7 @@ const OPERATIONS = operations('notifications', {
     summary: 'List deliveries, newest first',
     description:
       'All conditions apply together. A page may have fewer entries than `limit`, even none: continue until `next_cursor` is ' +
-      'null. Ended deliveries are kept as the settings `deliveries.keep_s` and `retention` define.',
+      'null. Ended deliveries are kept for 30 days, or as the setting `retention` defines.',
     querystring: querySchema,
     response: { 200: deliveryListSchema },
   },

@@ -38,15 +38,10 @@ export function receiverChecks(
     if (!check) return { name, run: () => reach(name, { url, limitMs, action }) };
     const run = async () => {
       const { host } = new URL(url);
-      try {
-        const failure = await check(config, limitMs);
-        if (!failure) return [ok(name, `${host} accepts the connection; nothing is sent`)];
-        const { error, answered } = failure;
-        return [(answered ? problem : warning)(name, `${host}: ${error}`, action)];
-      } catch (error) {
-        const reason = error instanceof Error ? error.message : error;
-        return [problem(name, `channels.${channel}.${reason}`, action)];
-      }
+      const failure = await check(config, limitMs);
+      if (!failure) return [ok(name, `${host} accepts the connection; nothing is sent`)];
+      const { error, answered } = failure;
+      return [(answered ? problem : warning)(name, `${host}: ${error}`, action)];
     };
     return { name, run };
   });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isAddressRange } from '../lib/addresses.ts';
-import { byName, count, seconds, section } from '../operations/config/section-values.ts';
+import { byName, section } from '../operations/config/section-values.ts';
 import { channelSchema, TYPE_NAMES } from './channels/index.ts';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from './webhook.ts';
 
@@ -17,15 +17,6 @@ export const webhooksSection = section({
     ),
   allow_http: z.boolean().default(false).describe('Whether receivers may use http:// as well'),
 }).describe('Webhooks and callback_url, whose addresses are set by clients');
-
-export const deliveriesSection = section({
-  keep_s: seconds(30 * 86_400, 60).describe(
-    'Seconds for which ended deliveries, including dead letters, are kept with all attempts. With `retention`, delivered ones are deleted with their event',
-  ),
-  concurrency: count(8, 1, 256).describe(
-    'Maximum number of attempts in flight to one receiver. The limit rises while attempts succeed; a failing receiver gets one attempt at a time',
-  ),
-});
 
 export const channelsSection = byName(channelSchema)
   .default({})

@@ -1,13 +1,7 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { createSecureContext } from 'node:tls';
 import { Redis, type RedisOptions } from 'ioredis';
-import { readPem } from '../lib/bounded-file.ts';
-import { StartError } from '../operations/config/start-error.ts';
-import type { RedisConfig } from './settings.ts';
 
-/** With `sentinels`, the host of `url` is the name of the primary. */
-export type RedisSettings = Partial<RedisConfig> & { url: string; prefix: string };
+export type RedisSettings = { url: string };
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Detects a lost connection that waits for jobs and sends nothing by itself. */
@@ -19,53 +13,27 @@ const COMMAND_TIMEOUT_MS = 3_000;
  */
 const SILENCE_MS = { commands: 8_000, loops: 25_000 };
 const MAX_RECONNECT_DELAY_MS = 5_000;
-const SENTINEL_PORT = 26_379;
 
-/** Returns the options of all connections. Throws a StartError if a file of TLS is unusable. */
-function optionsOf(settings: RedisSettings) {
-  const { url, sentinels = [], sentinel_user, sentinel_password } = settings;
-  const tls = url.startsWith('rediss:') ? tlsOf(settings) : undefined;
+const OPTIONS = {
+  connectTimeout: CONNECT_TIMEOUT_MS,
   // With jitter, so that clients do not reconnect at the same time.
-  const retryStrategy = (times: number) =>
-    Math.min(times * 100, MAX_RECONNECT_DELAY_MS) * (0.75 + Math.random() / 4);
-  return {
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    retryStrategy,
-    // After a failover the former primary refuses writes, and the host name resolves to the new
-    // one. READONLY is the error code of Redis, which ioredis has in the message only.
-    reconnectOnError: ({ message }: Error) => message.startsWith('READONLY'),
-    keepAlive: KEEP_ALIVE_MS,
-    // Setting the client info is optional and would need a permission.
-    disableClientInfo: true,
-    ...(tls && { tls }),
-    ...(sentinels.length > 0 && {
-      sentinels: sentinels.map((sentinel) => {
-        const { hostname, port } = new URL(`redis://${sentinel}`);
-        return {
-          host: hostname.replace(/^\[(.*)\]$/, '$1'),
-          port: port === '' ? SENTINEL_PORT : Number(port),
-        };
-      }),
-      name: new URL(url).hostname,
-      ...(sentinel_user !== undefined && { sentinelUsername: sentinel_user }),
-      ...(sentinel_password !== undefined && { sentinelPassword: sentinel_password }),
-      sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
-      sentinelRetryStrategy: retryStrategy,
-      // Its messages can end a reconnecting connection permanently. A silent or read-only primary
-      // is detected without it.
-      failoverDetector: false,
-      ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
-    }),
-  } satisfies RedisOptions;
-}
+  retryStrategy: (times: number) =>
+    Math.min(times * 100, MAX_RECONNECT_DELAY_MS) * (0.75 + Math.random() / 4),
+  // After a failover the former primary refuses writes, and the host name resolves to the new one.
+  // READONLY is the error code of Redis, which ioredis has in the message only.
+  reconnectOnError: ({ message }: Error) => message.startsWith('READONLY'),
+  keepAlive: KEEP_ALIVE_MS,
+  // Setting the client info is optional and would need a permission.
+  disableClientInfo: true,
+} satisfies RedisOptions;
 
 /**
  * Opens a connection for commands: they fail at once if disconnected, and after 3 s without a
- * response. Throws a StartError.
+ * response.
  */
-export function openRedis(settings: RedisSettings): Redis {
-  const redis = new Redis(settings.url, {
-    ...optionsOf(settings),
+export function openRedis({ url }: RedisSettings): Redis {
+  const redis = new Redis(url, {
+    ...OPTIONS,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
@@ -80,9 +48,9 @@ export function openRedis(settings: RedisSettings): Redis {
 /**
  * Opens a connection for BullMQ's endless loops (Worker, QueueEvents): commands wait until Redis is
  * reachable. `close` also closes the duplicates that BullMQ opens, which it does not do itself
- * while Redis is unreachable. Throws a StartError.
+ * while Redis is unreachable.
  */
-export function openLoopRedis(settings: RedisSettings): { redis: Redis; close(): void } {
+export function openLoopRedis({ url }: RedisSettings): { redis: Redis; close(): void } {
   const opened: Redis[] = [];
   const register = (redis: Redis): Redis => {
     redis.on('error', () => undefined);
@@ -92,11 +60,11 @@ export function openLoopRedis(settings: RedisSettings): { redis: Redis; close():
     return redis;
   };
   const options = {
-    ...optionsOf(settings),
+    ...OPTIONS,
     maxRetriesPerRequest: null,
     socketTimeout: SILENCE_MS.loops,
   };
-  const redis = register(new Redis(settings.url, options));
+  const redis = register(new Redis(url, options));
   return {
     redis,
     close() {
@@ -138,32 +106,4 @@ export async function readServer(redis: Redis): Promise<{ runId: string; nowMs: 
 /** Returns a field of INFO; null if it is missing. */
 export function fieldOf(info: string, name: string): string | null {
   return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1] ?? null;
-}
-
-/** Reads and verifies the files of TLS. Throws a StartError that names the setting. */
-function tlsOf({ tls_ca_file, tls_cert_file, tls_key_file }: RedisSettings) {
-  const ca = readTlsFile('redis.tls_ca_file', tls_ca_file, (pem) => new X509Certificate(pem));
-  const cert = readTlsFile('redis.tls_cert_file', tls_cert_file, (pem) => new X509Certificate(pem));
-  const key = readTlsFile('redis.tls_key_file', tls_key_file, createPrivateKey);
-  try {
-    return { secureContext: createSecureContext({ ca, cert, key }) };
-  } catch {
-    throw new StartError(
-      'redis.tls_key_file is not the key of the certificate in redis.tls_cert_file',
-    );
-  }
-}
-
-function readTlsFile(
-  setting: string,
-  file: string | undefined,
-  parse: (pem: string) => unknown,
-): string | undefined {
-  if (file === undefined) return undefined;
-  try {
-    return readPem(file, parse);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
-    throw new StartError(`${setting} names a file that is no usable PEM file${code}`);
-  }
 }

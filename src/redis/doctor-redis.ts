@@ -24,7 +24,7 @@ const SETTING = settingName('redis.url');
 export function redisCheck({ redis }: { redis: RedisConfig }, limitMs: number) {
   const { url } = redis;
   if (url === undefined) return undefined;
-  return { name: 'redis', run: () => checkRedis({ ...redis, url }, limitMs) };
+  return { name: 'redis', run: () => checkRedis({ url }, limitMs) };
 }
 
 export async function checkRedis(settings: RedisSettings, limitMs: number): Promise<Finding[]> {

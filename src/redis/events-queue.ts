@@ -40,7 +40,6 @@ export function createQueueChannel(settings: RedisSettings): Channel {
   // With the version check, a queue whose Redis disconnects during the check never works again.
   const queue = new Queue<EventBody>(EVENTS_QUEUE, {
     connection: redis,
-    prefix: settings.prefix,
     skipVersionCheck: true,
   });
   queue.on('error', () => undefined);

@@ -64,7 +64,6 @@ export class Intake {
       (job, token) => this.#process(job, token),
       {
         connection: this.#connection.redis,
-        prefix: deps.redis.prefix,
         concurrency: CONCURRENCY,
         lockDuration: LOCK_MS,
         stalledInterval: STALLED_CHECK_MS,

@@ -59,9 +59,8 @@ export type PollResult = z.input<typeof pollResultSchema>;
 /** Maximum length of the event stream, which contains the results and is in the memory of Redis. */
 const MAX_EVENTS = 2_000;
 
-export function openPollsQueue(redis: Redis, prefix: string): Queue<PollJob, PollResult> {
+export function openPollsQueue(redis: Redis): Queue<PollJob, PollResult> {
   const queue = new Queue<PollJob, PollResult>(POLLS_QUEUE, {
-    prefix,
     connection: redis,
     streams: { events: { maxLen: MAX_EVENTS } },
     // With the version check, a queue whose Redis disconnects during the check never works again.

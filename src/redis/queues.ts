@@ -34,7 +34,7 @@ export type RedisServer = {
 export function openQueues({ config, upstreams, local, clock, log, ledger }: RedisServer) {
   const { url } = config.redis;
   if (url === undefined) throw new StartError('redis.url is not set');
-  const redis = { ...config.redis, url };
+  const redis = { url };
   const leases = new Map(upstreams.named.map(([name, upstream]) => [name, leaseMsOf(upstream)]));
   const leaseMs = (name: string) => leases.get(name) ?? 0;
   const polls = openPolls({ redis, local, clock, log, leaseMsOf: leaseMs });
@@ -52,7 +52,7 @@ export function openQueues({ config, upstreams, local, clock, log, ledger }: Red
     previousPollsEnded: polls.untilPreviousEnded(longestMs),
     queueChannel: {
       channel: createQueueChannel(redis),
-      address: `${redis.prefix}:${EVENTS_QUEUE}`,
+      address: EVENTS_QUEUE,
     },
     redisHealth: (): RedisHealth => polls.link.health,
     start({
@@ -77,17 +77,15 @@ export function openPolls(deps: {
   log: Log;
   leaseMsOf: (upstream: string) => number;
 }) {
-  const { prefix } = deps.redis;
   const redis = openRedis(deps.redis);
   const loops = openLoopRedis(deps.redis);
-  const queue = openPollsQueue(redis, prefix);
+  const queue = openPollsQueue(redis);
   const events = new QueueEvents(POLLS_QUEUE, {
-    prefix,
     connection: loops.redis,
     skipVersionCheck: true,
   });
   events.on('error', () => undefined);
-  const link = new RedisLink({ ...deps, redis, prefix, queue });
+  const link = new RedisLink({ ...deps, redis, queue });
   const engine = new BullmqEngine({ ...deps, redis, queue, events, link });
   const closing = new AbortController();
   return {

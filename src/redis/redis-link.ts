@@ -28,7 +28,6 @@ export class RedisLink {
 
   constructor(deps: {
     redis: Redis;
-    prefix: string;
     queue: Queue<PollJob, PollResult>;
     clock: Clock;
     log: Log;
@@ -71,10 +70,10 @@ export class RedisLink {
   }
 
   async #probe(): Promise<void> {
-    const { redis, prefix, queue, clock, log } = this.#deps;
+    const { redis, queue, clock, log } = this.#deps;
     try {
       // A full Redis, and a replica, accept reads only.
-      await redis.set(`${prefix}:dawatch-probe`, '1', 'PX', 10_000);
+      await redis.set('bull:dawatch-probe', '1', 'PX', 10_000);
       const workers = await listWorkers(queue);
       if (this.#isClosed || redis.status !== 'ready') return;
       if (this.#state !== 'up') log.info({ workers: workers.length }, 'redis.connected');

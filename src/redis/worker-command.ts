@@ -29,7 +29,7 @@ export function addWorker(program: Command): void {
 Example:
   DAWATCH_REDIS_URL=redis://redis:6379 DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch worker
 
-A worker stores nothing. SIGTERM or SIGINT stops it when its requests are complete, at the latest after server.shutdown_s.
+A worker stores nothing. SIGTERM or SIGINT stops it when its requests are complete, at the latest after 15 s.
 If it is killed, its polls in flight are repeated. While Redis is unavailable, the worker reconnects indefinitely.`,
     )
     .action(async (options: { config?: string; check?: boolean }) => {
@@ -54,15 +54,15 @@ const CHECK_WITHIN_MS = 2_000;
 
 /** Throws a CommandError unless a worker of this host is connected to Redis. */
 async function check({ redis }: Config): Promise<void> {
-  const { url, prefix } = redis;
+  const { url } = redis;
   if (url === undefined)
     throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
   const [{ disconnect, openRedis, waitUntilReady }, { listWorkers, openPollsQueue }] =
     await Promise.all([import('./connections.ts'), import('./polls-queue.ts')]);
-  const connection = openRedis({ ...redis, url });
+  const connection = openRedis({ url });
   try {
     await waitUntilReady(connection, CHECK_WITHIN_MS);
-    const workers = await listWorkers(openPollsQueue(connection, prefix));
+    const workers = await listWorkers(openPollsQueue(connection));
     if (workers.some((name) => name.startsWith(`${HOST}-`))) return;
   } catch {
     throw new CommandError('Redis does not respond', ExitCode.server);

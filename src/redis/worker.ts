@@ -11,6 +11,9 @@ import { openLoopRedis, type RedisSettings, readServer } from './connections.ts'
 import { POLLS_QUEUE, type PollJob, type PollResult } from './polls-queue.ts';
 import type { WorkerSettings } from './settings.ts';
 
+/** As long as a server waits for requests in flight. */
+const SHUTDOWN_MS = 15_000;
+
 /** Starts `dawatch worker`: a poll worker for the server at the same Redis. Throws StartError. */
 export function startWorker(deps: {
   config: WorkerSettings;
@@ -28,17 +31,16 @@ export function startWorker(deps: {
   const upstreams = openUpstreams(config, { clock, version });
   const timeouts = new Map(upstreams.named.map(([one, upstream]) => [one, timeoutMsOf(upstream)]));
   const worker = openPollWorker({
-    redis: { ...config.redis, url },
+    redis: { url },
     engine: createLocalEngine({ sendPoll: upstreams.sendPoll, clock }),
     timeoutMsOf: (upstream) => timeouts.get(upstream),
-    concurrency: config.worker.concurrency,
     name,
     log,
   });
   log.info({ worker: name, upstreams: upstreams.names, version }, 'worker.started');
   return {
     async close() {
-      await worker.close(config.server.shutdown_s * 1_000);
+      await worker.close(SHUTDOWN_MS);
       await upstreams.close();
       log.info('worker.stopped');
     },
@@ -51,6 +53,10 @@ export function startWorker(deps: {
  */
 const START_MARGIN_MS = 250;
 const RETRY_MS = 1_000;
+/** For the results of the last jobs, when the worker stops. */
+const SEND_WITHIN_MS = 1_000;
+/** Jobs at a time. The request budgets bound the polls; this bounds the memory. */
+const CONCURRENCY = 100;
 
 /**
  * Takes jobs, polls each of their ids once and returns the observations. `timeoutMsOf`: undefined
@@ -60,15 +66,14 @@ export function openPollWorker(deps: {
   redis: RedisSettings;
   engine: PollEngine;
   timeoutMsOf: (upstream: string) => number | undefined;
-  /** Maximum jobs at a time. */
-  concurrency: number;
   /** Unique among all workers. */
   name: string;
   log: Log;
 }) {
-  const { engine, timeoutMsOf, concurrency, name, log } = deps;
+  const { engine, timeoutMsOf, name, log } = deps;
   const connection = openLoopRedis(deps.redis);
   const { redis } = connection;
+  const inProgress = new Set<Promise<void>>();
 
   async function process({ data }: Job<PollJob>): Promise<PollResult> {
     const problem = await reasonNotToPoll(redis, data, timeoutMsOf(data.upstream));
@@ -78,15 +83,18 @@ export function openPollWorker(deps: {
     }
     const observations: PollResult['observations'] = [];
     const { upstream, submission_ids: submissionIds } = data;
-    await engine.poll({ upstream, submissionIds }, ({ at: _, ...one }) => observations.push(one));
+    const polls = engine.poll({ upstream, submissionIds }, ({ at: _, ...one }) =>
+      observations.push(one),
+    );
+    inProgress.add(polls);
+    await polls.finally(() => inProgress.delete(polls));
     return { worker: name, observations };
   }
 
   const worker = new Worker<PollJob, PollResult>(POLLS_QUEUE, process, {
     connection: redis,
-    prefix: deps.redis.prefix,
     name,
-    concurrency,
+    concurrency: CONCURRENCY,
     // A stalled job may have been polled: it fails, and the server polls its ids again.
     maxStalledCount: 0,
     runRetryDelay: RETRY_MS,
@@ -94,23 +102,31 @@ export function openPollWorker(deps: {
   });
   // BullMQ retries without end, and reports each attempt: errors of the network, and of permissions
   // that are missing.
-  let reported: string | undefined;
+  let isReported = false;
   worker.on('error', ({ message }) => {
-    if (message === reported) return;
-    reported = message;
+    if (isReported) return;
+    isReported = true;
     const advice = 'the worker reconnects indefinitely';
     log.error({ message: escapeText(message), advice }, 'redis.disconnected');
   });
   redis.on('ready', () => {
-    reported = undefined;
+    isReported = false;
     log.info('redis.connected');
   });
 
-  let closing: Promise<unknown> | undefined;
+  async function close(limitMs: number): Promise<void> {
+    const closed = worker.close();
+    await withTimeout(limitMs, Promise.race([closed, Promise.allSettled(inProgress)]));
+    // The results are still to be sent, which may never end without Redis.
+    await withTimeout(Math.min(limitMs, SEND_WITHIN_MS), closed);
+    connection.close();
+  }
+
+  let closing: Promise<void> | undefined;
   return {
     /** Takes no more jobs and waits up to `limitMs` for those in progress. Idempotent. */
     async close(limitMs: number): Promise<void> {
-      closing ??= withTimeout(limitMs, worker.close()).then(() => connection.close());
+      closing ??= close(limitMs);
       await closing;
     },
   };

@@ -31,6 +31,9 @@ export type TrackRequestResult =
   | Conflict
   | { kind: 'invalid'; field: string; reason: string };
 
+/** Without `stuck_after_s` in the request: ten times as long as finality usually takes. */
+const STUCK_AFTER_MS = 600_000;
+
 /**
  * Tracks submissions. The requests that arrive in one turn of the event loop share a commit, of at
  * most a thousand ids, because a commit costs more than the few ids in it. Other work runs between
@@ -54,14 +57,14 @@ export class Intake {
     /** Returns why a callback URL is not allowed, or undefined. */
     refusalOf: (url: string) => string | undefined;
   }) {
-    const { deadline_s, unknown_grace_s, stuck_after_s } = deps.config.submissions;
+    const { deadline_s, unknown_grace_s } = deps.config.submissions;
     this.#store = deps.store;
     this.#clock = deps.clock;
     this.#context = {
       defaults: {
         deadlineMs: deadline_s * 1_000,
         unknownGraceMs: unknown_grace_s * 1_000,
-        stuckAfterMs: stuck_after_s * 1_000,
+        stuckAfterMs: STUCK_AFTER_MS,
       },
       hasUpstream: deps.hasUpstream,
       refusalOf: deps.refusalOf,

@@ -8,9 +8,6 @@ export const submissionsSection = section({
   unknown_grace_s: seconds(900).describe(
     'Seconds for which "not found" is treated as "not yet", counting only time in which the id was polled; at least 120',
   ),
-  stuck_after_s: seconds(600).describe(
-    'Seconds after which an open submission is reported as stuck',
-  ),
   recheck_after_s: seconds(0).describe(
     'Seconds after finality at which a submission is polled once more to detect a correction; 0: never',
   ),

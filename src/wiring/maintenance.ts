@@ -4,6 +4,7 @@ import type { Log } from '../operations/logging/event-catalog.ts';
 import type { EndPosition, Pruned } from '../submissions/pruning.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Config } from './settings.ts';
+import type { Tuning } from './tuning.ts';
 
 const INTERVAL_MS = 60_000;
 /** The pause between two transactions, for other work. */
@@ -184,10 +185,12 @@ export class Maintenance {
 /** Starts the maintenance of a ledger with the configured retention. */
 export function startMaintenance({
   config,
+  tuning,
   log,
   ...deps
 }: {
   config: Config;
+  tuning: Tuning;
   log: Log;
   ledger: Ledger;
   clock: Clock;
@@ -197,10 +200,10 @@ export function startMaintenance({
   const maintenance = new Maintenance({
     ...deps,
     retention: {
-      deliveriesMs: config.deliveries.keep_s * 1_000,
+      deliveriesMs: tuning.deliveriesKeptMs,
       submissionsMs: daysOrNever(submissions_days),
       submissions: submissions_max === 0 ? null : submissions_max,
-      auditMs: daysOrNever(config.audit.keep_days),
+      auditMs: tuning.auditKeptMs,
     },
     onPruned: (counts) => log.info(counts, 'ledger.pruned'),
     onFailed: (error) => log.error({ err: error }, 'ledger.maintenance_failed'),

@@ -15,7 +15,6 @@ import { Dispatcher } from '../notifications/dispatcher.ts';
 import { createAddressGuard } from '../notifications/transport/address-guard.ts';
 import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
-import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import type { Ledger } from './ledger-stores.ts';
@@ -94,7 +93,7 @@ export async function startNotifications(deps: {
     channelOf,
     clock,
     random,
-    concurrency: config.deliveries.concurrency,
+    concurrency: tuning.deliveriesInFlight,
     onAttempted(attempted) {
       logAttempted(attempted);
       const { destination, result, next, durationMs } = attempted;
@@ -123,7 +122,6 @@ export async function startNotifications(deps: {
   };
 }
 
-/** Throws StartError. */
 async function createChannels(
   { channels, server }: Config,
   post: HttpPost['post'],
@@ -131,11 +129,7 @@ async function createChannels(
   const created = new Map<string, Channel>();
   const deps = { post, publicUrl: server.public_url };
   for (const [name, config] of Object.entries(channels))
-    try {
-      created.set(name, await channelTypeOf(config).create(config, deps));
-    } catch (error) {
-      throw new StartError(`channels.${name}.${error instanceof Error ? error.message : error}`);
-    }
+    created.set(name, await channelTypeOf(config).create(config, deps));
   return created;
 }
 

@@ -226,7 +226,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   await app.register(async (open) => {
     allowEveryone(open);
     const provider = new Provider(deps.config.oidc);
-    registerSession(open, { ...deps, authenticator, sessions, provider });
+    registerSession(open, { ...deps, authenticator, sessions });
     registerOidc(open, { ...deps, provider, onRefused: (address) => onRefused('oidc', address) });
   });
   await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));

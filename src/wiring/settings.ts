@@ -1,23 +1,12 @@
 import { z } from 'zod';
-import {
-  auditSection,
-  authSection,
-  limitsSection,
-  oidcSection,
-  sessionsSection,
-} from '../access/settings.ts';
+import { authSection, limitsSection, oidcSection } from '../access/settings.ts';
 import { alertsSection, heartbeatSection } from '../alerts/settings.ts';
 import { serverSection } from '../http/settings.ts';
-import {
-  channelsSection,
-  deliveriesSection,
-  routesSection,
-  webhooksSection,
-} from '../notifications/settings.ts';
+import { channelsSection, routesSection, webhooksSection } from '../notifications/settings.ts';
 import { type Loaded, loadSettings, type SettingsFrom } from '../operations/config/load.ts';
 import { section } from '../operations/config/section-values.ts';
 import { upstreamsSection } from '../polling/settings.ts';
-import { redisSection, workerSection } from '../redis/settings.ts';
+import { redisSection } from '../redis/settings.ts';
 import { retentionSection, submissionsSection } from '../submissions/settings.ts';
 
 const logSection = section({
@@ -31,7 +20,6 @@ const settingsSchema = z.strictObject({
   server: serverSection,
   limits: limitsSection,
   auth: authSection,
-  sessions: sessionsSection,
   oidc: oidcSection,
   database: z
     .string()
@@ -42,11 +30,8 @@ const settingsSchema = z.strictObject({
   upstreams: upstreamsSection,
   submissions: submissionsSection,
   redis: redisSection,
-  worker: workerSection,
   webhooks: webhooksSection,
-  deliveries: deliveriesSection,
   retention: retentionSection,
-  audit: auditSection,
   channels: channelsSection,
   routes: routesSection,
   alerts: alertsSection,

@@ -7,7 +7,7 @@ import { AuditTrail } from '../../src/access/audit-store.ts';
 import { registerCredentials } from '../../src/access/credentials-routes.ts';
 import { CredentialStore, credentialsOf, makeToken } from '../../src/access/credentials-store.ts';
 import { registerSession } from '../../src/access/session-route.ts';
-import { PeopleStore, SessionStore } from '../../src/access/sessions.ts';
+import { SessionStore } from '../../src/access/sessions.ts';
 import { registerProblems } from '../../src/http/problems.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { LedgerDatabase } from '../../src/ledger/ledger-database.ts';
@@ -79,10 +79,9 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
       currentCaller: () => caller,
     },
     sessions: { endOf: () => 1 } as never,
-    ledger: { sessions, people: new PeopleStore(database, sessions) },
-    provider: { signOutUrl: async () => undefined } as never,
+    ledger: { sessions },
     clock,
-    config: { sessions: { idle_s: 60, max_s: 60 }, oidc: {}, server: {} } as never,
+    config: { oidc: {}, server: {} } as never,
   });
   const url = await server.listen({ port: 0, host: '127.0.0.1' });
   const stored = () =>

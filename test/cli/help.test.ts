@@ -87,14 +87,13 @@ describe('config', () => {
     const cwd = tempFolder();
     writeFileSync(
       join(cwd, 'my.yaml'),
-      `server: {port: 9000, shutdown_s: 3, cors_origins: [https://${'a'.repeat(200)}.example]}\nupstreams: {spare: {api_key: k-1234}}\n`,
+      `server: {port: 9000, cors_origins: [https://${'a'.repeat(200)}.example]}\nupstreams: {spare: {api_key: k-1234}}\n`,
     );
     const env = { ...secrets, DAWATCH_CONFIG: 'my.yaml', DAWATCH_PORT: '9001' };
     const { code, stdout } = await cli(['config'], { cwd, env });
     expect(code).toBe(0);
     for (const line of [
       /^server\.port +9001 +DAWATCH_PORT$/m,
-      /^server\.shutdown_s +3 +my\.yaml$/m,
       /^server\.cors_origins +\["https:\/\/a+… +my\.yaml$/m,
       /^server\.host +127\.0\.0\.1 +default +\[DAWATCH_HOST\]$/m,
       /^auth\.api_key +\*{8} +DAWATCH_API_KEY/m,

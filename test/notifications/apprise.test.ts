@@ -28,16 +28,13 @@ describeChannel('Apprise', {
   expectHarmless,
 });
 
-it('posts to the configured URL with the configured tag', async () => {
-  const { channel, receiver } = await httpRig((options) =>
-    createAppriseChannel({ ...options, tag: 'ops' }),
-  );
+it('posts to the configured URL', async () => {
+  const { channel, receiver } = await httpRig(createAppriseChannel);
   await channel.send([outgoing(failedEvent({ submissionId: 's-1' }))], AbortSignal.timeout(5_000));
   expect(receiver.requests[0]?.path).toBe(`/hooks/${URL_SECRET}`);
   expect(JSON.parse(receiver.requests[0]?.body ?? '')).toMatchObject({
     title: 'Submission s-1 failed',
     body: expect.stringContaining('Error: TIMEOUT'),
-    tag: 'ops',
   });
 });
 
@@ -52,7 +49,6 @@ it('maps the severity to the types of Apprise', async () => {
   for (const event of events) await channel.send([outgoing(event)], AbortSignal.timeout(5_000));
   const sent = receiver.requests.map(({ body }) => JSON.parse(body));
   expect(sent.map(({ type }) => type)).toEqual(['success', 'info', 'warning', 'failure']);
-  expect(sent[0]).not.toHaveProperty('tag');
 });
 
 it.each([

@@ -165,18 +165,6 @@ describe('channels', () => {
     }
   });
 
-  it('with an unusable file of certificate authorities prevent a start, with the setting', async () => {
-    const mail = { smtp_url: 'smtps://h.example', from: 'a@b.example', to: ['c@d.example'] };
-    const folder = tempFolder();
-    for (const tls_ca_file of [`${folder}/none.pem`, 'package.json', '/dev/zero'])
-      await expect(
-        openApp({
-          database: `${folder}/dawatch.db`,
-          channels: { mail: { type: 'email', ...mail, tls_ca_file } },
-        }),
-      ).rejects.toThrow('channels.mail.tls_ca_file is unusable: ');
-  });
-
   it.each([
     ['other', 404, 'there is no channel other'],
     ['Ops', 400, 'must be the name of a channel'],

@@ -50,7 +50,7 @@ describe('the effective settings', () => {
         DAWATCH_UPSTREAM_API_KEY: 'k',
       },
     );
-    expect(loaded.config.server).toMatchObject({ host: '10.0.0.1', port: 2, shutdown_s: 15 });
+    expect(loaded.config.server).toMatchObject({ host: '10.0.0.1', port: 2 });
     expect(loaded.config.upstreams.default).toMatchObject({
       url: 'http://file',
       api_key: 'k',
@@ -58,7 +58,7 @@ describe('the effective settings', () => {
     });
     expect(sourceOf(loaded, 'server.port')).toBe('DAWATCH_PORT');
     expect(sourceOf(loaded, 'server.host')).toMatch(/settings\.yaml$/);
-    expect(sourceOf(loaded, 'server.shutdown_s')).toBe('default');
+    expect(sourceOf(loaded, 'server.public_url')).toBe('default');
     expect(sourceOf(loaded, 'upstreams.default.url')).toMatch(/settings\.yaml$/);
     expect(sourceOf(loaded, 'upstreams.default.api_key')).toBe('DAWATCH_UPSTREAM_API_KEY');
     expect(sourceOf(loaded, 'upstreams.default.budget.per_s')).toBe('default');
@@ -83,11 +83,9 @@ describe('the effective settings', () => {
         DAWATCH_WEBHOOK_ALLOW_HTTP: ['true', true],
       } as Record<string, [string, unknown]>
     )[name] ?? ['a-value-that-is-long-enough-for-all', 'a-value-that-is-long-enough-for-all'];
-    const sentinels = 'redis: { url: "redis://mymaster", sentinels: [s] }';
     const provider =
       'server: { public_url: "https://d.example" }\noidc: { client_id: a, roles: { admin: [a] } }';
-    const required =
-      { DAWATCH_OIDC_ISSUER: provider, DAWATCH_REDIS_SENTINEL_PASSWORD: sentinels }[name] ?? '';
+    const required = name === 'DAWATCH_OIDC_ISSUER' ? provider : '';
     const loaded = load(required, { [name]: text });
     const setting = loaded.settings.find((candidate) => candidate.path === path);
     expect(setting).toMatchObject({ source: name, value });
@@ -171,7 +169,6 @@ describe('the effective settings', () => {
       'auth.api_key',
       'heartbeat.url',
       'oidc.client_secret',
-      'redis.sentinel_password',
       'redis.url',
       'upstreams.default.api_key',
       'upstreams.default.bearer',
@@ -305,11 +302,16 @@ describe('a problem is reported with its setting and source', () => {
   });
 
   it('together with all other problems', () => {
-    const yaml = 'server: { port: x, prot: 1 }\nsessions: { idle_s: 0 }';
+    const yaml = 'server: { port: x, prot: 1 }\nwebhooks: { allow_http: 0 }';
     const names = problems(yaml, { DAWATCH_LOG_LEVEL: 'loud' }).map(
       (problem) => problem.split(' ')[0],
     );
-    expect(names.sort()).toEqual(['log.level', 'server.port', 'server.prot', 'sessions.idle_s']);
+    expect(names.sort()).toEqual([
+      'log.level',
+      'server.port',
+      'server.prot',
+      'webhooks.allow_http',
+    ]);
   });
 
   it.each(['nowhere.yaml', '.'])('if the file cannot be read (%s)', (name) => {
@@ -340,7 +342,6 @@ describe('a mail channel', () => {
     ['from', 'dawatch <dawatch>'],
     ['smtp_url', `smtp://h.example?tls.rejectUnauthorized=${SECRET}`],
     ['tls', 'sometimes'],
-    ['ehlo_name', 'a b'],
   ])('is refused with %s %s', (name, value) => {
     const valid: Record<string, string> = { smtp_url: 'smtp://h.example', from: 'a@b.example' };
     const fields = Object.entries({ ...valid, [name]: value });
@@ -498,7 +499,6 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
       /^database must not be in quotes; remove them: \/data\/x.db \(FILE:1\)$/,
     ],
     ['database: ~/x.db', /^database must not begin with ~.*\(FILE:1\)$/],
-    ['redis:\n  tls_ca_file: ~/ca.pem', /^redis\.tls_ca_file must not begin with ~.*\(FILE:2\)$/],
     [
       `upstreams: { default: { api_key: '"${SECRET}"' } }`,
       /^upstreams\.default\.api_key must not be in quotes; remove them \(FILE:1\)$/,

@@ -55,9 +55,7 @@ describe('a secret in a file', () => {
       DAWATCH_CHAIN_URL_FILE: 'wss://user:a-password@n.example',
     };
     const secret = addresses[name] ?? `${SECRET}-of-32-bytes-at-least`;
-    const isOfSentinels = name === 'DAWATCH_REDIS_SENTINEL_PASSWORD_FILE';
-    const required = isOfSentinels ? 'redis: { url: "redis://mymaster", sentinels: [s] }' : '';
-    const loaded = load(required, { [name]: file(`${secret}\n`) });
+    const loaded = load('', { [name]: file(`${secret}\n`) });
     const setting = loaded.settings.find(
       (candidate) => candidate.path === path.replace(/_file$/, ''),
     );

@@ -29,7 +29,7 @@ function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
 function openIntake(redis: RedisServer, track: Track) {
   const { log, logged } = recordLog();
   const intake = new Intake({
-    redis: { url: redis.url, prefix: 'bull' },
+    redis: { url: redis.url },
     track,
     log,
   });

@@ -20,7 +20,7 @@ async function openRedisClient({ url }: RedisServer) {
 
 async function rig(server?: RedisServer) {
   const redis = server ?? (await redisForTest({ password: PASSWORD }));
-  const channel = createQueueChannel({ url: redis.url, prefix: 'bull' });
+  const channel = createQueueChannel({ url: redis.url });
   onTestFinished(() => channel.close());
   const send = (...events: Parameters<typeof outgoing>[0][]) =>
     channel.send(events.map(outgoing), AbortSignal.timeout(10_000));
@@ -66,7 +66,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       const { port } = new URL(await deadAddress());
       const channel = createQueueChannel({
         url: `redis://:${PASSWORD}@127.0.0.1:${port}`,
-        prefix: 'bull',
       });
       return { channel, received: () => [], connections: () => 0 };
     },

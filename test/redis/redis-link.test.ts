@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { openEngine, openRedisClient, openWorker, PENDING } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
-import { sentinelsForTest } from '../support/redis/sentinels.ts';
 import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 
@@ -44,16 +43,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     ]);
     expect(JSON.stringify(server.logged)).not.toContain('wrong-one');
     expect(await server.poll('a')).toHaveLength(1);
-  });
-
-  it('logs a wrong password of the Sentinels, without the password', async () => {
-    const redis = await sentinelsForTest({ sentinelPassword: 'of-sentinels' });
-    const server = openEngine({ ...redis.address, sentinel_password: 'a-wrong-one' });
-    await server.isDisconnected();
-    expect(server.logged).toMatchObject([
-      { msg: 'redis.disconnected', message: expect.stringMatching(/WRONGPASS/) },
-    ]);
-    expect(JSON.stringify(server.logged)).not.toContain('a-wrong-one');
   });
 
   it('a silently lost connection is replaced', async () => {

@@ -9,12 +9,6 @@ import {
   type SendResult,
 } from './channel.ts';
 
-/** `url` includes the configuration key: `https://apprise.example/notify/<key>`. */
-export type AppriseOptions = ChatOptions & {
-  /** Notifies only the services with this tag. */
-  tag?: string | undefined;
-};
-
 const TYPES: Record<Severity, string> = {
   good: 'success',
   info: 'info',
@@ -22,14 +16,16 @@ const TYPES: Record<Severity, string> = {
   critical: 'failure',
 };
 
-/** An Apprise API server, which forwards messages to the services configured there. */
-export function createAppriseChannel({ tag, ...options }: AppriseOptions): Channel {
+/**
+ * An Apprise API server, which forwards messages to the services configured there. `url` includes
+ * the configuration key: `https://apprise.example/notify/<key>`.
+ */
+export function createAppriseChannel(options: ChatOptions): Channel {
   const toBody = ({ title, severity, body }: Message) => ({
     title: unmentioned(title),
     body: unmentioned(body),
     type: TYPES[severity],
     format: 'text',
-    ...(tag !== undefined && { tag }),
   });
   return createChatChannel({ ...options, toBody, read: ofApprise });
 }
@@ -61,12 +57,11 @@ function ofApprise(result: SendResult): SendResult {
 const settings = z.strictObject({
   type: z.literal('apprise'),
   url: httpUrl.describe('Notify address of an Apprise API: http://apprise:8000/notify/<key>'),
-  tag: z.string().min(1).optional().describe('Tag that selects services; default: all services'),
 });
 
 export const apprise: ChannelType<z.output<typeof settings>> = {
   type: 'apprise',
   settings,
   address: ({ url }) => url,
-  create: ({ url, tag }, deps) => createAppriseChannel({ url, tag, ...deps }),
+  create: ({ url }, deps) => createAppriseChannel({ url, ...deps }),
 };

@@ -1,9 +1,7 @@
-import { createHash, X509Certificate } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { readPem } from '../../lib/bounded-file.ts';
 import { causeOf } from '../../lib/connection-error.ts';
 import { withTimeout } from '../../lib/with-timeout.ts';
-import { pemFile } from '../../operations/config/section-values.ts';
 import { AlertEventType } from '../../submissions/event-types.ts';
 import type { EventRecord } from '../event-body.ts';
 import {
@@ -41,14 +39,6 @@ const settings = z.strictObject({
     .describe(
       'Whether smtp:// uses STARTTLS: `require` sends nothing without it, `opportunistic` uses it if the server offers it, `off` does not. Default: `require` with a login in `smtp_url`, otherwise `opportunistic`. smtps:// always uses TLS',
     ),
-  tls_ca_file: pemFile.describe(
-    'PEM file of the certificate authorities that sign the certificate of the mail server; default: those that Node trusts',
-  ),
-  ehlo_name: z
-    .string()
-    .regex(/^[\w.-]{1,255}$|^\[[\w.:]+\]$/, 'must be a host name, or an address in brackets')
-    .optional()
-    .describe('Name of this host in EHLO; default: the name of the machine'),
   from: z
     .string()
     .max(320)
@@ -78,9 +68,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
  */
 const SILENCE_TIMEOUT_MS = 120_000;
 
-/** Throws if the file of the authorities is unusable. */
 async function openTransport(server: MailServer, limitMs?: number) {
-  const { smtp_url, tls, tls_ca_file, ehlo_name } = server;
+  const { smtp_url, tls } = server;
   const { username, password } = new URL(smtp_url);
   const policy = tls ?? (username === '' && password === '' ? 'opportunistic' : 'require');
   // Loaded on demand, because importing it would slow every start.
@@ -98,22 +87,9 @@ async function openTransport(server: MailServer, limitMs?: number) {
     socketTimeout: limitMs ?? SILENCE_TIMEOUT_MS,
     requireTLS: policy === 'require',
     ignoreTLS: policy === 'off',
-    ...(tls_ca_file !== undefined && {
-      tls: { ca: authorities(tls_ca_file) },
-    }),
-    ...(ehlo_name !== undefined && { name: ehlo_name }),
     disableFileAccess: true,
     disableUrlAccess: true,
   });
-}
-
-/** Throws also for a file without a certificate, with which TLS would trust nobody. */
-function authorities(file: string) {
-  try {
-    return readPem(file, (pem) => new X509Certificate(pem));
-  } catch (error) {
-    throw new Error(`tls_ca_file is unusable: ${error instanceof Error ? error.message : error}`);
-  }
 }
 
 /**
@@ -140,8 +116,7 @@ export async function checkMailServer(
 /**
  * Sends one mail over SMTP to all recipients. It counts as delivered if the server accepts at least
  * one recipient, because a retry would reach accepted recipients twice. The response contains the
- * reply of the mail server and the number of refused recipients. Throws if the file of the
- * authorities is unusable.
+ * reply of the mail server and the number of refused recipients.
  */
 export async function createEmailChannel({
   from,

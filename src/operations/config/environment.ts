@@ -16,7 +16,6 @@ export const ENVIRONMENT = {
   DAWATCH_OIDC_CLIENT_ID: 'oidc.client_id',
   DAWATCH_OIDC_CLIENT_SECRET: 'oidc.client_secret',
   DAWATCH_REDIS_URL: 'redis.url',
-  DAWATCH_REDIS_SENTINEL_PASSWORD: 'redis.sentinel_password',
   DAWATCH_HEARTBEAT_URL: 'heartbeat.url',
   DAWATCH_WEBHOOK_ALLOW: 'webhooks.allow',
   DAWATCH_WEBHOOK_ALLOW_HTTP: 'webhooks.allow_http',

@@ -29,8 +29,6 @@ export const httpUrl = z.url({
   error: 'must be an http:// or https:// address',
 });
 
-export const pemFile = z.string().min(1).optional();
-
 /** Settings by names chosen by the operator. */
 export function byName<Value extends z.ZodType>(value: Value) {
   const name = z

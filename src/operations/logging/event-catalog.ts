@@ -54,7 +54,7 @@ export const LOG_EVENTS = {
     'observations could not be written or submissions not read, which is retried; each cause is logged once',
   'ledger.continued':
     'the server continues a restored replica or backup; the other server must never run again ([failover](failover.md))',
-  'ledger.pruned': 'expired rows were deleted (`retention`, `deliveries.keep_s`)',
+  'ledger.pruned': 'expired rows were deleted (`retention`, deliveries after 30 days)',
   'ledger.sync_failed':
     'the disk failed to sync committed data; the server exits with 5, and the next start copies the ledger',
   'ledger.recovering':

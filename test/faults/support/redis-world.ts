@@ -17,7 +17,7 @@ export async function prepareRedisWorld(
   name: string,
   options: NonNullable<Parameters<typeof prepareWorld>[1]> & {
     redisUrl: string;
-    producer?: Omit<RedisSettings, 'prefix'>;
+    producer?: RedisSettings;
   },
 ) {
   const world = await prepareWorld(name, { workers: 2, sandbox: { latencyMs: 4_000 }, ...options });

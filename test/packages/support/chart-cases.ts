@@ -15,7 +15,7 @@ export const SECRETS: Record<string, string> = {
 export const BASE = {
   image: { repository: 'registry.example/dawatch' },
   settings: {
-    server: { shutdown_s: 20.5, trusted_proxies: ['10.0.0.0/8'] },
+    server: { trusted_proxies: ['10.0.0.0/8'] },
     submissions: { deadline_s: 31_622_400 },
     upstreams: {
       default: { url: 'https://upstream.example', budget: { requests: 15, per_s: 60 } },

@@ -70,7 +70,11 @@ export class SimulatedServer {
           ),
           clock: machine.clock,
           random: random.next,
-          tuning: { alertCheckMs: 300_000 },
+          tuning: {
+            alertCheckMs: 300_000,
+            shutdownMs: 5_000,
+            deliveriesKeptMs: RETENTION_DAYS * DAY_MS,
+          },
           onNewKey() {},
           onSyncFailed: () => machine.kill(),
         });
@@ -101,7 +105,7 @@ export class SimulatedServer {
     const slack = { type: 'slack', url: `${SLACK_URL}/services/1` };
     const everything = { types: ['*'], channels: ['slack'] };
     return configSchema.parse({
-      server: { port: 0, shutdown_s: 5 },
+      server: { port: 0 },
       database: join(this.#deps.disk.folder, DATABASE),
       auth: { admin_token: TOKEN },
       limits: { requests_per_minute: 0 },
@@ -120,7 +124,6 @@ export class SimulatedServer {
         deadline_s: DEADLINE_MS / 1_000,
       },
       retention: { submissions_days: RETENTION_DAYS },
-      deliveries: { keep_s: (RETENTION_DAYS * DAY_MS) / 1_000 },
       channels: { slack },
       routes: [everything],
     });

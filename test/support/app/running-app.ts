@@ -28,8 +28,6 @@ type AppSetting = {
   limits?: Partial<Config['limits']>;
   corsOrigins?: string[];
   trustedProxies?: string[];
-  /** server.shutdown_s. */
-  shutdownS?: number;
   adminToken?: string | undefined;
   /** Further settings of the upstream: its bearer, its paths, its timeout. */
   upstream?: Partial<UpstreamConfig>;
@@ -62,6 +60,7 @@ const TROUBLE = ['throttled', 'unavailable', 'unauthorized', 'rejected'];
 const FAST: AppDeps['tuning'] = {
   alertCheckMs: 50,
   gatherMs: 0,
+  shutdownMs: 2_000,
   breaker: { failures: 3, probeMs: 20, maxProbeMs: 50 },
 };
 
@@ -126,7 +125,6 @@ function configOf(setting: AppSetting): Config {
       ...config.server,
       host,
       port,
-      shutdown_s: setting.shutdownS ?? 2,
       ...(setting.publicUrl !== undefined && { public_url: setting.publicUrl }),
       ...(setting.corsOrigins && { cors_origins: setting.corsOrigins }),
       ...(setting.trustedProxies && { trusted_proxies: setting.trustedProxies }),

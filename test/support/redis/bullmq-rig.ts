@@ -20,7 +20,7 @@ export const PENDING: Classification = {
   blockNumber: null,
 };
 
-type Address = Omit<RedisSettings, 'prefix'>;
+type Address = RedisSettings;
 
 /** A log, and its lines. */
 export function recordLog() {
@@ -41,7 +41,7 @@ export function openEngine(
     return local(upstream, submissionId);
   };
   const { engine, link, queue, untilPreviousEnded, close } = openPolls({
-    redis: { ...redis, prefix: 'bull' },
+    redis: redis,
     local: createLocalEngine({ sendPoll, clock: systemClock }),
     clock: systemClock,
     log,
@@ -76,9 +76,8 @@ export function openWorker(
   const { log, logged } = recordLog();
   const polled: string[] = [];
   const worker = openPollWorker({
-    redis: { ...redis, prefix: 'bull' },
+    redis: redis,
     name: setting.name ?? `worker-${randomUUID()}`,
-    concurrency: 16,
     engine: createLocalEngine({
       clock: systemClock,
       sendPoll: (upstream, submissionId) => {

@@ -6,7 +6,7 @@ import { openLoopRedis, openRedis, type RedisSettings } from '../../../src/redis
 import { EVENTS_QUEUE } from '../../../src/redis/events-queue.ts';
 import { sleep } from '../processes/killable-server.ts';
 
-type Address = Omit<RedisSettings, 'prefix'>;
+type Address = RedisSettings;
 
 const CHECK_MS = 200;
 
@@ -16,7 +16,7 @@ const CHECK_MS = 200;
  * keep the ids.
  */
 export function openProducer(address: Address) {
-  const redis = openRedis({ ...address, prefix: 'bull' });
+  const redis = openRedis(address);
   const queue = new Queue('dawatch-submissions', { connection: redis, skipVersionCheck: true });
   queue.on('error', () => undefined);
   onTestFinished(async () => {
@@ -62,7 +62,7 @@ class RefusedError extends Error {}
 /** Consumes the jobs of dawatch-events, and records each body by its id. */
 export function recordEvents(address: Address): Map<string, Set<string>> {
   const bodies = new Map<string, Set<string>>();
-  const connection = openLoopRedis({ ...address, prefix: 'bull' });
+  const connection = openLoopRedis(address);
   const worker = new Worker(
     EVENTS_QUEUE,
     async ({ id = '', data }) => {

@@ -99,7 +99,7 @@ function run(port: number, folder: string, options: RedisOptions): Promise<Child
 }
 
 /** Starts the program redis-server; resolves once it responds at a port without TLS. */
-export async function runRedis(args: readonly string[], port: number): Promise<ChildProcess> {
+async function runRedis(args: readonly string[], port: number): Promise<ChildProcess> {
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (output += text));
@@ -135,7 +135,7 @@ function secured(password: string | undefined): Record<string, string> {
 }
 
 /** Kills a process; SIGKILL also ends a suspended one. */
-export async function killed(child: ChildProcess): Promise<void> {
+async function killed(child: ChildProcess): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const closed = once(child, 'close');
   child.kill('SIGKILL');

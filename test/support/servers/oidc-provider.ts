@@ -150,10 +150,8 @@ export async function openWithProvider(
     issuer: provider.url,
     client_id: CLIENT.id,
     client_secret: CLIENT.secret,
-    name: 'Example',
     scopes: ['openid', 'email', 'profile'],
     role_claim: 'groups',
-    sign_out: false,
     roles: { admin: ['admins'], operator: ['watchers'], service: [], user: ['lookups'] },
     ...setting.oidc,
   };

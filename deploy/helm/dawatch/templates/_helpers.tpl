@@ -45,7 +45,7 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 
 {{/* Names of the secrets that a worker reads, as a JSON list: variables, and the files to which its settings refer. */}}
 {{- define "dawatch.workerSecrets" -}}
-{{- $names := list "DAWATCH_UPSTREAM_API_KEY" "DAWATCH_REDIS_URL" "DAWATCH_REDIS_SENTINEL_PASSWORD" -}}
+{{- $names := list "DAWATCH_UPSTREAM_API_KEY" "DAWATCH_REDIS_URL" -}}
 {{- range $name, $upstream := default dict .Values.settings.upstreams -}}
 {{- with (default dict $upstream).api_key_file -}}{{- $names = append $names (base .) -}}{{- end -}}
 {{- range $key, $value := default dict (default dict $upstream).headers -}}
@@ -113,11 +113,8 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- toYaml $replica -}}
 {{- end -}}
 
-{{/* Seconds that the process gets after SIGTERM: those of server.shutdown_s, and ten to close the ledger and its connections. */}}
-{{- define "dawatch.shutdownSeconds" -}}
-{{- $server := default dict .Values.settings.server -}}
-{{- add 10 (ceil (ternary $server.shutdown_s 15 (hasKey $server "shutdown_s"))) -}}
-{{- end -}}
+{{/* Seconds that the process gets after SIGTERM: 15 for requests, and ten to close the ledger and its connections. */}}
+{{- define "dawatch.shutdownSeconds" -}}25{{- end -}}
 
 {{- define "dawatch.podSecurityContext" -}}
 runAsNonRoot: true

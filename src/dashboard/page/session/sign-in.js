@@ -41,7 +41,7 @@ export function SignInPage({ reason, provider, onSignedIn }) {
   return html`<main class="sign-in">
     <h1>dawatch</h1>
     ${notice && html`<p class="wrong" role="alert">${notice}</p>`}
-    ${provider && html`<a class="provider primary" href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
+    ${provider && html`<a class="provider primary" href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with single sign-on</a>`}
     <form class="form" onSubmit=${submit} novalidate>
       <label for="token">Token</label>
       <input
@@ -138,13 +138,11 @@ function pageToReturn() {
 }
 
 /**
- * Signs out. Opens the sign-out page of the provider, if there is one. Returns a message if the
- * session may still be open.
+ * Signs out. Returns a message if the session may still be open.
  */
 export async function endSession() {
   try {
-    const ended = await new Api().delete('v1/session');
-    if (ended) location.assign(ended.sign_out_url);
+    await new Api().delete('v1/session');
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) return undefined;
     const cause = error instanceof Error ? error.message : String(error);

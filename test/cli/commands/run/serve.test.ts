@@ -86,7 +86,7 @@ describe('does not start', () => {
 
   it('with invalid settings, and lists all of them with their sources, but without secrets', async () => {
     const file = join(tempFolder(), 'bad.yaml');
-    writeFileSync(file, 'sessions: {idle_s: -1}\nnonsense: 1\n');
+    writeFileSync(file, 'webhooks: {allow_http: -1}\nnonsense: 1\n');
     const env = {
       DAWATCH_PORT: 'eighty',
       DAWATCH_API_KEY: 'too-short',
@@ -98,7 +98,7 @@ describe('does not start', () => {
       ['server.port', 'DAWATCH_PORT'],
       ['auth.api_key', 'DAWATCH_API_KEY'],
       ['upstreams.default.url', 'DAWATCH_UPSTREAM_URL'],
-      ['sessions.idle_s', `${file}:1`],
+      ['webhooks.allow_http', `${file}:1`],
     ])
       expect(stderr).toMatch(new RegExp(`${name} must .+ \\(${source}\\)`));
     expect(stderr).toContain(`nonsense is not a setting (${file}:2)`);
