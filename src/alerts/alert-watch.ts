@@ -16,13 +16,11 @@ import {
 type AlertWatchDeps = {
   store: Alerts;
   clock: Clock;
-  /** Names of the configured upstreams. */
   upstreams: readonly string[];
   thresholds: AlertThresholds;
   checkMs: number;
   redis: () => LiveFacts['redis'];
   isLedgerWritable: () => boolean;
-  /** The setting `server.public_url`. */
   publicUrl: string | undefined;
   onReported: (reported: { type: AlertEventType; alert: Alert }) => void;
   onFailed: (error: unknown) => void;

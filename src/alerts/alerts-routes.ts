@@ -1,4 +1,3 @@
-import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
@@ -28,8 +27,6 @@ const alertStateSchema = z
   .enum(['firing', 'resolved', 'all'])
   .describe('firing: alerts whose condition holds, also muted ones')
   .meta({ id: 'AlertState' });
-
-const alertIdSchema = rowId('an alert', '17');
 
 const muteIdSchema = rowId('a mute', '3');
 
@@ -178,7 +175,6 @@ function toMuteBody({ until, createdAt, createdBy, ...mute }: Mute): z.output<ty
   return { ...mute, until: iso(until), created_at: iso(createdAt), created_by: createdBy };
 }
 
-/** An alert that is not in the ledger. */
 const UNRECORDED = {
   id: 0,
   sentAt: null,
@@ -187,8 +183,6 @@ const UNRECORDED = {
 };
 
 const READ = { roles: ['service', 'operator'] } as const;
-
-const params = z.strictObject({ id: alertIdSchema });
 
 const OPERATIONS = operations('alerts', {
   listAlerts: {
@@ -199,11 +193,6 @@ const OPERATIONS = operations('alerts', {
       ...pageParameters,
     }),
     response: { 200: alertListSchema },
-  },
-  getAlert: {
-    summary: 'Get an alert',
-    params,
-    response: { 200: alertSchema, ...problemResponses(404) },
   },
 });
 
@@ -219,7 +208,7 @@ export function registerAlerts(
   app: TypedServer,
   { ledger, unrecorded, clock, publicUrl }: AlertDeps,
 ): void {
-  const shown = (alert: MutedAlert) => toAlertBody(alert, publicUrl);
+  const bodyOf = (alert: MutedAlert) => toAlertBody(alert, publicUrl);
 
   // The list does not wait for a disk whose fault it may report.
   const config = READ;
@@ -234,31 +223,14 @@ export function registerAlerts(
       now: clock.now(),
     });
     return {
-      alerts: [...inMemory.map((one) => ({ ...one, ...UNRECORDED })), ...page.alerts].map(shown),
+      alerts: [...inMemory.map((one) => ({ ...one, ...UNRECORDED })), ...page.alerts].map(bodyOf),
       next_cursor: nextCursor(page.nextBefore),
     };
   });
-
-  app.get(
-    '/v1/alerts/:id',
-    { config: READ, schema: OPERATIONS.getAlert },
-    async ({ params: { id } }, reply) => {
-      const alert = ledger.alerts.get(Number(id), clock.now());
-      return alert ? reply.send(shown(alert)) : unknown(reply, id);
-    },
-  );
 }
 
-/** Describes the alerts that a mute covers, for the audit. */
 function aboutOf({ rule, subject }: Mute): string {
   return rule === null ? 'all alerts' : escapeText([rule, subject].filter(Boolean).join(' '));
-}
-
-function unknown(reply: FastifyReply, id: string): FastifyReply {
-  return sendProblem(reply, {
-    status: 404,
-    detail: `there is no alert ${id}; resolved alerts are removed after a while`,
-  });
 }
 
 const MAX_AHEAD_MS = 366 * 86_400_000;
@@ -306,12 +278,12 @@ export function registerMutes(
       return sendInvalidField(reply, 'until', 'must be within 366 days from now');
     const actor = actorOf(request);
     const add = () => alerts.addMute({ ...request.body, until }, actor.name, now);
-    const made = audit.change(actor, now, add, entryOf('mutes.create'));
-    if (made)
+    const mute = audit.change(actor, now, add, entryOf('mutes.create'));
+    if (mute)
       return reply
         .code(201)
-        .header('location', locationOf(request, String(made.id)))
-        .send(toMuteBody(made));
+        .header('location', locationOf(request, String(mute.id)))
+        .send(toMuteBody(mute));
     const detail = `there are ${MAX_MUTES} mutes that have not ended: delete some of them first`;
     return sendProblem(reply, { status: 409, detail });
   });

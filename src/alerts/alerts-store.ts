@@ -15,11 +15,8 @@ import {
 
 /** Alerts that it covers are recorded and not sent until its end. */
 export type NewMute = {
-  /** null: all rules. */
   rule: AlertRule | null;
-  /** null: all subjects of the rule. */
   subject: string | null;
-  /** Epoch milliseconds. */
   until: number;
   reason: string;
 };
@@ -35,7 +32,6 @@ type AlertRecord = Omit<AlertCondition, 'since'> & {
   since: number;
   /** null: its beginning was not sent, because the alert was muted. */
   sentAt: number | null;
-  /** null: it is firing. */
   resolvedAt: number | null;
 };
 /** `mutedUntil`: null: it is not muted. */
@@ -159,11 +155,6 @@ export class Alerts {
     };
   }
 
-  get(id: number, now: number): MutedAlert | undefined {
-    const record = this.#db.row<AlertRecord>(`${SELECT} WHERE id = ?`, id);
-    return record && this.#withMute(now)(record);
-  }
-
   /**
    * `by`: name of the credential. Returns undefined if there are MAX_MUTES already. Deletes those
    * that have ended.
@@ -189,7 +180,6 @@ export class Alerts {
     });
   }
 
-  /** Returns the mutes that have not ended, newest first. */
   mutes(now: number): Mute[] {
     return this.#db.rows(`${SELECT_MUTE} WHERE ends_at > ? ORDER BY id DESC`, now);
   }

@@ -23,7 +23,6 @@ type Server = {
   counters: { heartbeat(result: HeartbeatResult, count?: number): void };
   ledger: { database: LedgerDatabase; outbox: Outbox; stats: LedgerStats; audit: AuditTrail };
   upstreams: { names: readonly string[] };
-  /** The state of Redis; undefined if it is not configured. */
   redisHealth: () => LiveFacts['redis'];
   tuning: {
     alertCheckMs: number;
@@ -33,7 +32,6 @@ type Server = {
   };
 };
 
-/** Opens the alerts: rules that are evaluated periodically, mutes, and the heartbeat. */
 export function openAlerts({ config, clock, log, counters, ...server }: Server) {
   const { database, outbox, stats, audit } = server.ledger;
   const alerts = new Alerts(database, { outbox, stats });
@@ -58,11 +56,9 @@ export function openAlerts({ config, clock, log, counters, ...server }: Server) 
     addReadRoutes: (app: TypedServer) => registerAlerts(app, routes),
     addChangeRoutes: (app: TypedServer) => registerMutes(app, routes),
     start(running: {
-      /** Sends a GET request to an address of the operator. */
       get: HttpPost['get'];
       /** Returns why this server does not work; undefined if it works. */
       defect: () => string | undefined;
-      /** Whether the watcher can write the ledger. */
       isLedgerWritable: () => boolean;
       /** Resolves when polling has begun; until then, the heartbeat is not sent. */
       polling: Promise<void>;

@@ -10,7 +10,6 @@ export const HEARTBEAT_RESULTS = ['sent', 'failed', 'withheld'] as const;
 export type HeartbeatResult = (typeof HEARTBEAT_RESULTS)[number];
 
 type HeartbeatDeps = {
-  /** Contains a secret. */
   url: string;
   everyMs: number;
   clock: Clock;
@@ -29,14 +28,12 @@ export class Heartbeat {
   readonly #deps: HeartbeatDeps;
   #isStopped = false;
   #cancelTimer: (() => void) | undefined;
-  /** The call in flight. */
   #call: AbortController | undefined;
 
   constructor(deps: HeartbeatDeps) {
     this.#deps = deps;
   }
 
-  /** Makes the first call at once. */
   start(): void {
     if (!this.#isStopped) this.#schedule(0);
   }

@@ -10,10 +10,8 @@ export type LiveFacts = {
   now: number;
   /** Since when the ledger could not be written; null: it can. */
   unwritableSince: number | null;
-  /** Undefined: Redis is not configured. */
   redis:
     | {
-        /** Since when Redis has not responded; null: it responds. */
         disconnectedSince: number | null;
         workers: readonly unknown[];
         /** When the last worker left; null: there is one, or there has been none. */
@@ -22,7 +20,6 @@ export type LiveFacts = {
     | undefined;
 };
 
-/** Everything that alert rules depend on. */
 export type AlertFacts = LiveFacts & {
   upstreams: {
     name: string;
@@ -46,7 +43,6 @@ export type AlertFacts = LiveFacts & {
   /** Dead letters of the last day, except those of alerts and of disabled destinations. */
   dead: { receiver: string; description: string | null; count: number }[];
   disabled: { id: string; description: string | null; reason: DisabledReason; since: number }[];
-  /** Bytes of the ledger's write-ahead log. */
   walBytes: number;
   /** The file system of the ledger; undefined: unknown. */
   disk: { freeBytes: number; sizeBytes: number } | undefined;
@@ -59,9 +55,7 @@ export type AlertThresholds = {
   failures: number;
   /** Deliveries that have been waiting for more than a minute. */
   backlog: number;
-  /** Time for which Redis has been down. */
   redisDownMs: number;
-  /** Time since the last worker left. */
   noWorkersMs: number;
 };
 
@@ -70,9 +64,7 @@ export type AlertCondition = {
   rule: AlertRule;
   /** An upstream, a destination, "ledger", "redis", "workers", or "all". */
   subject: string;
-  /** One sentence for operators. */
   summary: string;
-  /** Number of affected submissions or deliveries. */
   count: number | null;
   /** Since when it has held; absent: since it was found. */
   since?: number | null;
@@ -267,7 +259,6 @@ export function resolvedSummary({ rule, subject }: AlertKey): string {
   return RULES[rule].over(subject);
 }
 
-/** Returns the path of the dashboard page about an alert. */
 export function alertPath({ rule, subject }: AlertKey): string {
   return RULES[rule].path?.(subject) ?? '#/alerts';
 }

@@ -43,7 +43,7 @@ export type AlertEvent = {
       count: number | null;
       /** Since when the condition has held */
       since: string;
-      /** For `/v1/alerts/{id}` */
+      /** Identifies this occurrence of the alert */
       id: number;
       /** Address of the dashboard page about it; absent without `server.public_url` */
       link?: string;

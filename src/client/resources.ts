@@ -1,5 +1,4 @@
 import type {
-  Alert,
   AlertPage,
   ChannelList,
   Credential,
@@ -132,10 +131,6 @@ export class AlertRequests {
   /** Returns a page, newest first. */
   list(query: ListAlertsQuery = {}, signal?: AbortSignal): Promise<AlertPage> {
     return this.#send('GET', `/v1/alerts${queryOf(query)}`, undefined, signal);
-  }
-
-  get(id: number): Promise<Alert> {
-    return this.#send('GET', `/v1/alerts/${id}`);
   }
 
   /** Mutes alerts until a time. Needs the role admin. */

@@ -115,9 +115,9 @@ function sign(key: Buffer, head: string, body: Uint8Array): Buffer {
 function hasMatch(expected: readonly Buffer[], signatures: readonly string[]): boolean {
   let matches = 0;
   for (const signature of signatures) {
-    const given = Buffer.from(signature);
+    const bytes = Buffer.from(signature);
     for (const one of expected)
-      if (given.length === one.length && timingSafeEqual(given, one)) matches += 1;
+      if (bytes.length === one.length && timingSafeEqual(bytes, one)) matches += 1;
   }
   return matches > 0;
 }

@@ -23,11 +23,8 @@ export type Alert = {
   rule: AlertRule;
   /** An upstream, a destination, "ledger", "redis", "workers", or "all". */
   subject: string;
-  /** One sentence for operators. */
   summary: string;
-  /** Number of affected submissions or deliveries. */
   count: number | null;
-  /** Epoch milliseconds. */
   since: number;
   /** Address of the dashboard page about it; absent without `server.public_url`. */
   link?: string;

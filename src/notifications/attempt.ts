@@ -14,7 +14,6 @@ import { toEventJson } from './event-body.ts';
 /** Upper bound for a channel that does not enforce its own, shorter timeouts. */
 const SEND_LIMIT_MS = 150_000;
 
-/** The result of those deliveries of an attempt that share it. */
 export type SentPart = { deliveries: readonly DueDelivery[]; result: SendResult };
 
 /**
@@ -107,10 +106,8 @@ export type AttemptReport = ReturnType<typeof resultsOf>['report'];
 export function resultsOf(attempt: {
   destination: string;
   channel: Channel;
-  /** At least one. */
   deliveries: readonly DueDelivery[];
   result: SendResult;
-  /** When the attempt started and ended. */
   at: number;
   now: number;
   random: number;
@@ -143,7 +140,6 @@ export function resultsOf(attempt: {
       eventIds: deliveries.map(({ event }) => event.id),
       eventType: first.event.type,
       submissionId: 'submission' in first.event ? first.event.submission.submissionId : undefined,
-      /** 1-based. */
       attempt: first.attempts + 1,
       durationMs,
       result,
@@ -174,11 +170,9 @@ const GATHER_MS = 10;
 /** With this many uncommitted results nothing more is sent: the disk may be full. */
 const MAX_UNCOMMITTED = 1_000;
 
-/** The results of an attempt, which are to be committed. */
 export type AttemptResults = { results: DeliveryResult[]; report: AttemptReport };
 
 type ResultWriterDeps = {
-  /** Writes the results in one transaction. */
   commit: (results: readonly DeliveryResult[]) => void;
   clock: Clock;
   onCommitted: (committed: readonly AttemptResults[]) => void;
@@ -208,7 +202,6 @@ export class ResultWriter {
     this.#flushAfter(GATHER_MS);
   }
 
-  /** Makes a last attempt to commit. */
   close(): void {
     this.#cancelFlush?.();
     this.#flush();
@@ -225,7 +218,6 @@ export class ResultWriter {
     this.#deps.onCommitted(this.#commit(this.#uncommitted.splice(0)));
   }
 
-  /** Returns those that were committed; the others are retried. */
   #commit(batch: AttemptResults[]): AttemptResults[] {
     if (batch.length === 0) return [];
     const { commit, onFailed } = this.#deps;

@@ -17,7 +17,6 @@ import { CALLBACKS_ID, type Subscription } from './webhook.ts';
 export type ChannelDescription = {
   name: string;
   type: string;
-  /** Without secrets. */
   address: string;
   routes: Subscription[];
 };
@@ -104,7 +103,6 @@ const OPERATIONS = operations('notifications', {
   },
 });
 
-/** The channels, and tests of the destinations that have no address in the ledger. */
 export function registerChannels(
   app: TypedServer,
   deps: {
@@ -121,9 +119,9 @@ export function registerChannels(
 ): void {
   const { ledger, clock, channels, refusalOf } = deps;
   const accepted = (deliveryId: number) => {
-    const made = ledger.deliveries.get(deliveryId);
-    if (!made) throw new Error('the delivery of a test was not stored');
-    return toDeliveryBody(made.delivery);
+    const found = ledger.deliveries.get(deliveryId);
+    if (!found) throw new Error('the delivery of a test was not stored');
+    return toDeliveryBody(found.delivery);
   };
 
   app.get(

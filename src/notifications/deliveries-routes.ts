@@ -173,7 +173,6 @@ export function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySche
   };
 }
 
-/** Throws DamagedRowError. */
 function toDeliveryDetails(found: {
   delivery: Delivery;
   event: EventRecord | DamagedEvent;
@@ -252,7 +251,6 @@ const OPERATIONS = operations('notifications', {
   },
 });
 
-/** Lists deliveries and replays them. */
 export function registerDeliveries(
   app: TypedServer,
   deps: { ledger: { audit: AuditTrail; webhooks: Webhooks; deliveries: Deliveries }; clock: Clock },
@@ -292,8 +290,8 @@ export function registerDeliveries(
       const now = clock.now();
       const entry = { action: 'deliveries.replay', subject: id } as const;
       const replay = () => deliveries.replay(Number(id), now);
-      const result = audit.change(actorOf(request), now, replay, (made) =>
-        made === 'waiting' ? entry : undefined,
+      const result = audit.change(actorOf(request), now, replay, (state) =>
+        state === 'waiting' ? entry : undefined,
       );
       switch (result) {
         case 'unknown':

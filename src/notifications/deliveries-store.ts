@@ -32,7 +32,6 @@ import type { Webhooks } from './webhooks-store.ts';
 /** Epoch milliseconds; null: never since this is recorded. */
 export type ChannelResult = { lastSuccessAt: number | null; lastFailureAt: number | null };
 
-/** Throws DamagedRowError. */
 function toDelivery(row: Delivery): Delivery {
   const name = `the delivery ${row.id}`;
   if (row.deadReason !== null) storedOneOf(DEAD_REASONS, row.deadReason, name, 'dead_reason');
@@ -51,7 +50,6 @@ type DeliveriesDeps = {
   routes: EventRoutes;
   outbox: Outbox;
   webhooks: Webhooks;
-  /** Gets new dead letters. */
   dead: CommittedChanges<DeadLetters>;
 };
 
@@ -89,7 +87,6 @@ export class Deliveries {
     });
   }
 
-  /** Returns the destinations of waiting deliveries. */
   destinations(): string[] {
     return this.#db.values("SELECT DISTINCT destination FROM deliveries WHERE state = 'waiting'");
   }
@@ -250,7 +247,6 @@ export class Deliveries {
     return found ?? { lastSuccessAt: null, lastFailureAt: null };
   }
 
-  /** Returns the numbers of waiting deliveries and of dead letters of each channel that has any. */
   countsByChannel(): Map<string, { waiting: number; dead: number }> {
     const rows = this.#db.rows<{ destination: string; waiting: number; dead: number }>(
       CHANNEL_COUNTS,

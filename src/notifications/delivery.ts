@@ -32,7 +32,6 @@ export type DeadReason = (typeof DEAD_REASONS)[number];
  */
 export type DeadLetters = { destination: string; reason: DeadReason; count: number };
 
-/** One event for one destination. Times are epoch milliseconds. */
 export type Delivery = {
   id: number;
   eventId: string;
@@ -60,22 +59,17 @@ export type DeliveryAttempt = {
   durationMs: number;
   /** null: there was no response, or the channel does not use HTTP. */
   httpStatus: number | null;
-  /** null: it succeeded. */
   error: string | null;
-  /** The beginning of the response body. */
   response: string | null;
 };
 
-/** A delivery that is due, with its content. */
 export type DueDelivery = {
   id: number;
-  /** Number of past attempts. */
   attempts: number;
   event: EventRecord | DamagedEvent;
   callbackUrl: string | null;
 };
 
-/** The result of one attempt at one delivery. */
 export type DeliveryResult = {
   deliveryId: number;
   destination: string;
@@ -111,7 +105,6 @@ export function parseDestination(text: string): Destination {
   return { kind: 'channel', name: text };
 }
 
-/** Conditions that all apply. */
 export type DeliveryFilter = {
   destination?: string | undefined;
   state?: DeliveryStateFilter | undefined;

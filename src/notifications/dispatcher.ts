@@ -31,7 +31,6 @@ const MAX_RECOVERY_MS = 86_400_000;
  */
 class DestinationQueue implements Due {
   readonly destination: string;
-  /** Clients supply the URLs of callbacks. */
   readonly isCallback: boolean;
   /**
    * Time of the next attempt in epoch milliseconds. The dispatcher's schedule sorts by it and
@@ -135,7 +134,6 @@ class DestinationQueue implements Due {
   }
 }
 
-/** The deliveries of the ledger, as `Deliveries` implements them. */
 export type DeliveryStore = {
   destinations(): string[];
   due(destination: string, query: DueQuery): DueDelivery[];
@@ -149,11 +147,9 @@ export type DeliveryStore = {
 
 type DispatcherDeps = {
   store: DeliveryStore;
-  /** Returns the channel of a destination as configured now; undefined if there is none. */
   channelOf: (destination: string) => Channel | undefined;
   clock: Clock;
   random: () => number;
-  /** Maximum attempts in flight per destination. */
   concurrency: number;
   onAttempted: (report: AttemptReport) => void;
   /** The ledger could not be read or written; the dispatcher retries. */
@@ -212,7 +208,6 @@ export class Dispatcher {
     for (const destination of store.destinations()) this.#makeReady(this.#queueOf(destination));
   }
 
-  /** Resolves when the attempts that are in flight now have ended. */
   async attemptsEnded(): Promise<void> {
     await Promise.all(this.#attempts);
   }
@@ -247,7 +242,6 @@ export class Dispatcher {
     return queue;
   }
 
-  /** Serves the queue in the next pass. */
   #makeReady(queue: DestinationQueue): void {
     if (this.#scheduled.has(queue)) this.#scheduled.remove(queue);
     this.#ready.add(queue);

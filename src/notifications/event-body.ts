@@ -144,7 +144,7 @@ const alertEventSchema = z
         summary: z.string().describe('One sentence for operators'),
         count: z.int().nullable().describe('Number of affected submissions or deliveries'),
         since: timeSchema.describe('Since when the condition has held'),
-        id: z.int().describe('For `/v1/alerts/{id}`'),
+        id: z.int().describe('Identifies this occurrence of the alert'),
         link: z
           .string()
           .optional()
@@ -189,7 +189,6 @@ export const eventSchema = z
   .meta({ id: 'Event' });
 export type EventBody = z.output<typeof eventSchema>;
 
-/** Converts an event to its body, which never changes. */
 export function toEventBody(event: EventRecord): EventBody {
   const { id, seq } = event;
   const timestamp = iso(event.at);
@@ -228,7 +227,6 @@ export function toEventBody(event: EventRecord): EventBody {
   };
 }
 
-/** Returns the body as JSON, smaller than MAX_EVENT_BYTES. */
 export function toEventJson(event: EventRecord): string {
   const body = toEventBody(event);
   const whole = JSON.stringify(body);
@@ -287,7 +285,6 @@ const header = (name: string, description: string, example: string) => ({
   example,
 });
 
-/** The `webhooks` section of the OpenAPI document. */
 const EVENT_WEBHOOKS = {
   event: {
     post: {
@@ -322,7 +319,6 @@ const EVENT_WEBHOOKS = {
   },
 };
 
-/** How the documentation of the HTTP interface describes events. */
 export const EVENT_DOCUMENTATION = {
   webhooks: EVENT_WEBHOOKS,
   jsonSchema: eventJsonSchema,

@@ -46,7 +46,6 @@ function toFrame(event: FeedEvent): Buffer {
   }
 }
 
-/** Events read from the log at once. */
 const PAGE = 100;
 
 /**
@@ -68,13 +67,10 @@ export type FeedLog = {
 /** The events after a position. `isLast`: there were no more. `missingThrough`: see EventLog. */
 type Page = { after: number; missingThrough: number; events: FeedEvent[]; isLast: boolean };
 
-/** What a request reads. */
 export type Reading = {
-  /** Number of the last event the client has. */
   position: number;
   filter: EventFilter;
   response: ServerResponse;
-  /** Whether the credential is still valid. */
   mayRead: () => boolean;
 };
 
@@ -109,7 +105,6 @@ export class FeedReader extends Readable {
     this.push(positionFrame('dawatch', this.#position));
   }
 
-  /** Number of the last event that was sent or filtered out. */
   get position(): number {
     return this.#position;
   }
@@ -118,7 +113,6 @@ export class FeedReader extends Readable {
     return this.readableLength + this.#reading.response.writableLength;
   }
 
-  /** Reads new events. A reader whose client reads too slowly continues by itself. */
   wake(): void {
     this.#isBehind = true;
     if (!this.#isScheduled) this.#read();
@@ -261,7 +255,6 @@ export class EventFeed {
     return reader;
   }
 
-  /** Ends every stream. Idempotent. */
   close(): void {
     this.#isClosed = true;
     this.#unsubscribe();

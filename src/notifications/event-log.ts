@@ -97,7 +97,6 @@ type Content = EventRecord extends infer Event
     : never
   : never;
 
-/** Throws DamagedRowError. */
 function contentOf(row: EventRow): Content {
   const name = `the event ${row.event_id}`;
   storedTime(row.at, name, 'at');

@@ -120,7 +120,6 @@ const OPERATIONS = operations('events', {
   },
 });
 
-/** Registers the live feed: new events, and all events since a position. */
 export function registerEvents(
   app: TypedServer,
   deps: { events: FeedLog; feed: EventFeed; authenticator: Authenticator },

@@ -34,7 +34,6 @@ export function escapeWith(table: Readonly<Record<string, string>>): (char: stri
   return (char) => (Object.hasOwn(table, char) ? (table[char] as string) : char);
 }
 
-/** One line of a message. */
 export type Line = {
   /** null: a value without a label. Never contains external text. */
   label: string | null;
@@ -168,7 +167,6 @@ function timeToFinality(submission: SubmissionEvent['submission'], data: Data): 
   return durationText(finalizedAt - Math.min(createdAt ?? trackedAt, finalizedAt));
 }
 
-/** In ascending order of urgency. */
 const SEVERITIES = ['good', 'info', 'warning', 'critical'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
@@ -181,17 +179,13 @@ export type Message = {
   title: string;
   severity: Severity;
   lines: readonly Line[];
-  /** The lines and the link, without the title. */
   body: string;
-  /** The title and the body. */
   text: string;
   link: string | null;
 };
 
-/** The text of a link to the dashboard. */
 export const LINK_TEXT = 'Open in dawatch';
 
-/** Maximum events listed in a message. */
 const LISTED = 10;
 const MAX_TITLE_CHARS = 200;
 

@@ -47,7 +47,6 @@ type EventRoute = {
 export class EventRoutes {
   readonly #db: LedgerDatabase;
   #channels: EventRoute[] = [];
-  /** Undefined: not read since the last change. */
   #webhooks: EventRoute[] | undefined;
 
   constructor(database: LedgerDatabase) {
@@ -175,14 +174,12 @@ export class Outbox {
     this.added = new CommittedChanges(database);
   }
 
-  /** Must be called after the change was added to the history. */
   addSubmissionEvent(type: SubmissionEventType, row: SubmissionRow, at: number): void {
     const { id: submission, version, upstream, metadata, callbackUrl } = row;
     const seq = this.#add({ type, at, upstream, submission, version });
     this.#addDeliveries({ seq, type, at, metadata, callbackUrl });
   }
 
-  /** `reason`: of the outage. */
   addUpstreamEvent(
     type: UpstreamEventType,
     { upstream, reason }: { upstream: string; reason: string },
@@ -311,7 +308,6 @@ export class Outbox {
     if (changes > 0) this.notifyWaiting(to);
   }
 
-  /** Notes that the destination has a new delivery. */
   notifyWaiting(destination: string): void {
     this.#waiting.add(destination);
   }

@@ -13,11 +13,10 @@ export type Subscription = {
 };
 
 const WILDCARDS = ['*', ...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))];
-const known: ReadonlySet<string> = new Set([...EVENT_TYPES, ...WILDCARDS]);
+const ALL_TYPES: ReadonlySet<string> = new Set([...EVENT_TYPES, ...WILDCARDS]);
 
-/** One event type or a wildcard over several. */
 export const eventTypeSchema = z.string().superRefine((type, context) => {
-  if (known.has(type)) return;
+  if (ALL_TYPES.has(type)) return;
   context.addIssue({
     code: 'custom',
     message: `${JSON.stringify(type.slice(0, 60))} is not an event type; valid are ${WILDCARDS.join(', ')} and the types they cover`,
@@ -49,7 +48,6 @@ export const metadataFilterSchema = z
     'Only events of submissions whose metadata contains all of these names with exactly these values',
   );
 
-/** Returns the event types that the types and wildcards cover. */
 function typesCovered(types: readonly string[]): (typeof EVENT_TYPES)[number][] {
   return EVENT_TYPES.filter((name) => types.some((type) => covers(type, name)));
 }
@@ -98,9 +96,7 @@ export const WEBHOOK_HEADERS = ['webhook-id', 'webhook-signature', 'webhook-time
 /** Attempts in the current hour and the 24 hours before it. */
 export type WebhookDay = {
   attempts: number;
-  /** 0 to 1. */
   successRate: number;
-  /** In milliseconds, exact to 5 %; null without a response. */
   responseP95Ms: number | null;
 };
 
@@ -116,7 +112,6 @@ export type Webhook = Subscription & {
   disabledReason: DisabledReason | null;
   /** Since when every attempt has failed. */
   failingSince: number | null;
-  /** null without attempts. */
   lastDay: WebhookDay | null;
   createdAt: number;
   updatedAt: number;
@@ -124,7 +119,6 @@ export type Webhook = Subscription & {
 
 export type NewWebhook = Subscription &
   Pick<Webhook, 'url' | 'description' | 'enabled'> & {
-    /** Sent with every request; default: none. */
     headers?: Record<string, string>;
   };
 export type WebhookPatch = Partial<NewWebhook>;

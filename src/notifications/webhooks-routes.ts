@@ -152,8 +152,8 @@ const description = z
   .describe('A free text for operators');
 const headers = z
   .record(z.string(), z.string())
-  .superRefine((given, context) => {
-    const problem = headerProblem(given, WEBHOOK_HEADERS);
+  .superRefine((values, context) => {
+    const problem = headerProblem(values, WEBHOOK_HEADERS);
     if (problem)
       context.addIssue({ code: 'custom', path: [problem.name], message: problem.reason });
   })
@@ -282,7 +282,6 @@ const OPERATIONS = operations('notifications', {
   },
 });
 
-/** Webhook endpoints. */
 export function registerWebhooks(
   app: TypedServer,
   deps: {
@@ -300,7 +299,7 @@ export function registerWebhooks(
   const { audit, webhooks } = ledger;
   const now = () => clock.now();
   // The rest of the address may be secret, and is of use only to callers who may change it.
-  const shown = ({ url, ...webhook }: Webhook, { caller }: FastifyRequest) => {
+  const bodyFor = ({ url, ...webhook }: Webhook, { caller }: FastifyRequest) => {
     const shownUrl = url === null || caller?.role === 'admin' ? url : originOf(url);
     return toWebhookBody({ ...webhook, url: shownUrl });
   };
@@ -315,14 +314,14 @@ export function registerWebhooks(
       if (webhooks.isFull())
         return conflict(reply, `there are ${MAX_WEBHOOKS} webhooks: delete some of them first`);
       const create = () => webhooks.create(webhook, secret, now());
-      const made = audit.change(actorOf(request), now(), create, ({ id }) => ({
+      const created = audit.change(actorOf(request), now(), create, ({ id }) => ({
         action: 'webhooks.create',
         subject: id,
       }));
       return reply
         .code(201)
-        .header('location', locationOf(request, made.id))
-        .send({ ...toWebhookBody(made), secret });
+        .header('location', locationOf(request, created.id))
+        .send({ ...toWebhookBody(created), secret });
     },
   );
 
@@ -332,7 +331,7 @@ export function registerWebhooks(
     async (request) => {
       const page = webhooks.list({ ...pageOf(request.query), now: now() });
       return {
-        webhooks: page.webhooks.map((webhook) => shown(webhook, request)),
+        webhooks: page.webhooks.map((webhook) => bodyFor(webhook, request)),
         next_cursor: nextCursor(page.nextBefore),
       };
     },
@@ -344,7 +343,7 @@ export function registerWebhooks(
     async (request, reply) => {
       const { id } = request.params;
       const webhook = webhooks.get(id, now());
-      return webhook ? reply.send(shown(webhook, request)) : unknown(reply, id);
+      return webhook ? reply.send(bodyFor(webhook, request)) : unknown(reply, id);
     },
   );
 
@@ -372,7 +371,7 @@ export function registerWebhooks(
       } as const;
       const update = () => webhooks.update(id, patch, now());
       const webhook = audit.change(actorOf(request), now(), update, (updated) => updated && entry);
-      return webhook ? reply.send(shown(webhook, request)) : unknown(reply, id);
+      return webhook ? reply.send(bodyFor(webhook, request)) : unknown(reply, id);
     },
   );
 
@@ -430,8 +429,8 @@ export function registerWebhooks(
       const deliveryId = audit.change(actorOf(request), now(), test, (delivery) =>
         delivery === undefined ? undefined : entry,
       );
-      const made = deliveryId === undefined ? undefined : ledger.deliveries.get(deliveryId);
-      return made ? reply.code(202).send(toDeliveryBody(made.delivery)) : unknown(reply, id);
+      const found = deliveryId === undefined ? undefined : ledger.deliveries.get(deliveryId);
+      return found ? reply.code(202).send(toDeliveryBody(found.delivery)) : unknown(reply, id);
     },
   );
 }
@@ -447,7 +446,6 @@ function invalidField(
   return reason === undefined ? undefined : ['secret', reason];
 }
 
-/** Removes fields that are undefined, which would overwrite stored values. */
 function withoutUndefined<T extends object>(fields: T) {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>;

@@ -36,7 +36,6 @@ const SELECT_WEBHOOK = `
          updated_at AS updatedAt
   FROM webhooks`;
 
-/** Throws DamagedRowError. */
 function toWebhook(
   { position: _, headers, ...row }: WebhookRow,
   lastDay: Webhook['lastDay'],
@@ -222,7 +221,6 @@ export class Webhooks {
     });
   }
 
-  /** Returns the address, null for the callbacks; undefined if there is no such webhook. */
   url(id: string): string | null | undefined {
     return this.#db.value<string | null>`SELECT url FROM webhooks WHERE webhook_id = ${id}`;
   }
@@ -376,7 +374,6 @@ class WebhookStats {
       });
   }
 
-  /** Returns null without attempts. */
   lastDay(webhookId: string, now: number): WebhookDay | null {
     const rows = this.#db.rows<{
       duration: number;
@@ -398,7 +395,6 @@ class WebhookStats {
   }
 }
 
-/** Returns the beginning of the hour of a time. */
 function hourOf(at: number): number {
   return at - (at % HOUR_MS);
 }

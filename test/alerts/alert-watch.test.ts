@@ -48,17 +48,6 @@ const redis = (fields: Partial<AlertFacts['redis']>): AlertFacts['redis'] => ({
 describe('the rules', () => {
   it.each<[string, Partial<AlertFacts>, string[]]>([
     ['nothing', { upstreams: [upstream] }, []],
-    [
-      'an upstream that is down',
-      { upstreams: [{ ...upstream, state: 'down' }] },
-      ['upstream_down default 9'],
-    ],
-    [
-      'a refused key',
-      { upstreams: [{ ...upstream, state: 'unauthorized' }] },
-      ['credentials_refused default 9'],
-    ],
-    ['stuck submissions', { upstreams: [{ ...upstream, stuck: 2 }] }, ['stuck default 2']],
     ['few failures', { upstreams: [{ ...upstream, failed: 2 }] }, []],
     [
       'many failures',
@@ -72,16 +61,6 @@ describe('the rules', () => {
     ],
     ['few waiting deliveries', { waiting: 9 }, []],
     ['many waiting deliveries', { waiting: 10 }, ['backlog all 10']],
-    [
-      'dead letters',
-      { dead: [{ receiver: 'webhook:wh_1', description: null, count: 1 }] },
-      ['dead_letters webhook:wh_1 1'],
-    ],
-    [
-      'a disabled webhook',
-      { disabled: [{ id: 'wh_1', description: null, reason: 'gone', since: 0 }] },
-      ['webhook_disabled webhook:wh_1 null'],
-    ],
     ['a large write-ahead log', { walBytes: 256 * MIB }, ['wal_size ledger null']],
     [
       'a log below the threshold, but above half of it',

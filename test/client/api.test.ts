@@ -54,7 +54,6 @@ it.each<[operationId: string, act: Act]>([
   ['replayDelivery', ({ deliveries }) => deliveries.replay(1)],
   ['replayDeadLetters', ({ deliveries }) => deliveries.replayDead({ destination: 'a' })],
   ['listAlerts', ({ alerts }) => alerts.list({ state: 'all' })],
-  ['getAlert', ({ alerts }) => alerts.get(1)],
   ['createMute', ({ alerts }) => alerts.mute({ until: at, rule: 'stuck' })],
   ['listMutes', ({ alerts }) => alerts.mutes()],
   ['deleteMute', ({ alerts }) => alerts.unmute(1)],

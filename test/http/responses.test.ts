@@ -250,8 +250,6 @@ const NOTIFICATIONS: Cases = [
   ['DELETE /v1/webhooks/{id}', 409, () => on('DELETE /v1/webhooks/{id}', undefined, 'callbacks')],
 ];
 
-const ALERT = 'GET /v1/alerts/{id}';
-let alert = '';
 let mute = 0;
 const ALERTS: Cases = [
   [
@@ -262,13 +260,11 @@ const ALERTS: Cases = [
       await track('of-an-alert', { upstream: 'other' });
       for (;;) {
         const response = await admin('GET /v1/alerts');
-        alert = String(JSON.parse(response.text).alerts[0]?.id ?? '');
-        if (alert !== '') return response;
+        if (JSON.parse(response.text).alerts.length > 0) return response;
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },
   ],
-  [ALERT, 200, () => on(ALERT, undefined, alert)],
   [
     'POST /v1/mutes',
     201,

@@ -128,22 +128,6 @@ it('events that a receiver refuses do not hold up the others, even without new e
   expect(rowsOf(world).filter(({ state }) => state === 'delivered')).toHaveLength(21);
 });
 
-it('a refused event type does not hold up the others, however many of it wait', async () => {
-  const world = openDispatcher({
-    receive: (_destination, [outgoing]) =>
-      isUp && !outgoing?.json.includes('submission.finalized') ? delivered : failed(),
-  });
-  let isUp = false;
-  world.webhook('https://a.example');
-  for (let index = 0; index < 100; index++) world.finalize(`s${index}`);
-  for (let index = 0; index < 5; index++) world.finalize(`e${index}`, { kind: 'error' });
-  await world.clock.advance(3 * HOUR);
-  isUp = true;
-  world.finalize('new', { kind: 'error' });
-  await world.clock.advance(10 * SECOND);
-  expect(rowsOf(world).filter(({ state }) => state === 'delivered')).toHaveLength(6);
-});
-
 it('a receiver that fails again after one success gets each waiting event once', async () => {
   const world = openDispatcher({
     receive: (_destination, [outgoing]) =>

@@ -184,27 +184,6 @@ describe('a test event', () => {
     expect(other.requests).toEqual([]);
   });
 
-  it('counts in the statistics of its webhook, also that of the callbacks', async () => {
-    const receiver = await openReceiver([{}, { status: 500 }, {}]);
-    const { id } = await create({ url: receiver.url });
-    const lastDayOf = async (one: string) => webhookOf(await admin('GET', pathOf(one))).last_day;
-    for (const path of [`${pathOf(id)}/test`, `${pathOf(id)}/test`])
-      await app.tried(acceptedOf(await admin('POST', path)).id);
-    expect(await lastDayOf(id)).toEqual({
-      attempts: 2,
-      success_rate: 0.5,
-      response_p95_ms: expect.any(Number),
-    });
-    expect(await lastDayOf('callbacks')).toBeNull();
-    const callback = await admin('POST', '/v1/callbacks/test', { url: receiver.url });
-    await app.tried(acceptedOf(callback).id);
-    const { webhooks } = webhooksOf(await admin('GET', '/v1/webhooks'));
-    expect(webhooks.find((one) => one.id === 'callbacks')?.last_day).toMatchObject({
-      attempts: 1,
-      success_rate: 1,
-    });
-  });
-
   it('is refused if nothing would be sent', async () => {
     const { id } = await create({ url, enabled: false });
     const refused = await admin('POST', `${pathOf(id)}/test`);

@@ -87,7 +87,6 @@ export type SendResult =
       httpStatus: number | null;
       /** One sentence without secrets and without the URL, which may contain one. */
       error: string;
-      /** The beginning of the response body. */
       response: string | null;
       /**
        * The receiver requests a lower rate: the destination is paused. `retryAfterMs` null: for an
@@ -126,7 +125,6 @@ export type Channel = {
   retryDelayMs(attempts: number): number | null;
   /** Must end soon after `signal` aborts. Rejects only if the batch cannot be serialized. */
   send(batch: readonly Outgoing[], signal: AbortSignal): Promise<SendResult>;
-  /** Idempotent. */
   close(): Promise<void>;
 };
 
@@ -158,7 +156,6 @@ export type ChannelType<Settings extends { type: string }> = {
 };
 
 export type ChatOptions = {
-  /** Contains a secret. */
   url: string;
   post: HttpPost['post'];
   publicUrl?: string | undefined;
@@ -170,7 +167,6 @@ type ChatService = ChatOptions & {
   read?: (result: SendResult) => SendResult;
 };
 
-/** Maximum events per message. */
 export const CHAT_BATCH = 100;
 
 /** A channel that posts messages as JSON to a chat service. */

@@ -201,8 +201,8 @@ function reasonOf(error: SmtpError): string {
 
 /** Returns the cause below nodemailer's own code, such as a certificate that is not trusted. */
 function connectionCause({ code, originalCode = code }: SmtpError) {
-  const known = originalCode === 'ECONNECTION' ? 'ECONNRESET' : originalCode;
-  const found = causeOf(Object.assign(new Error(), { code: known }));
+  const errno = originalCode === 'ECONNECTION' ? 'ECONNRESET' : originalCode;
+  const found = causeOf(Object.assign(new Error(), { code: errno }));
   return found.cause === 'other' ? undefined : found;
 }
 

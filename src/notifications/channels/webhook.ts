@@ -10,7 +10,6 @@ const MAX_CHARS = 2_048;
 const [HTTP_PORTS, MIN_OTHER_PORT] = [['443', '80'], 1_024];
 
 type Rules = {
-  /** Also allows http:// URLs, for receivers inside a network. */
   allowHttp: boolean;
   guard: AddressGuard;
 };
@@ -71,7 +70,6 @@ export type WebhookChannelOptions = {
    * URL was stored.
    */
   refusalOf: (url: string) => string | undefined;
-  /** Epoch milliseconds. */
   now: () => number;
 };
 
@@ -136,7 +134,6 @@ const NEW_SECRET_BYTES = 32;
 /** Allowed by Standard Webhooks: 192 to 512 bits. */
 const [MIN_SECRET_BYTES, MAX_SECRET_BYTES] = [24, 64];
 
-/** Returns `whsec_` and base64 of 32 random bytes. */
 export function makeSecret(): string {
   return `${PREFIX}${randomBytes(NEW_SECRET_BYTES).toString('base64')}`;
 }
@@ -167,11 +164,9 @@ type SignedContent = {
   id: string;
   /** Time of the attempt in epoch seconds: receivers refuse old requests. */
   timestampS: number;
-  /** The exact request body. */
   body: string;
 };
 
-/** Returns the three headers of Standard Webhooks. */
 export type Signer = (content: SignedContent) => Record<string, string>;
 
 /**

@@ -14,7 +14,6 @@ export type AddressGuard = {
   check(address: string): string | undefined;
 };
 
-/** Readable names for address ranges of ipaddr.js. */
 const KINDS: Record<string, string> = {
   linkLocal: 'link-local',
   carrierGradeNat: 'carrier-grade NAT',
@@ -68,7 +67,6 @@ function canonical(text: string): string | undefined {
   return isIP(host) ? host : undefined;
 }
 
-/** Undefined for public unicast addresses. */
 function kindOf(address: Address): string | undefined {
   const range = address.range();
   if (range !== 'unicast') return KINDS[range] ?? range;
@@ -76,7 +74,6 @@ function kindOf(address: Address): string | undefined {
   return address.kind() === 'ipv4' || contains(PUBLIC_V6, address) ? undefined : 'reserved';
 }
 
-/** The signature of dns.lookup with `all`. */
 export type LookupAll = (
   hostname: string,
   options: LookupAllOptions,
@@ -84,7 +81,6 @@ export type LookupAll = (
 ) => void;
 
 export type GuardedConnectorOptions = {
-  /** Undefined: every address is allowed. */
   guard: AddressGuard | undefined;
   /** Limit for one connection, including name resolution and TLS. */
   timeoutMs: number;
@@ -108,24 +104,24 @@ export function guardedConnector(options: GuardedConnectorOptions): buildConnect
       process.nextTick(callback, new RefusedAddressError(reason), null);
       return;
     }
-    const own = signal && ownSignal(signal);
-    const connect = buildConnector({ ...common, ...(own && { signal: own.signal }) });
+    const scoped = signal && scopedSignal(signal);
+    const connect = buildConnector({ ...common, ...(scoped && { signal: scoped.signal }) });
     connect(target, (...result: Parameters<buildConnector.Callback>) => {
       const [, socket] = result;
-      if (socket) socket.once('close', () => own?.release());
-      else own?.release();
+      if (socket) socket.once('close', () => scoped?.release());
+      else scoped?.release();
       callback(...result);
     });
   };
 }
 
 /** Returns a signal for one connection: Node retains a connection as long as its signal exists. */
-function ownSignal(signal: AbortSignal): { signal: AbortSignal; release: () => void } {
-  const own = new AbortController();
-  const abort = () => own.abort(signal.reason);
+function scopedSignal(signal: AbortSignal): { signal: AbortSignal; release: () => void } {
+  const scoped = new AbortController();
+  const abort = () => scoped.abort(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
-  return { signal: own.signal, release: () => signal.removeEventListener('abort', abort) };
+  return { signal: scoped.signal, release: () => signal.removeEventListener('abort', abort) };
 }
 
 /** Rejects with RefusedAddressError if the guard refuses the addresses of a host. */
@@ -176,8 +172,8 @@ export function createLookup({
   hostsFile?: string;
 } = {}): LookupAll {
   return (hostname, _options, callback) => {
-    const known = addressesOf(hostname, hostsFile);
-    if (known.length > 0) return process.nextTick(callback, null, known.map(toLookupAddress));
+    const listed = addressesOf(hostname, hostsFile);
+    if (listed.length > 0) return process.nextTick(callback, null, listed.map(toLookupAddress));
     // Created for each name, because it keeps the nameservers that were configured at its creation.
     const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 2 });
     if (servers) resolver.setServers(servers);

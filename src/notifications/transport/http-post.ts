@@ -14,7 +14,6 @@ import {
   type LookupAll,
 } from './address-guard.ts';
 
-/** A response with the part of its body that arrived in time, up to a limit. */
 type HttpResponse = {
   httpStatus: number;
   headers: Record<string, string | string[] | undefined>;
@@ -79,9 +78,7 @@ function exchange(
 }
 
 export type HttpPostOptions = {
-  /** Undefined: every address is allowed. */
   guard: AddressGuard | undefined;
-  /** The version of dawatch, for `user-agent`. */
   version: string;
   /** Epoch milliseconds, to interpret a Retry-After date if the response has no Date header. */
   now: () => number;
@@ -89,7 +86,6 @@ export type HttpPostOptions = {
   timeoutMs?: number;
   /** Limit for the response body after the headers. */
   bodyTimeoutMs?: number;
-  /** Default: the hosts file and DNS. */
   lookup?: LookupAll;
 };
 
@@ -101,7 +97,6 @@ type Request = {
   signal: AbortSignal;
 };
 type Post = Request & { body: string };
-/** Without a body: a GET request. */
 type Unsent = Request & { body: string | undefined };
 
 export type PostResult =
@@ -162,8 +157,8 @@ export function createHttpPost(options: HttpPostOptions) {
 
   function redactorFor(target: URL, secrets: readonly string[]): (text: string) => string {
     const key = [target.href, ...secrets].join(' ');
-    const known = redactors.get(key);
-    if (known) return known;
+    const cached = redactors.get(key);
+    if (cached) return cached;
     const redact = redactorOf([...secretsIn(target), ...secrets], MASK);
     redactors.set(key, redact);
     return redact;
@@ -231,9 +226,7 @@ export function createHttpPost(options: HttpPostOptions) {
   return {
     /** Posts JSON. Never rejects. Ends soon after the signal aborts. Does not follow redirects. */
     post: (post: Post): Promise<PostResult> => send(post),
-    /** The same for a GET request. */
     get: (options: Request): Promise<PostResult> => send({ ...options, body: undefined }),
-    /** Aborts all requests in flight. Idempotent. */
     async close(): Promise<void> {
       closing.abort();
       for (const stop of inFlight) stop();

@@ -38,7 +38,6 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   'GET /v1/pacing': { access: READ },
   'GET /v1/overview': { access: READ },
   'GET /v1/alerts': { access: READ },
-  'GET /v1/alerts/{id}': { access: READ },
   'GET /v1/session': { access: 'open' },
   'POST /v1/session': { access: ROLES },
   'DELETE /v1/session': { access: ROLES },
