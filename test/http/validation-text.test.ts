@@ -159,21 +159,7 @@ describe('the reasons of invalid requests are clear', () => {
       '/submission_id',
       'must be a string, not a number',
     ],
-    [
-      'POST',
-      '/v1/submissions',
-      { submission_id: null },
-      '/submission_id',
-      'must be a string, not null',
-    ],
     ['POST', '/v1/submissions', { submission_ids: [] }, '/submission_ids', 'must not be empty'],
-    [
-      'POST',
-      '/v1/submissions',
-      { submission_ids: {} },
-      '/submission_ids',
-      'must be a list, not an object',
-    ],
     [
       'POST',
       '/v1/submissions',
@@ -195,15 +181,7 @@ describe('the reasons of invalid requests are clear', () => {
       '/',
       'there is no field "x/y~z"',
     ],
-    ['POST', '/v1/submissions', [], '/', 'must be an object, not a list'],
     ['POST', '/v1/webhooks', {}, '/url', 'is missing: it must be a string'],
-    [
-      'POST',
-      '/v1/webhooks',
-      { url: 'https://example.com', enabled: 'yes' },
-      '/enabled',
-      'must be true or false, not a string',
-    ],
     [
       'POST',
       '/v1/webhooks/callbacks/rotate',
@@ -221,13 +199,6 @@ describe('the reasons of invalid requests are clear', () => {
     ['GET', '/v1/submissions?limit=1&limit=2', undefined, 'limit', 'must be given once'],
     ['GET', '/v1/submissions?status=done', undefined, 'status', 'must be one or more of tracking'],
     ['GET', '/v1/submissions?offset=1', undefined, '', 'there is no parameter "offset"'],
-    [
-      'GET',
-      '/v1/get_submission_info',
-      undefined,
-      'submission_id',
-      'is missing: it must be a string',
-    ],
   ])('%s %s with %j reports "%s": %s', async (method, path, body, pointer, expected) => {
     const response = await call(app.url, path, {
       method,
