@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { parseSync } from '@swc/core';
 import pkg from '../package.json' with { type: 'json' };
 import { LOG_EVENTS } from '../src/operations/logging/event-catalog.ts';
-import { createMetrics } from '../src/operations/metrics/metrics.ts';
+import { createMetrics } from '../src/wiring/metrics/metrics.ts';
 
 /** Retired words and the terms that replaced them. */
 const RETIRED: Record<string, string> = {

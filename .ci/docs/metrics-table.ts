@@ -1,5 +1,5 @@
 import pkg from '../../package.json' with { type: 'json' };
-import { createMetrics } from '../../src/operations/metrics/metrics.ts';
+import { createMetrics } from '../../src/wiring/metrics/metrics.ts';
 import { withPart } from './between.ts';
 
 /** Returns a table of every metric family of /metrics. */

@@ -3,8 +3,8 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
 import type { Alert, AlertRule } from '../notifications/alert.ts';
 import type { Outbox } from '../notifications/outbox.ts';
-import type { LedgerStats } from '../operations/ledger-stats.ts';
 import { AlertEventType } from '../submissions/event-types.ts';
+import type { LedgerStats } from '../submissions/ledger-stats.ts';
 import {
   type AlertCondition,
   type AlertFacts,

@@ -2,7 +2,6 @@ import { QueueEvents } from 'bullmq';
 import type { Clock } from '../lib/clock.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import { StartError } from '../operations/config/start-error.ts';
-import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { PollEngine } from '../polling/poll-engine.ts';
 import { leaseMsOf, type UsableUpstream } from '../polling/upstreams.ts';
@@ -14,7 +13,7 @@ import { BullmqEngine, untilPreviousPollsEnded } from './engine.ts';
 import { createQueueChannel, EVENTS_QUEUE } from './events-queue.ts';
 import { Intake } from './intake.ts';
 import { openPollsQueue, POLLS_QUEUE } from './polls-queue.ts';
-import { RedisLink } from './redis-link.ts';
+import { type RedisHealth, RedisLink } from './redis-link.ts';
 import type { RedisConfig } from './settings.ts';
 
 export type RedisServer = {

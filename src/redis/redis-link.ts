@@ -2,13 +2,23 @@ import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
-import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { listWorkers, type PollJob, type PollResult } from './polls-queue.ts';
 
 const PROBE_MS = 1_000;
 /** A probe older than this is no longer valid: Redis, or this process, was suspended. */
 const PROBE_VALID_MS = 5_000;
+
+/** The state of the Redis link of a server. */
+export type RedisHealth = {
+  state: 'up' | 'disconnected';
+  /** The names of the connected workers. */
+  workers: readonly string[];
+  /** Since when Redis has not responded, epoch ms; null: it responds. */
+  disconnectedSince: number | null;
+  /** When the last worker left, epoch ms; null: there is one, or there has been none. */
+  workersLeftAt: number | null;
+};
 
 /**
  * Whether Redis works, and which workers are connected to it; probed once a second. `disconnected`

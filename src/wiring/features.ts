@@ -3,15 +3,15 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';
-import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import type { Counters } from '../operations/metrics/counters.ts';
 import type { PollEngine } from '../polling/poll-engine.ts';
 import type { Upstreams } from '../polling/upstreams.ts';
 import { openRedisQueues } from '../redis/feature.ts';
 import type { TrackRequestResult } from '../submissions/intake.ts';
 import type { TrackBody } from '../submissions/track-request.ts';
+import type { RedisHealth } from './health-routes.ts';
 import type { Ledger } from './ledger-stores.ts';
+import type { Counters } from './metrics/counters.ts';
 import type { Config } from './settings.ts';
 import type { Tuning } from './tuning.ts';
 

@@ -16,8 +16,8 @@ import { createAddressGuard } from '../notifications/transport/address-guard.ts'
 import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import type { Counters } from '../operations/metrics/counters.ts';
 import type { Ledger } from './ledger-stores.ts';
+import type { Counters } from './metrics/counters.ts';
 import type { Config } from './settings.ts';
 import type { Tuning } from './tuning.ts';
 

@@ -28,6 +28,7 @@ import { registerSession } from '../access/session-route.ts';
 import { Sessions } from '../access/sessions.ts';
 import type { Users } from '../access/users.ts';
 import { registerUsers } from '../access/users-routes.ts';
+import { registerWhoami } from '../access/whoami-route.ts';
 import { registerDashboard } from '../dashboard/assets.ts';
 import {
   acceptEmptyBodies,
@@ -54,12 +55,6 @@ import { EVENT_DOCUMENTATION } from '../notifications/event-body.ts';
 import type { EventFeed } from '../notifications/event-feed.ts';
 import { registerEvents } from '../notifications/events-route.ts';
 import { registerWebhooks } from '../notifications/webhooks-routes.ts';
-import { type Readiness, registerHealth } from '../operations/health-routes.ts';
-import { countRequests } from '../operations/metrics/counters.ts';
-import type { Metrics } from '../operations/metrics/metrics.ts';
-import { registerMetrics } from '../operations/metrics/route.ts';
-import { registerWhoami } from '../operations/operations-routes.ts';
-import { registerOverview } from '../operations/overview-routes.ts';
 import type { ChainStatus } from '../polling/chain/port.ts';
 import type { CachedLookup } from '../polling/on-demand-polls.ts';
 import { registerPacing } from '../polling/pacing-route.ts';
@@ -69,7 +64,12 @@ import { Admission } from '../submissions/admission.ts';
 import type { Intake } from '../submissions/intake.ts';
 import { registerSubmissions, submissionIdOf } from '../submissions/submissions-routes.ts';
 import type { Feature } from './features.ts';
+import { type Readiness, registerHealth } from './health-routes.ts';
 import type { Ledger } from './ledger-stores.ts';
+import { countRequests } from './metrics/counters.ts';
+import type { Metrics } from './metrics/metrics.ts';
+import { registerMetrics } from './metrics/route.ts';
+import { registerOverview } from './overview-routes.ts';
 import type { Config } from './settings.ts';
 import type { Tuning } from './tuning.ts';
 

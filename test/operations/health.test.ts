@@ -1,7 +1,7 @@
 import { fastify } from 'fastify';
 import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import { registerHealth } from '../../src/operations/health-routes.ts';
+import { registerHealth } from '../../src/wiring/health-routes.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';

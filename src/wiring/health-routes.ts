@@ -7,7 +7,7 @@ import type { ChainStatus } from '../polling/chain/port.ts';
 import { upstreamReasonSchema, upstreamStateSchema } from '../polling/pacing-route.ts';
 import type { UpstreamSummary } from '../polling/watcher.ts';
 
-/** The state of the Redis link of a server. */
+/** The state of Redis, without which a server works, too. */
 export type RedisHealth = {
   state: 'up' | 'disconnected';
   /** The names of the connected workers. */

@@ -3,8 +3,8 @@ import { operations } from '../../http/problems.ts';
 import type { TypedServer } from '../../http/typed-server.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Watcher } from '../../polling/watcher.ts';
+import type { LedgerStats } from '../../submissions/ledger-stats.ts';
 import type { Readiness } from '../health-routes.ts';
-import type { LedgerStats } from '../ledger-stats.ts';
 import type { Metrics } from './metrics.ts';
 
 /**

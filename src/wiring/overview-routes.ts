@@ -14,10 +14,10 @@ import {
   type SumUnit,
   startOf,
 } from '../submissions/finality-sums.ts';
+import type { LedgerStats } from '../submissions/ledger-stats.ts';
 import { STATUSES, type Status } from '../submissions/submission.ts';
 import { statusSchema } from '../submissions/submission-body.ts';
 import type { Readiness } from './health-routes.ts';
-import type { LedgerStats } from './ledger-stats.ts';
 
 const OLDEST_OPEN = 10;
 

@@ -2,8 +2,8 @@ import { statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { isTime, nearestTime } from '../lib/json.ts';
-import type { Status, Submission } from '../submissions/submission.ts';
-import type { StatusCounts } from '../submissions/submission-queries.ts';
+import type { Status, Submission } from './submission.ts';
+import type { StatusCounts } from './submission-queries.ts';
 
 type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
 

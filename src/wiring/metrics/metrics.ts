@@ -1,9 +1,9 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { UpstreamPacing } from '../../polling/watcher.ts';
+import type { LedgerCounts } from '../../submissions/ledger-stats.ts';
 import { STATUSES } from '../../submissions/submission.ts';
 import { UPSTREAM_STATES } from '../../submissions/upstream.ts';
 import type { Readiness } from '../health-routes.ts';
-import type { LedgerCounts } from '../ledger-stats.ts';
 import { createCounters } from './counters.ts';
 
 /**

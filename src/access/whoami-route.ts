@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { type Caller, ROLES } from '../access/access.ts';
-import { roleSchema } from '../access/credentials-routes.ts';
-import type { PeopleStore } from '../access/sessions.ts';
-import type { Users } from '../access/users.ts';
 import { operations } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import { type Caller, ROLES } from './access.ts';
+import { roleSchema } from './credentials-routes.ts';
+import type { PeopleStore } from './sessions.ts';
+import type { Users } from './users.ts';
 
 const usersBearerSchema = z
   .enum(['dawatch', 'upstream'])
