@@ -3,29 +3,23 @@ import type { Observation } from '../submissions/classify.ts';
 import { canonicalId, Status, type Submission } from '../submissions/submission.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/**
- * `budget_exhausted`: the request budget did not become available in time. `ledger_unavailable`:
- * the ledger could not be written in time, and nothing is polled until it can. `upstream_down`: the
- * circuit breaker is open. `no_response`: the poll was sent, but no result arrived. `not_polling`:
- * this server is stopping, or does not poll yet.
- */
-type OnDemandFailure =
-  | 'budget_exhausted'
-  | 'ledger_unavailable'
-  | 'upstream_down'
-  | 'no_response'
-  | 'not_polling';
-
-/** `retryAfterMs`: after which time a retry is reasonable. */
-export type OnDemandRefusal = { kind: 'failed'; reason: OnDemandFailure; retryAfterMs: number };
-
-export type OnDemandResult = { kind: 'observed'; observation: Observation } | OnDemandRefusal;
-
-export const NOT_POLLING: OnDemandRefusal = {
-  kind: 'failed',
-  reason: 'not_polling',
-  retryAfterMs: 1_000,
+/** `retryAfterMs`: after which time a retry is reasonable; null: that is not known. */
+type Failure = {
+  kind: 'failed';
+  reason: 'upstream' | 'timeout' | 'busy';
+  error: string;
+  retryAfterMs: number | null;
 };
+
+export type OnDemandResult = { kind: 'observed'; observation: Observation } | Failure;
+
+const UPSTREAM_DOWN = 'the upstream is down';
+const BUDGET_EXHAUSTED = 'the request budget of the upstream is exhausted at the moment';
+const LEDGER_UNAVAILABLE =
+  'the ledger cannot be written at the moment, and nothing is polled until then';
+const NO_RESPONSE = 'the upstream did not respond in time';
+
+export const NOT_POLLING = failed('busy', 'this server is starting or stopping', 1_000);
 
 type OnDemandPoll = {
   result: Promise<OnDemandResult>;
@@ -69,8 +63,8 @@ export class OnDemandPolls {
    * waits after ON_DEMAND_WAIT_MS, or if no result arrives within its lease after that.
    */
   poll(submissionId: string, now: number): Promise<OnDemandResult> {
-    const known = this.#open.get(submissionId);
-    if (known) return known.result;
+    const existing = this.#open.get(submissionId);
+    if (existing) return existing.result;
     const refusal = this.#refusalOf(now);
     if (refusal) return Promise.resolve(refusal);
     return this.#begin(submissionId);
@@ -94,29 +88,30 @@ export class OnDemandPolls {
    * Returns the reason why a poll must not wait for the request budget; undefined if it may
    * wait.
    */
-  #refusalOf(now: number): OnDemandRefusal | undefined {
-    const failed = (reason: OnDemandFailure, retryAfterMs: number) =>
-      ({ kind: 'failed', reason, retryAfterMs }) as const;
+  #refusalOf(now: number): Failure | undefined {
     const { health } = this.#scheduler;
     if (this.#scheduler.inFlight === 0) health.probeForCaller(now);
     const pollAt = this.#scheduler.nextPollAt();
     const waitMs = pollAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, pollAt - now);
     // During an outage no caller waits: a request either becomes the probe that is due, or fails
     // immediately.
-    if (!health.isUp && (waitMs > 0 || this.isWaiting)) return failed('upstream_down', waitMs);
+    if (!health.isUp && (waitMs > 0 || this.isWaiting))
+      return failed('upstream', UPSTREAM_DOWN, waitMs);
     if (waitMs > MAX_ON_DEMAND_WAIT_MS || this.#waiting.size >= MAX_WAITING)
-      return failed('budget_exhausted', waitMs);
+      return failed('busy', BUDGET_EXHAUSTED, waitMs);
     return undefined;
   }
 
   #begin(submissionId: string): Promise<OnDemandResult> {
     const { promise, resolve } = Promise.withResolvers<OnDemandResult>();
-    const fail = (reason: OnDemandFailure) =>
-      complete({ kind: 'failed', reason, retryAfterMs: ON_DEMAND_WAIT_MS });
     let cancelTimer = this.#clock.after(ON_DEMAND_WAIT_MS, () => {
-      if (this.#waiting.has(submissionId))
-        fail(this.#isLedgerAvailable() ? 'budget_exhausted' : 'ledger_unavailable');
-      else cancelTimer = this.#clock.after(this.#scheduler.leaseMs, () => fail('no_response'));
+      if (this.#waiting.has(submissionId)) {
+        const error = this.#isLedgerAvailable() ? BUDGET_EXHAUSTED : LEDGER_UNAVAILABLE;
+        complete(failed('busy', error, ON_DEMAND_WAIT_MS));
+      } else
+        cancelTimer = this.#clock.after(this.#scheduler.leaseMs, () =>
+          complete(failed('timeout', NO_RESPONSE, null)),
+        );
     });
     const complete = (result: OnDemandResult) => {
       cancelTimer();
@@ -139,9 +134,7 @@ export class OnDemandPolls {
     if (health.isUp) return;
     const retryAfterMs = Math.max(1_000, health.probeAt - now);
     for (const submissionId of [...this.#waiting])
-      this.#open
-        .get(submissionId)
-        ?.complete({ kind: 'failed', reason: 'upstream_down', retryAfterMs });
+      this.#open.get(submissionId)?.complete(failed('upstream', UPSTREAM_DOWN, retryAfterMs));
   }
 
   /** Fails all polls. */
@@ -156,9 +149,7 @@ export type LookupResult =
   | { kind: 'not_found'; error: string }
   /** The upstream refuses the id. */
   | { kind: 'rejected'; error: string }
-  | { kind: 'failed'; reason: FailureReason; error: string; retryAfterMs: number | null };
-
-type FailureReason = 'upstream' | 'timeout' | 'busy';
+  | Failure;
 
 type CachedLookupDeps = {
   get: (submissionId: string) => Submission | undefined;
@@ -208,7 +199,7 @@ export class CachedLookup {
     const recent = this.#recent.get(submissionId);
     if (recent && this.#isRecent(recent)) return fromObservation(recent);
     const result = await pollOnDemand(submission?.upstream ?? upstream, submissionId);
-    return result.kind === 'observed' ? fromObservation(result.observation) : fromFailure(result);
+    return result.kind === 'observed' ? fromObservation(result.observation) : result;
   }
 
   #isRecent({ at }: Observation): boolean {
@@ -237,7 +228,7 @@ function fromObservation(observation: Observation): LookupResult {
       );
     case 'unavailable':
       return observation.reason === 'timeout'
-        ? failed('timeout', 'the upstream did not respond in time', observation.retryAfterMs)
+        ? failed('timeout', NO_RESPONSE, observation.retryAfterMs)
         : failed(
             'upstream',
             `the upstream did not respond as expected (${observation.reason})`,
@@ -248,24 +239,6 @@ function fromObservation(observation: Observation): LookupResult {
   }
 }
 
-const FAILURES: Record<OnDemandFailure, [FailureReason, string]> = {
-  budget_exhausted: ['busy', 'the request budget of the upstream is exhausted at the moment'],
-  ledger_unavailable: [
-    'busy',
-    'the ledger cannot be written at the moment, and nothing is polled until then',
-  ],
-  not_polling: ['busy', 'this server is starting or stopping'],
-  upstream_down: ['upstream', 'the upstream is down'],
-  no_response: ['timeout', 'the upstream did not respond in time'],
-};
-
-function fromFailure({
-  reason,
-  retryAfterMs,
-}: Extract<OnDemandResult, { kind: 'failed' }>): LookupResult {
-  return failed(...FAILURES[reason], reason === 'no_response' ? null : retryAfterMs);
-}
-
-function failed(reason: FailureReason, error: string, retryAfterMs: number | null): LookupResult {
+function failed(reason: Failure['reason'], error: string, retryAfterMs: number | null): Failure {
   return { kind: 'failed', reason, error, retryAfterMs };
 }

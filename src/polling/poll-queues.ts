@@ -141,8 +141,8 @@ export class Backlog {
     let best: Entry | undefined;
     let bestGain = Number.NEGATIVE_INFINITY;
     let overdue: Entry | undefined;
-    for (const [entry, known] of this.#entries) {
-      let rating = known;
+    for (const [entry, existing] of this.#entries) {
+      let rating = existing;
       if (!rating || Math.abs(now - rating.ratedAt) >= RATING_MS) {
         rating = { ...this.#rate(entry, now), ratedAt: now };
         this.#entries.set(entry, rating);

@@ -179,8 +179,8 @@ export class Scheduler {
   }
 
   add(item: Paced, now: number): void {
-    const known = this.#entries.get(item.submissionId);
-    if (known) this.#retain(known, item.trackedAt, now);
+    const existing = this.#entries.get(item.submissionId);
+    if (existing) this.#retain(existing, item.trackedAt, now);
     else this.#register(this.#createEntry(item), null, now);
     this.health.add(item.submissionId, item.seen);
   }
@@ -190,10 +190,10 @@ export class Scheduler {
     // If the clock was ahead before, stored times may be in the future.
     const trackedAt = Math.min(item.trackedAt, now);
     const polledAt = item.polledAt === null ? null : Math.min(item.polledAt, now);
-    const known = this.#entries.get(item.submissionId);
-    const entry = known ?? this.#createEntry({ ...item, trackedAt });
+    const existing = this.#entries.get(item.submissionId);
+    const entry = existing ?? this.#createEntry({ ...item, trackedAt });
     this.health.add(item.submissionId, item.seen);
-    if (known) this.#retain(known, trackedAt, now);
+    if (existing) this.#retain(existing, trackedAt, now);
     else if (item.finalizedAt === null) this.#register(entry, polledAt, now);
     else {
       const { recheckMs } = this.#settings;
@@ -233,8 +233,8 @@ export class Scheduler {
    */
   pollNow(submissionId: string, now: number): 'sent' | 'in_flight' | 'wait' {
     this.#expireLeases(now);
-    const known = this.#entries.get(submissionId);
-    if (known && this.#queues.isInFlight(known)) return 'in_flight';
+    const existing = this.#entries.get(submissionId);
+    if (existing && this.#queues.isInFlight(existing)) return 'in_flight';
     if (this.#available(now) === 0) return 'wait';
     this.#send(this.#entryOf(submissionId, now), now);
     return 'sent';
@@ -328,11 +328,11 @@ export class Scheduler {
   }
 
   /** Schedules a submission whose entry would be deleted when the poll in flight completes. */
-  #retain(known: Entry, trackedAt: number, now: number): void {
-    if (!this.#toDelete.delete(known)) return;
-    this.#unregistered.delete(known);
-    known.restart(trackedAt);
-    this.#policy.register(known, { polledAt: null }, now);
+  #retain(existing: Entry, trackedAt: number, now: number): void {
+    if (!this.#toDelete.delete(existing)) return;
+    this.#unregistered.delete(existing);
+    existing.restart(trackedAt);
+    this.#policy.register(existing, { polledAt: null }, now);
   }
 
   #register(entry: Entry, polledAt: number | null, now: number): void {
@@ -436,8 +436,8 @@ export class Scheduler {
 
   /** Returns the entry of a submission; of one that is not scheduled for one poll. */
   #entryOf(submissionId: string, now: number): Entry {
-    const known = this.#entries.get(submissionId);
-    if (known) return known;
+    const existing = this.#entries.get(submissionId);
+    if (existing) return existing;
     const seen = this.health.hasReturned(submissionId);
     const entry = this.#createEntry({ submissionId, trackedAt: now, seen });
     this.#toDelete.add(entry);

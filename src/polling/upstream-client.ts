@@ -115,8 +115,8 @@ export class UpstreamClient {
   }
 
   #redactorFor(headers: UpstreamRequest['headers']): (text: string) => string {
-    const known = this.#redactors.get(headers);
-    if (known) return known;
+    const existing = this.#redactors.get(headers);
+    if (existing) return existing;
     const redact = redactorOf([...credentialsIn(headers), ...this.#extraSecrets]);
     this.#redactors.set(headers, redact);
     return redact;

@@ -5,7 +5,7 @@ import { isFinal, type Submission } from '../submissions/submission.ts';
 import type { SubmissionChange } from '../submissions/submission-store.ts';
 import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
-import type { OnDemandResult } from './on-demand-polls.ts';
+import { NOT_POLLING, type OnDemandResult } from './on-demand-polls.ts';
 import type { PollEngine } from './poll-engine.ts';
 import { PollLoop } from './poll-loop.ts';
 import type { PollingStores } from './polling-stores.ts';
@@ -134,10 +134,7 @@ export class Watcher {
 
   /** Polls one submission on demand; see PollLoop.pollOnDemand. */
   pollOnDemand(upstream: string, submissionId: string): Promise<OnDemandResult> {
-    const loop = this.#loops.get(upstream);
-    return loop
-      ? loop.pollOnDemand(submissionId)
-      : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
+    return this.#loops.get(upstream)?.pollOnDemand(submissionId) ?? Promise.resolve(NOT_POLLING);
   }
 
   /**

@@ -46,8 +46,8 @@ export class BlockTransactions {
    * Rejects with ChainError. Concurrent callers share one request.
    */
   of(blockNumber: number, blockHash: string): Promise<readonly Transaction[] | null> {
-    const known = this.#blocks.get(blockHash);
-    if (known) return known;
+    const existing = this.#blocks.get(blockHash);
+    if (existing) return existing;
     const transactions = this.#previous.then(() => this.#fetch(blockNumber, blockHash));
     this.#previous = transactions.catch(() => undefined);
     this.#blocks.set(blockHash, transactions);

@@ -219,8 +219,8 @@ export class ChainVerifier {
 
   /** Returns the hash of a final block; concurrent callers share one request. */
   #hashOf(number: number): Promise<string> {
-    const known = this.#hashes.get(number);
-    if (known) return known;
+    const existing = this.#hashes.get(number);
+    if (existing) return existing;
     const hash = this.#ask(number);
     this.#hashes.set(number, hash);
     const [oldest] = this.#hashes.keys();
