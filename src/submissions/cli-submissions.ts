@@ -13,6 +13,7 @@ import {
   SUBMISSION_ID_PATTERN,
   UNREACHABLE_ID_REASON,
 } from './submission.ts';
+import { byName } from './text-options.ts';
 import { findWrongTime, hasSameOptions, type TrackItem, trackItemSchema } from './track-request.ts';
 
 /** A submission to track. `from`: its place in the input, such as "line 7". */
@@ -32,7 +33,7 @@ const LISTED = {
   stuck_after_s: 'stuck_after_s',
   metadata: 'metadata',
   callback_url: 'callback_url',
-  data_hash: 'data_hash',
+  ...byName(({ name }) => name),
 } as const;
 
 /**

@@ -7,6 +7,7 @@ import {
   type TrackOption,
   type TrackRequest,
 } from './submission.ts';
+import { byKey, byName, TEXT_OPTIONS, type TextFields } from './text-options.ts';
 
 /** A value before and after a change. */
 const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();
@@ -23,7 +24,7 @@ const changesSchema: z.ZodType<OptionChanges> = z.object({
   stuckAfterMs: pair(z.number()),
   metadata: pair(metadataSchema),
   callbackOrigin: pair(z.string().nullable()),
-  dataHash: pair(z.string().nullable()),
+  ...byKey(() => pair(z.string().nullable())),
 });
 
 /** New values of options. Times are epoch milliseconds; durations begin when tracking does. */
@@ -33,8 +34,7 @@ export type OptionsPatch = {
   stuckAfterMs?: number;
   metadata?: Record<string, unknown> | null;
   callbackUrl?: string | null;
-  dataHash?: string | null;
-};
+} & Partial<TextFields>;
 
 /** The options that only an open submission can change. */
 export const TIME_LIMITS = [
@@ -82,7 +82,8 @@ export function changesBetween(before: Submission, after: Submission): OptionCha
   // The URLs may differ only in their paths, which are not stored.
   if (before.callbackUrl !== after.callbackUrl)
     changes.callbackOrigin = [originOf(before.callbackUrl), originOf(after.callbackUrl)];
-  if (before.dataHash !== after.dataHash) changes.dataHash = [before.dataHash, after.dataHash];
+  for (const { key } of TEXT_OPTIONS)
+    if (before[key] !== after[key]) changes[key] = [before[key], after[key]];
   return Object.keys(changes).length === 0 ? null : changes;
 }
 
@@ -94,7 +95,7 @@ export function changedOptions(changes: OptionChanges): TrackOption[] {
     stuck_after_s: changes.stuckAfterMs,
     metadata: changes.metadata,
     callback_url: changes.callbackOrigin,
-    data_hash: changes.dataHash,
+    ...byName(({ key }) => changes[key]),
   };
   return TRACK_OPTIONS.filter((option) => changed[option] !== undefined);
 }

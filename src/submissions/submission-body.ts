@@ -12,6 +12,7 @@ import {
   STATUSES,
   type Submission,
 } from './submission.ts';
+import { byName } from './text-options.ts';
 
 export const statusSchema = z
   .enum(STATUSES)
@@ -118,7 +119,7 @@ export const SUBMISSION_EXAMPLE = {
   unknown_grace_s: 900,
   stuck_after_s: 600,
   callback_url: null,
-  data_hash: null,
+  ...byName(() => null),
   metadata: { order: 4711 },
 } as const;
 const HISTORY_EXAMPLE = [
@@ -178,10 +179,7 @@ export const submissionSchema = z
       .describe(
         'Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret',
       ),
-    data_hash: z
-      .string()
-      .nullable()
-      .describe('BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required'),
+    ...byName(({ returned }) => z.string().nullable().describe(returned)),
     explorer_url: z
       .string()
       .optional()
@@ -209,7 +207,7 @@ const changesSchema = z
     stuck_after_s: changedSecondsSchema,
     metadata: changed(z.record(z.string(), z.unknown()).nullable()),
     callback_url: changedTextSchema,
-    data_hash: changedTextSchema,
+    ...byName(() => changedTextSchema),
   })
   .partial()
   .describe(
@@ -311,7 +309,7 @@ export function toSubmissionBody(
     unknown_grace_s: toSeconds(unknownGraceMs),
     stuck_after_s: toSeconds(stuckAfterMs),
     callback_url: callbackUrl,
-    data_hash: submission.dataHash,
+    ...byName(({ key }) => submission[key]),
   };
 }
 
@@ -332,7 +330,8 @@ export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntry
 
 function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
   const { trackedAt, deadlineAt, unknownGraceMs, stuckAfterMs } = changes;
-  const { metadata, callbackOrigin, dataHash } = changes;
+  const { metadata, callbackOrigin } = changes;
+  const texts = byName(({ key }) => changes[key] && fromTo(changes[key], (text) => text));
   return {
     ...(trackedAt && { tracked_at: fromTo(trackedAt, toTime) }),
     ...(deadlineAt && { deadline_at: fromTo(deadlineAt, toTime) }),
@@ -340,7 +339,7 @@ function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
     ...(stuckAfterMs && { stuck_after_s: fromTo(stuckAfterMs, toSeconds) }),
     ...(metadata && { metadata: fromTo(metadata, (value) => value) }),
     ...(callbackOrigin && { callback_url: fromTo(callbackOrigin, (origin) => origin) }),
-    ...(dataHash && { data_hash: fromTo(dataHash, (hash) => hash) }),
+    ...texts,
   };
 }
 

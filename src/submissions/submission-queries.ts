@@ -10,6 +10,7 @@ import {
   Status,
   type Submission,
 } from './submission.ts';
+import { TEXT_OPTIONS } from './text-options.ts';
 
 /** A submission as stored, named like its fields. `endedAt`: the time of its final status. */
 export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata'> & {
@@ -27,7 +28,7 @@ const SUBMISSION_COLUMNS = `
   s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt, s.finality_at AS finalityAt,
   s.finality_source AS finalitySource, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
   s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.metadata,
-  s.callback_url AS callbackUrl, s.data_hash AS dataHash, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
+  s.callback_url AS callbackUrl, ${TEXT_OPTIONS.map(({ name, key }) => `s.${name} AS ${key}`).join(', ')}, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
   h.chain, h.chain_reason AS chainReason`;
 
 export const SELECT_SUBMISSION = `

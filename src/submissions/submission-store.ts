@@ -38,6 +38,7 @@ import {
   type SubmissionRow,
   toSubmission,
 } from './submission-queries.ts';
+import { TEXT_OPTIONS, textsOf, textsWith } from './text-options.ts';
 import {
   contextOfRequest,
   staleResult,
@@ -61,6 +62,18 @@ const INDEX_METADATA = `
   WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND ${SEARCHABLE.nameBytes}
     AND (type <> 'text' OR octet_length(value) <= ${SEARCHABLE.valueBytes})
   LIMIT ${SEARCHABLE.names}`;
+
+const INSERT = `
+  INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at, grace_ends_at,
+                           stuck_at, metadata, callback_url, ${TEXT_OPTIONS.map(({ name }) => name)})
+  VALUES (@submissionId, @upstream, 'tracking', 1, 1, @trackedAt, @deadlineAt, @graceEndsAt,
+          @stuckAt, @metadata, @callbackUrl, ${TEXT_OPTIONS.map(({ key }) => `@${key}`)})`;
+
+const UPDATE_OPTIONS = `
+  UPDATE submissions
+  SET tracked_at = @trackedAt, deadline_at = @deadlineAt, grace_ends_at = @graceEndsAt, stuck_at = @stuckAt,
+      metadata = @metadata, callback_url = @callbackUrl, ${TEXT_OPTIONS.map(({ name, key }) => `${name} = @${key}`)}
+  WHERE id = @id`;
 
 /** Adds the events of a submission and their deliveries, in the transaction of the change. */
 export type SubmissionEvents = {
@@ -153,32 +166,21 @@ export class SubmissionStore {
 
   /** Inserts a newly tracked submission and its first row of history. */
   #insert(request: TrackRequest, now: number): Submission {
-    const {
-      submissionId,
-      upstream,
-      metadata,
-      callbackUrl,
-      dataHash = null,
-      trackedAt = now,
-    } = request;
-    const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, now);
+    const { submissionId, upstream, metadata, callbackUrl, trackedAt = now } = request;
+    const limits = limitsFrom(request, now);
+    const texts = textsOf(request);
     const text = metadata && JSON.stringify(metadata);
-    const { lastInsertRowid } = this.#db.run`
-      INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
-                               grace_ends_at, stuck_at, metadata, callback_url, data_hash)
-      VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${trackedAt}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
-              ${text}, ${callbackUrl}, ${dataHash})`;
+    const values = { submissionId, upstream, trackedAt, callbackUrl, metadata: text };
+    const { lastInsertRowid } = this.#db.run(INSERT, { ...values, ...limits, ...texts });
     const id = Number(lastInsertRowid);
     if (text !== null) this.#db.run(INDEX_METADATA, { id, text });
     const submission: Submission = {
       submissionId,
       upstream,
-      deadlineAt,
-      graceEndsAt,
-      stuckAt,
+      ...limits,
       metadata,
       callbackUrl,
-      dataHash,
+      ...texts,
       status: Status.tracking,
       watched: true,
       stuck: false,
@@ -288,7 +290,7 @@ export class SubmissionStore {
       ...limitsFrom(request, now),
       ...(named.includes('metadata') && { metadata: request.metadata }),
       ...(named.includes('callback_url') && { callbackUrl: request.callbackUrl }),
-      ...(named.includes('data_hash') && { dataHash }),
+      ...textsWith(({ name, key }) => (named.includes(name) ? (request[key] ?? null) : undefined)),
     };
     const submission = this.#writeOptions({ row, before }, after, { at: now, event });
     return { submission, effect: 'retracked' };
@@ -399,12 +401,10 @@ export class SubmissionStore {
     const isSame = isSameJson(before.metadata, after.metadata);
     const metadata = isSame ? row.metadata : after.metadata && JSON.stringify(after.metadata);
     const { callbackUrl } = after;
-    this.#db.run`
-      UPDATE submissions
-      SET tracked_at = ${after.trackedAt}, deadline_at = ${after.deadlineAt}, grace_ends_at = ${after.graceEndsAt},
-          stuck_at = ${after.stuckAt}, metadata = ${metadata}, callback_url = ${callbackUrl},
-          data_hash = ${after.dataHash}
-      WHERE id = ${row.id}`;
+    this.#db.run(UPDATE_OPTIONS, {
+      ...{ trackedAt: after.trackedAt, deadlineAt: after.deadlineAt, stuckAt: after.stuckAt },
+      ...{ graceEndsAt: after.graceEndsAt, metadata, callbackUrl, ...textsOf(after), id: row.id },
+    });
     if (callbackUrl !== row.callbackUrl) this.#outbox.moveCallbacks(row, callbackUrl, change.at);
     this.#write({ row: { ...row, metadata, callbackUrl }, before }, after, {
       ...change,

@@ -1,4 +1,5 @@
 import type { ChainVerdict } from './chain-verdict.ts';
+import { TEXT_OPTIONS, type TextFields } from './text-options.ts';
 
 /**
  * The status of a submission in dawatch. The upstream's own `state` is stored unchanged beside it.
@@ -90,7 +91,7 @@ export const TRACK_OPTIONS = [
   'stuck_after_s',
   'metadata',
   'callback_url',
-  'data_hash',
+  ...TEXT_OPTIONS.map(({ name }) => name),
 ] as const;
 export type TrackOption = (typeof TRACK_OPTIONS)[number];
 
@@ -107,11 +108,6 @@ export type TrackRequest = {
   /** Receives the events of this submission, in addition to the webhooks. */
   callbackUrl: string | null;
   /**
-   * The BLAKE2b-256 hash of the data that the upstream must report, with 0x in lower case. null or
-   * absent: any.
-   */
-  dataHash?: string | null;
-  /**
    * When the request was validated, shortly before the commit; absent: at the commit. See
    * limitsFrom.
    */
@@ -125,7 +121,7 @@ export type TrackRequest = {
    * on.
    */
   trackedAt?: number;
-};
+} & Partial<TextFields>;
 
 /**
  * How the time of finality is known: a node of the chain announced the block, or it is estimated
@@ -135,40 +131,43 @@ export const FINALITY_SOURCES = ['chain', 'estimate'] as const;
 export type FinalitySource = (typeof FINALITY_SOURCES)[number];
 
 /** A submission in the ledger. Times are epoch milliseconds. */
-export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' | 'dataHash'> & {
-  dataHash: string | null;
-  status: Status;
-  /** When tracking began; if the submission was tracked again, when it last began. */
-  trackedAt: number;
-  /** When an observation first found it final. */
-  finalizedAt: number | null;
-  /** When it became final; null: it is not final, or too little was known for an estimate. */
-  finalityAt: number | null;
-  finalitySource: FinalitySource | null;
-  /** When the newest recorded observation was made. */
-  polledAt: number | null;
-  /**
-   * Since when the upstream has not found it; null if the newest definite response found it, or if
-   * there was none.
-   */
-  notFoundSince: number | null;
-  /** Number of requests for it. */
-  polls: number;
-  stuck: boolean;
-  /** Whether it is still polled: it is open, or finalized and awaits its recheck. */
-  watched: boolean;
-  /** Number of its newest history row, counted from 1 without gaps. */
-  version: number;
-  /** From the upstream's newest envelope. */
-  upstreamState: string | null;
-  error: string | null;
-  /** The upstream's newest envelope: the unchanged JSON text. */
-  envelope: string | null;
-  /** What the chain says about the block in the newest envelope; null: it was not verified. */
-  chain: ChainVerdict | null;
-  /** Why the chain does not confirm it. */
-  chainReason: string | null;
-};
+export type Submission = Omit<
+  TrackRequest,
+  'requestedAt' | 'retrack' | 'named' | keyof TextFields
+> &
+  TextFields & {
+    status: Status;
+    /** When tracking began; if the submission was tracked again, when it last began. */
+    trackedAt: number;
+    /** When an observation first found it final. */
+    finalizedAt: number | null;
+    /** When it became final; null: it is not final, or too little was known for an estimate. */
+    finalityAt: number | null;
+    finalitySource: FinalitySource | null;
+    /** When the newest recorded observation was made. */
+    polledAt: number | null;
+    /**
+     * Since when the upstream has not found it; null if the newest definite response found it, or if
+     * there was none.
+     */
+    notFoundSince: number | null;
+    /** Number of requests for it. */
+    polls: number;
+    stuck: boolean;
+    /** Whether it is still polled: it is open, or finalized and awaits its recheck. */
+    watched: boolean;
+    /** Number of its newest history row, counted from 1 without gaps. */
+    version: number;
+    /** From the upstream's newest envelope. */
+    upstreamState: string | null;
+    error: string | null;
+    /** The upstream's newest envelope: the unchanged JSON text. */
+    envelope: string | null;
+    /** What the chain says about the block in the newest envelope; null: it was not verified. */
+    chain: ChainVerdict | null;
+    /** Why the chain does not confirm it. */
+    chainReason: string | null;
+  };
 
 /** The times of a submission that is not final. */
 export const NO_FINALITY = { finalizedAt: null, finalityAt: null, finalitySource: null };
@@ -184,8 +183,7 @@ export type OptionChanges = {
   metadata?: Pair<Record<string, unknown> | null> | undefined;
   /** Scheme, host and port: the rest of the URL may hold secrets. */
   callbackOrigin?: Pair<string | null> | undefined;
-  dataHash?: Pair<string | null> | undefined;
-};
+} & { [Key in keyof TextFields]?: Pair<string | null> | undefined };
 
 /** One row of the append-only history: a submission after one change. */
 export type HistoryEntry = {

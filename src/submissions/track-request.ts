@@ -17,6 +17,7 @@ import {
   type TrackRequest,
   UNREACHABLE_ID_REASON,
 } from './submission.ts';
+import { byKey, byName, textsWith } from './text-options.ts';
 
 /** Of a request, which is one commit: each id takes 20 to 50 µs, in which nothing else runs. */
 export const MAX_IDS_PER_REQUEST = 1_000;
@@ -72,16 +73,7 @@ const optionFields = {
     .describe(
       'Receives the events of the submission, signed with the secret of the webhook `callbacks`',
     ),
-  data_hash: z
-    .string()
-    .regex(
-      /^0x[0-9a-f]{64}$/i,
-      'must be 0x and 64 hexadecimal digits: the BLAKE2b-256 hash of the data',
-    )
-    .toLowerCase()
-    .describe(
-      'BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data',
-    ),
+  ...byName(({ schema }) => schema),
 };
 
 /** The parameters of tracking one submission. */
@@ -275,7 +267,7 @@ function toRequestOptions(
     stuckAt: from + milliseconds(options.stuck_after_s, defaults.stuckAfterMs),
     metadata: options.metadata ?? null,
     callbackUrl: callback_url ?? null,
-    dataHash: options.data_hash ?? null,
+    ...byKey(({ name }) => options[name] ?? null),
     retrack: options.retrack ?? false,
     named: TRACK_OPTIONS.filter((option) => options[option] !== undefined),
     requestedAt: now,
@@ -343,9 +335,7 @@ export const updateBodySchema = z
       .describe(
         'Receives the events from now on, and those that were not delivered to the earlier URL; null: no further events are sent',
       ),
-    data_hash: optionFields.data_hash
-      .nullable()
-      .describe('BLAKE2b-256 hash of the submitted data; null: none is required'),
+    ...byName(({ schema, patch }) => schema.nullable().describe(patch)),
   })
   .partial()
   .refine((body) => Object.keys(body).length > 0, 'must have at least one field')
@@ -370,7 +360,7 @@ export function toOptionsPatch(
   body: UpdateBody,
   { now, refusalOf }: { now: number; refusalOf: (url: string) => string | undefined },
 ): { kind: 'patch'; patch: OptionsPatch } | InvalidField {
-  const { deadline, unknown_grace_s, stuck_after_s, metadata, callback_url, data_hash } = body;
+  const { deadline, unknown_grace_s, stuck_after_s, metadata, callback_url } = body;
   const wrongTime = findWrongTime({ deadline }, now);
   if (wrongTime) return { kind: 'invalid', ...wrongTime };
   const refusal =
@@ -382,7 +372,7 @@ export function toOptionsPatch(
     ...(stuck_after_s !== undefined && { stuckAfterMs: Math.round(stuck_after_s * 1_000) }),
     ...(metadata !== undefined && { metadata }),
     ...(callback_url !== undefined && { callbackUrl: callback_url }),
-    ...(data_hash !== undefined && { dataHash: data_hash }),
+    ...textsWith(({ name }) => body[name]),
   };
   return { kind: 'patch', patch };
 }
