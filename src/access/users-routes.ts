@@ -233,7 +233,7 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
   }
 }
 
-/** Returns the Authorization of a caller that is forwarded; undefined: the upstream's own is sent. */
+/** Returns the forwarded Authorization of a caller; undefined: the upstream's own is sent. */
 function forwardedBy({ identity, headers }: FastifyRequest): string | undefined {
   return identity?.kind === 'forwarded' ? headers.authorization : undefined;
 }

@@ -33,7 +33,6 @@ const above = (name: string, bound: string, labels: string): Series => ({
 const ENDED = 'dawatch_submissions_ended_total{instance="a",status=';
 const DEAD = 'dawatch_dead_letters_total{instance="a",kind="webhook",reason="attempts_used_up"}';
 const HELD = 'dawatch_pacing_next_request_delayed{upstream="default"}';
-const REJECTED = 'dawatch_poll_results_rejected_total{instance="a",reason="signature"}';
 const HTTP = 'dawatch_http_requests_total{instance="a",method="GET",';
 const UPSTREAM = 'upstream="default",';
 const LAG = `source="chain",${UPSTREAM}`;
@@ -109,10 +108,6 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
       { [DEAD]: '5+0x110 0+0x8 1+0x60' },
     ],
     isQuiet: [is(DEAD, 0), is(DEAD, 7), { [DEAD]: '5+0x110 0+0x70' }],
-  },
-  DawatchResultsRejected: {
-    fires: [grew(REJECTED, 1)],
-    isQuiet: [is(REJECTED, 7)],
   },
   DawatchNoWorkers: {
     fires: [{ dawatch_workers: '1+0x100 0+0x80', ...is('dawatch_redis_up', 1) }],

@@ -10,7 +10,8 @@ export const finalityGapSchema = z.int().min(0).max(MAX_BLOCKS_AHEAD);
 /**
  * How the chain and the senders of a deployment behave. Durations are seconds of the upstream's
  * clock, rates are shares from 0 to 1. `round…`: a finality round after the block that starts it.
- * `rowUpdate…`: sent in parallel, from finality to the update of the row. `sender…`: serial senders.
+ * `rowUpdate…`: sent in parallel, from finality to the update of the row. `sender…`: serial
+ * senders.
  */
 const usual = {
   slotS: 20,
