@@ -175,9 +175,9 @@ export function mayContinue(
 export function recheckBeforeHandlers(app: FastifyInstance, authenticator: Authenticator): void {
   const recheck: preHandlerHookHandler = (request, reply, done) => {
     const { caller, identity, method, routeOptions } = request;
-    const { isExpensive, isLong } = routeOptions.config ?? {};
+    const isExpensive = routeOptions.config?.isExpensive;
     // Bodies of other requests are not read, so they have not waited since the first check.
-    const mayHaveWaited = !['GET', 'HEAD'].includes(method) || isExpensive || isLong;
+    const mayHaveWaited = !['GET', 'HEAD'].includes(method) || isExpensive;
     if (!mayHaveWaited || !caller || !identity) return done();
     const current = authenticator.currentCaller(identity);
     if (!current || !mayCall(request, current)) return sendEnded(reply);

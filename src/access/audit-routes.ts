@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operations, problemResponses } from '../http/problems.ts';
 import {
@@ -189,7 +188,7 @@ export function registerAudit(
   const recordRead = readRecorder(deps);
   app.get(
     '/v1/audit',
-    { config: { isExpensive: true, isLong: isExport }, schema: OPERATIONS.listAudit },
+    { config: { isExpensive: true }, schema: OPERATIONS.listAudit },
     async (request, reply) => {
       const { limit = '100', cursor, format, action: actions, ...filter } = request.query;
       if (format === undefined) {
@@ -233,10 +232,6 @@ function readRecorder({
     audit.append(reader, now, { action: 'audit.read' });
     readers.add(key);
   };
-}
-
-function isExport({ query }: FastifyRequest): boolean {
-  return (query as { format?: string }).format !== undefined;
 }
 
 const READ_AT_ONCE = 500;

@@ -1,103 +1,67 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { FastifyInstance, FastifyReply, FastifyRequest, preHandlerHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyReply, preHandlerHookHandler } from 'fastify';
 import { logOf } from './request-log.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** A route whose response takes milliseconds to build. */
     isExpensive?: boolean;
-    /** A route, or those of its requests, that work for long between other requests. */
-    isLong?: boolean | ((request: FastifyRequest) => boolean);
   }
 }
-
-/** Requests that are served one at a time, with iterations of the event loop between them. */
-class Turns {
-  readonly #waiting: (() => void)[] = [];
-  #isBusy = false;
-
-  /** Calls `serve` when the turns before have ended. */
-  take(serve: () => void): void {
-    this.#waiting.push(serve);
-    if (!this.#isBusy) this.#next();
-  }
-
-  end(): void {
-    // Reading a request takes one iteration, and responding to it another.
-    setImmediate(() => setImmediate(() => this.#next()));
-  }
-
-  #next(): void {
-    const serve = this.#waiting.shift();
-    this.#isBusy = serve !== undefined;
-    serve?.();
-  }
-}
-
-/** A client that reads slowly delays the next request of a long route by at most this time. */
-const MAX_READ_MS = 10_000;
 
 /**
- * Serves requests of expensive routes one at a time, from the beginning to the end of the handler.
- * Without it, a flood of lists exceeds the memory and delays that SECURITY.md promises. A long
- * route has turns of its own, so that the lists do not wait for it; its next request waits until
- * the response is sent, too. Pipelined requests wait until the response before them is sent: it
- * would be held in memory behind the one before, and built for nothing if the client disconnects.
- * Applies to routes registered later.
+ * Serves requests of expensive routes one at a time, from the beginning to the end of the handler,
+ * with iterations of the event loop between them: a flood of lists would exceed the memory and
+ * delays that SECURITY.md promises. A pipelined request waits until the response before it is sent,
+ * because it would be held in memory behind that one. Applies to routes registered later.
  */
-export function serializeExpensiveRoutes(app: FastifyInstance, maxReadMs = MAX_READ_MS): void {
-  const lists = new Turns();
-  const ofRoutes = new Map<string, Turns>();
-  const served = new WeakMap<FastifyRequest, Turns>();
+export function serializeExpensiveRoutes(app: FastifyInstance): void {
+  const waiting: (() => void)[] = [];
+  let isBusy = false;
+  const next = () => {
+    const serve = waiting.shift();
+    isBusy = serve !== undefined;
+    serve?.();
+  };
+  const take = (serve: () => void) => {
+    waiting.push(serve);
+    if (!isBusy) next();
+  };
+  // Reading a request takes one iteration, and responding to it another.
+  const end = (): void => void setImmediate(() => setImmediate(next));
+  const served = new WeakSet<object>();
   /** The newest response of these routes over each connection. */
   const newest = new WeakMap<Socket, ServerResponse>();
 
-  const endAfterResponse = (turns: Turns, { raw }: FastifyReply) => {
-    const end = () => {
-      clearTimeout(timer);
-      raw.off('close', end);
-      turns.end();
+  const wait: preHandlerHookHandler = (request, reply, done) => {
+    const { socket } = request.raw;
+    const serve = () => {
+      // Node does not destroy a response that is behind another one when the connection closes.
+      if (reply.sent || reply.raw.destroyed || socket.destroyed) return end();
+      served.add(request);
+      done();
+      // A later hook has refused it.
+      if (served.delete(request)) end();
     };
-    const timer = setTimeout(end, raw.destroyed ? 0 : maxReadMs).unref();
-    raw.once('close', end);
+    const before = newest.get(socket);
+    newest.set(socket, reply.raw);
+    if (!before || before.closed) take(serve);
+    else before.once('close', () => take(serve));
   };
-
   app.addHook('onRoute', (route) => {
-    const { isExpensive, isLong = false } = route.config ?? {};
-    if (!isExpensive && !isLong) return;
-    const alone = ofRoutes.get(route.url) ?? new Turns();
-    ofRoutes.set(route.url, alone);
-    const wait: preHandlerHookHandler = (request, reply, done) => {
-      const isAlone = typeof isLong === 'function' ? isLong(request) : isLong;
-      const turns = isAlone ? alone : lists;
-      const { socket } = request.raw;
-      const serve = () => {
-        // Node does not destroy a response that is behind another one when the connection closes.
-        if (reply.sent || reply.raw.destroyed || socket.destroyed) return turns.end();
-        served.set(request, turns);
-        done();
-        // A later hook has refused it.
-        if (served.delete(request)) turns.end();
-      };
-      const before = newest.get(socket);
-      newest.set(socket, reply.raw);
-      if (!before || before.closed) turns.take(serve);
-      else before.once('close', () => turns.take(serve));
-    };
+    if (!route.config?.isExpensive) return;
     route.preHandler = [route.preHandler ?? [], wait].flat();
     const { handler } = route;
     route.handler = async function (request, reply) {
-      const turns = served.get(request);
-      served.delete(request);
+      const isServed = served.delete(request);
       // A handler that returns the reply would otherwise last until the client has read all of it.
       Object.defineProperty(reply, 'then', { value: undefined, configurable: true });
       try {
         return await handler.call(this, request, reply);
       } finally {
         Reflect.deleteProperty(reply, 'then');
-        if (turns === alone) endAfterResponse(turns, reply);
-        else turns?.end();
+        if (isServed) end();
       }
     };
   });
