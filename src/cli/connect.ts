@@ -8,8 +8,8 @@ import { CommandError, ExitCode } from './exit.ts';
 import { withWaitIndicator } from './output.ts';
 
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
-const ADMIN_ADVICE = 'create one with `dawatch token create --role admin --name …`';
-const OPERATOR_ADVICE = 'create one with `dawatch token create --role operator --name …`';
+const ADMIN_ADVICE =
+  'create one with `dawatch token create --role admin --name …`; for lists, the role operator suffices';
 export type ConnectOptions = { server?: string };
 
 /** Adds the options of a command that uses the service key. */
@@ -39,18 +39,6 @@ export function requestAsAdmin<T>(
   request: (client: DawatchClient) => Promise<T>,
 ): Promise<T> {
   return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice: ADMIN_ADVICE }, request);
-}
-
-/** Runs requests for which the role operator suffices. Throws a CommandError without a token. */
-export function requestAsOperator<T>(
-  options: ConnectOptions,
-  request: (client: DawatchClient) => Promise<T>,
-): Promise<T> {
-  return requestWithToken(
-    options,
-    { variables: [ADMIN_VARIABLE], advice: OPERATOR_ADVICE },
-    request,
-  );
 }
 
 /** Returns the address of the server. */

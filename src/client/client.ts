@@ -3,8 +3,10 @@ import type {
   Overview,
   Pacing,
   Submission,
+  SubmissionCount,
   SubmissionPage,
   SubmissionPatch,
+  FoundSubmissions as SubmissionsOfLookup,
   SubmissionWithHistory,
   TrackedSubmissions,
   TrackItem,
@@ -22,21 +24,15 @@ import {
 import {
   type AuditQuery,
   type FoundSubmissions,
+  filterQuery,
   pathOf,
   queryOf,
-  SearchRequests,
   type SendRequest,
   type SubmissionFilter,
   type SubmissionQuery,
   toJson,
 } from './request.ts';
-import {
-  AlertRequests,
-  ChannelRequests,
-  CredentialRequests,
-  DeliveryRequests,
-  WebhookRequests,
-} from './resources.ts';
+import { type Resources, resourcesOf } from './resources.ts';
 import { type TrackOptions, track } from './track.ts';
 import { FINAL_TYPES, untilFinal } from './until-final.ts';
 
@@ -47,10 +43,12 @@ export type DawatchClientOptions = {
    * Credential for submissions and events, with the role service or admin, or operator for reading.
    */
   apiKey?: string | undefined;
-  /** Bearer token for users, webhooks and deliveries. Default: `apiKey`. */
+  /** Token for users, webhooks, deliveries and other routes of admins. Default: `apiKey`. */
   token?: string | undefined;
 };
 
+/** The largest `limit` of a list, and the most ids of one lookup, which proxies then allow. */
+const MAX_PAGE = 1_000;
 /** Timeout of a request without a long poll. */
 const CALL_TIMEOUT_MS = 60_000;
 /** Added to the duration of a long poll. */
@@ -65,8 +63,6 @@ function baseOf(url: string): string {
   return url.replace(/\/+$/, '');
 }
 
-type Limits = { signal?: AbortSignal | undefined; timeoutMs?: number };
-
 /**
  * Client of a dawatch server, based on the platform's fetch. Methods throw ApiError or
  * ConnectionError.
@@ -74,36 +70,32 @@ type Limits = { signal?: AbortSignal | undefined; timeoutMs?: number };
 export class DawatchClient {
   readonly #url: string;
   readonly #headers: Record<string, string>;
-  readonly #token: string | undefined;
-  readonly #search: SearchRequests;
-  /** Webhook endpoints. Needs the role admin. */
-  readonly webhooks: WebhookRequests;
-  /** Deliveries of events and their results. Needs the role admin. */
-  readonly deliveries: DeliveryRequests;
-  /** Alerts and mutes. Reading needs the role service, operator or admin, changes need admin. */
-  readonly alerts: AlertRequests;
-  /** Channels of the settings. Needs the role admin. */
-  readonly channels: ChannelRequests;
+  /** Webhooks. Changes need the role admin, reading the role operator. */
+  readonly webhooks: Resources['webhooks'];
+  /** Deliveries of events and their results. Replays need the role admin. */
+  readonly deliveries: Resources['deliveries'];
+  /** Alerts and mutes. Changes need the role admin. */
+  readonly alerts: Resources['alerts'];
+  /** Channels of the settings. Tests need the role admin. */
+  readonly channels: Resources['channels'];
   /** Tokens of clients. Needs the role admin. */
-  readonly credentials: CredentialRequests;
+  readonly credentials: Resources['credentials'];
 
   constructor(options: DawatchClientOptions) {
     this.#url = baseOf(options.url);
+    const { apiKey, token = apiKey } = options;
+    // If a request has both, the route determines which one counts.
     this.#headers = {
-      ...(options.apiKey !== undefined && { 'x-api-key': options.apiKey }),
+      ...(apiKey !== undefined && { 'x-api-key': apiKey }),
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
       accept: 'application/json',
     };
-    this.#token = options.token ?? options.apiKey;
-    const send: SendRequest = (method, path, body, signal) =>
-      this.#requestWithToken(method, path, body, { signal });
-    this.webhooks = new WebhookRequests(send);
-    this.deliveries = new DeliveryRequests(send);
-    this.alerts = new AlertRequests(send);
-    this.channels = new ChannelRequests(send);
-    this.credentials = new CredentialRequests(send);
-    this.#search = new SearchRequests((method, path, body, signal) =>
-      this.#request(method, path, { body, signal }),
-    );
+    const resources = resourcesOf(this.#send);
+    this.webhooks = resources.webhooks;
+    this.deliveries = resources.deliveries;
+    this.alerts = resources.alerts;
+    this.channels = resources.channels;
+    this.credentials = resources.credentials;
   }
 
   /**
@@ -116,8 +108,7 @@ export class DawatchClient {
     submissions: readonly (string | TrackItem)[],
     options: TrackOptions = {},
   ): Promise<TrackedSubmissions> {
-    const send: SendRequest = (method, path, body) => this.#request(method, path, { body });
-    return track(send, submissions, options);
+    return track(this.#send, submissions, options);
   }
 
   /** Returns a submission with its history. */
@@ -132,25 +123,47 @@ export class DawatchClient {
    * `listAll`, or continue until `next_cursor` is null.
    */
   list(query: SubmissionQuery = {}): Promise<SubmissionPage> {
-    return this.#search.list(query);
+    return this.#request('GET', `/v1/submissions${filterQuery(query)}`);
   }
 
   /** Yields all submissions that match the filter, in the order of `list`. */
-  listAll(filter: SubmissionFilter = {}): AsyncGenerator<Submission, void, undefined> {
-    return this.#search.listAll(filter);
+  async *listAll(filter: SubmissionFilter = {}): AsyncGenerator<Submission, void, undefined> {
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page: SubmissionPage = await this.list({ ...filter, limit: MAX_PAGE, cursor });
+      yield* page.submissions;
+      cursor = page.next_cursor;
+    }
   }
 
   /**
    * Returns the number of submissions that match the filter. Counting a million takes many
    * requests, except by status alone.
    */
-  count(filter: SubmissionFilter = {}): Promise<number> {
-    return this.#search.count(filter);
+  async count(filter: SubmissionFilter = {}): Promise<number> {
+    let total = 0;
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const path = `/v1/submission_count${filterQuery({ ...filter, cursor })}`;
+      const part = await this.#request<SubmissionCount>('GET', path);
+      total += part.count;
+      cursor = part.next_cursor;
+    }
+    return total;
   }
 
-  /** Returns the submissions of up to 1,000 ids without their histories. */
-  lookup(submissionIds: readonly string[]): Promise<FoundSubmissions> {
-    return this.#search.lookup(submissionIds);
+  /** Returns the submissions of these ids without their histories, in requests of up to 1,000. */
+  async lookup(submissionIds: readonly string[], signal?: AbortSignal): Promise<FoundSubmissions> {
+    const found: FoundSubmissions = { submissions: [], not_found: [] };
+    for (let remaining = submissionIds; remaining.length > 0; ) {
+      const body = { submission_ids: remaining.slice(0, MAX_PAGE) };
+      const part = await this.#request<SubmissionsOfLookup>('POST', '/v1/submissions/lookup', {
+        body,
+        signal,
+      });
+      found.submissions.push(...part.submissions);
+      found.not_found.push(...part.not_found);
+      remaining = [...part.remaining, ...remaining.slice(MAX_PAGE)];
+    }
+    return found;
   }
 
   /**
@@ -189,7 +202,7 @@ export class DawatchClient {
   ): AsyncGenerator<Submission, void, undefined> {
     return untilFinal(submissionIds, {
       openStream: this.#streamOf({ types: FINAL_TYPES }),
-      lookup: (ids, stop) => this.#search.lookup(ids, stop),
+      lookup: (ids, stop) => this.lookup(ids, stop),
       wait: (id, stop) => this.wait(id, 1, stop),
       signal,
     });
@@ -251,15 +264,12 @@ export class DawatchClient {
    * Returns the upstream's user with this name and e-mail address. Needs the role user or admin.
    */
   getUser(user: { name: string; email: string }): Promise<User> {
-    return this.#requestWithToken<User>('GET', `/users/get_user?${new URLSearchParams(user)}`);
+    return this.#request<User>('GET', `/users/get_user?${new URLSearchParams(user)}`);
   }
 
-  /**
-   * Returns at most `limit` users, 1 to 1,000. Needs the role
-   * admin.
-   */
+  /** Returns at most `limit` users, 1 to 1,000. Needs the role admin. */
   listUsers(limit: number): Promise<User[]> {
-    return this.#requestWithToken<User[]>('GET', `/admin/get_all_users?limit=${limit}`);
+    return this.#request<User[]>('GET', `/admin/get_all_users?limit=${limit}`);
   }
 
   /**
@@ -267,32 +277,24 @@ export class DawatchClient {
    * follow. Needs the role admin.
    */
   audit(query: AuditQuery = {}): Promise<AuditPage> {
-    return this.#requestWithToken('GET', `/v1/audit${queryOf(query)}`);
+    return this.#request('GET', `/v1/audit${queryOf(query)}`);
   }
 
-  #bearer(): Record<string, string> {
-    return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
-  }
+  readonly #send: SendRequest = (method, path, body, signal) =>
+    this.#request(method, path, { body, signal });
 
-  #requestWithToken<T>(
-    method: string,
-    path: string,
-    body?: unknown,
-    limits: Limits = {},
-  ): Promise<T> {
-    const headers = { accept: 'application/json', ...this.#bearer() };
-    return this.#request<T>(method, path, { body, headers, ...limits });
-  }
-
-  /** `headers` replace those with the API key. Returns undefined for a response without a body. */
+  /** Returns undefined for a response without a body. */
   async #request<T>(
     method: string,
     path: string,
-    options: { body?: unknown; headers?: Record<string, string> } & Limits = {},
+    options: { body?: unknown; signal?: AbortSignal | undefined; timeoutMs?: number } = {},
   ): Promise<T> {
-    const { body, headers = this.#headers, signal, timeoutMs = CALL_TIMEOUT_MS } = options;
+    const { body, signal, timeoutMs = CALL_TIMEOUT_MS } = options;
     const response = await this.#fetch(method, path, {
-      headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+      headers: {
+        ...this.#headers,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
       ...(body !== undefined && { body: toJson(body) }),
       signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
     });

@@ -3,9 +3,6 @@ import type {
   ListAuditQuery,
   ListDeliveriesQuery,
   ListSubmissionsQuery,
-  Submission,
-  SubmissionCount,
-  SubmissionPage,
   SubmissionStatus,
   FoundSubmissions as SubmissionsOfLookup,
 } from './api.ts';
@@ -45,8 +42,6 @@ export type AuditQuery = Omit<ListAuditQuery, 'action' | 'format'> & {
   action?: string | readonly string[] | undefined;
 };
 
-/** Days are UTC days such as "2026-01-31". */
-
 /** The submissions of these ids. */
 export type FoundSubmissions = Omit<SubmissionsOfLookup, 'remaining'>;
 
@@ -73,55 +68,8 @@ export function pathOf(submissionId: string): string {
   return `/v1/submissions/${encodeURIComponent(submissionId)}`;
 }
 
-/** The largest `limit` of a list, and the most ids of one lookup, which proxies then allow. */
-const MAX_PAGE = 1_000;
-
-/** Lists, counts and looks up submissions. */
-export class SearchRequests {
-  readonly #send: SendRequest;
-
-  constructor(send: SendRequest) {
-    this.#send = send;
-  }
-
-  list(query: SubmissionQuery): Promise<SubmissionPage> {
-    return this.#send('GET', `/v1/submissions${filterQuery(query)}`);
-  }
-
-  async *listAll(filter: SubmissionFilter): AsyncGenerator<Submission, void, undefined> {
-    for (let cursor: string | null | undefined; cursor !== null; ) {
-      const page: SubmissionPage = await this.list({ ...filter, limit: MAX_PAGE, cursor });
-      yield* page.submissions;
-      cursor = page.next_cursor;
-    }
-  }
-
-  async count(filter: SubmissionFilter): Promise<number> {
-    let total = 0;
-    for (let cursor: string | null | undefined; cursor !== null; ) {
-      const path = `/v1/submission_count${filterQuery({ ...filter, cursor })}`;
-      const part = await this.#send<SubmissionCount>('GET', path);
-      total += part.count;
-      cursor = part.next_cursor;
-    }
-    return total;
-  }
-
-  async lookup(submissionIds: readonly string[], signal?: AbortSignal): Promise<FoundSubmissions> {
-    const found: FoundSubmissions = { submissions: [], not_found: [] };
-    for (let remaining = submissionIds; remaining.length > 0; ) {
-      const body = { submission_ids: remaining.slice(0, MAX_PAGE) };
-      const path = '/v1/submissions/lookup';
-      const part = await this.#send<SubmissionsOfLookup>('POST', path, body, signal);
-      found.submissions.push(...part.submissions);
-      found.not_found.push(...part.not_found);
-      remaining = [...part.remaining, ...remaining.slice(MAX_PAGE)];
-    }
-    return found;
-  }
-}
-
-function filterQuery({ metadata, ...query }: SubmissionQuery): string {
+/** Returns the query string of conditions for submissions. */
+export function filterQuery({ metadata, ...query }: SubmissionQuery): string {
   return queryOf({ ...query, metadata: metadata && JSON.stringify(metadata) });
 }
 

@@ -1,10 +1,5 @@
 import type { Command } from 'commander';
-import {
-  type ConnectOptions,
-  requestAsAdmin,
-  requestAsOperator,
-  withAdmin,
-} from '../cli/connect.ts';
+import { type ConnectOptions, requestAsAdmin, withAdmin } from '../cli/connect.ts';
 import { ExitCode } from '../cli/exit.ts';
 import { collectMetadata, collectTypes, parseCount } from '../cli/input.ts';
 import { coloured, factTable, table, toJson } from '../cli/output.ts';
@@ -89,7 +84,7 @@ function addList(webhooks: Command): void {
     .option('--limit <count>', 'maximum number of webhooks, 1 to 1000', parseCount, 100)
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .action(async ({ limit, ...options }: Options & { limit: number }) => {
-      const page = await requestAsOperator(options, (client) => client.webhooks.list({ limit }));
+      const page = await requestAsAdmin(options, (client) => client.webhooks.list({ limit }));
       const rows = page.webhooks.map((webhook) => {
         const { id, url, types, metadata, description } = webhook;
         const filter = metadata ? JSON.stringify(metadata) : '-';

@@ -119,7 +119,7 @@ describe('exits with 2 for', () => {
     expect([code, stderr]).toEqual([
       2,
       expect.stringMatching(
-        /^dawatch: set DAWATCH_ADMIN_TOKEN to a token: .*token create --role operator/,
+        /^dawatch: set DAWATCH_ADMIN_TOKEN to a token: .*token create --role admin/,
       ),
     ]);
   });

@@ -26,7 +26,6 @@ const WITH_PATHS = [
   ['serve', '--check-primary', '~/primary.db'],
   ['track', '--file=~/ids.txt'],
   ['status', '--file=~/ids.txt'],
-  ['webhooks', 'create', 'https://h.example', '--secret-file=~/secret'],
 ];
 it.each(WITH_PATHS)(
   '%s refuses a path that begins with ~ or is in quotes, and creates nothing: %s',
