@@ -9,8 +9,8 @@ import {
   send,
 } from './attempt.ts';
 import type { Channel } from './channels/channel.ts';
-import type { DueQuery } from './deliveries-store.ts';
-import type { DeliveryResult, DueDelivery } from './delivery.ts';
+import type { Deliveries } from './deliveries-store.ts';
+import type { DueDelivery } from './delivery.ts';
 
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
@@ -134,16 +134,17 @@ class DestinationQueue implements Due {
   }
 }
 
-export type DeliveryStore = {
-  destinations(): string[];
-  due(destination: string, query: DueQuery): DueDelivery[];
-  makeFailedDue(destination: string, now: number): boolean;
-  nextDueAt(destination: string, except: ReadonlySet<number>): number | null;
-  recordResults(results: readonly DeliveryResult[]): void;
-  endUnconfigured(destination: string, now: number): void;
-  correctTimes(now: number): void;
-  onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void;
-};
+export type DeliveryStore = Pick<
+  Deliveries,
+  | 'destinations'
+  | 'due'
+  | 'makeFailedDue'
+  | 'nextDueAt'
+  | 'recordResults'
+  | 'endUnconfigured'
+  | 'correctTimes'
+  | 'onWaiting'
+>;
 
 type DispatcherDeps = {
   store: DeliveryStore;

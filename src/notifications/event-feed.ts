@@ -4,6 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { DamagedRowError } from '../lib/json.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { type DamagedEvent, type EventRecord, toEventJson } from './event-body.ts';
+import type { EventLog } from './event-log.ts';
 
 export type EventFilter = (event: EventRecord) => boolean;
 
@@ -56,13 +57,7 @@ function positionFrame(comment: string, position: number): string {
   return `: ${comment} ${position}\nid: ${position}\n\n`;
 }
 
-/** Events in the order of their commits, as `EventLog` has them. */
-export type FeedLog = {
-  newestSeq(): number;
-  missingThrough(): number;
-  after(seq: number, limit: number): FeedEvent[];
-  onAppended(listener: () => void): () => void;
-};
+export type FeedLog = Pick<EventLog, 'newestSeq' | 'missingThrough' | 'after' | 'onAppended'>;
 
 /** The events after a position. `isLast`: there were no more. `missingThrough`: see EventLog. */
 type Page = { after: number; missingThrough: number; events: FeedEvent[]; isLast: boolean };
@@ -76,8 +71,6 @@ export type Reading = {
 
 type FeedReaderDeps = {
   pageAfter: (seq: number) => Page;
-  /** Calls `takeTurn` of a reader that is behind, later. */
-  schedule: (reader: FeedReader) => void;
   onFailed: (error: unknown) => void;
 };
 
@@ -151,12 +144,10 @@ export class FeedReader extends Readable {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    this.#deps.schedule(this);
-  }
-
-  takeTurn(): void {
-    this.#isScheduled = false;
-    this.#read();
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#read();
+    });
   }
 
   #read(): void {
@@ -216,9 +207,6 @@ export class EventFeed {
   readonly #readers = new Set<FeedReader>();
   /** The page that was read last. Valid until the readers are woken. */
   #page: Page | undefined;
-  /** The readers that are behind, in the order of their turns. */
-  readonly #behind: FeedReader[] = [];
-  #isReading = false;
   #hasNew = false;
   #isResting = false;
   #isClosed = false;
@@ -245,7 +233,6 @@ export class EventFeed {
     const { clock, log } = this.#deps;
     const reader = new FeedReader(reading, {
       pageAfter: (seq) => this.#pageAfter(seq),
-      schedule: (behind) => this.#schedule(behind),
       onFailed: (error) => log.error({ err: error }, 'feed.failed'),
     });
     this.#readers.add(reader);
@@ -260,24 +247,6 @@ export class EventFeed {
     this.#unsubscribe();
     this.#cancelHeartbeat?.();
     for (const reader of this.#readers) reader.end();
-  }
-
-  /**
-   * One page is read in each iteration of the event loop: many readers that resume at different
-   * positions would otherwise delay all other requests.
-   */
-  #schedule(reader: FeedReader): void {
-    this.#behind.push(reader);
-    if (this.#isReading) return;
-    this.#isReading = true;
-    setImmediate(() => this.#readNext());
-  }
-
-  #readNext(): void {
-    do this.#behind.shift()?.takeTurn();
-    while (this.#page !== undefined && this.#behind[0]?.position === this.#page.after);
-    this.#isReading = this.#behind.length > 0;
-    if (this.#isReading) setImmediate(() => this.#readNext());
   }
 
   #pageAfter(seq: number): Page {

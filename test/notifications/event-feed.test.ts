@@ -93,25 +93,6 @@ it('reads a new event once for all readers, and nothing without readers', async 
   feed.close();
 });
 
-it('reads one page in each iteration of the event loop, so that many readers that resume delay no other request', async () => {
-  const log = openLog();
-  for (let seq = 1; seq <= 1_000; seq += 1) log.add();
-  const feed = openFeed(log);
-  const readers = Array.from({ length: 30 }, (_, index) => read(feed, index * 7));
-  const perIteration: number[] = [];
-  const isDone = () => readers.every(({ text }) => text().includes('"evt_1000"'));
-  while (!isDone()) {
-    const before = log.reads;
-    await new Promise(setImmediate);
-    perIteration.push(log.reads - before);
-  }
-  expect(Math.max(...perIteration)).toBe(1);
-  expect(readers.map((reader) => seqsOf(reader).length)).toEqual(
-    Array.from({ length: 30 }, (_, index) => 1_000 - index * 7),
-  );
-  feed.close();
-});
-
 it('sends an event at once, and those soon after it in one write', async () => {
   const log = openLog();
   const clock = new HeldClock(0);
