@@ -15,7 +15,7 @@ import {
 } from '../support/processes.ts';
 
 const ROUNDS = 5;
-const CONCURRENCY = 64;
+const CONCURRENCY = 8;
 const PER_ROUND = 10_000;
 const BATCH = 2_000;
 const ENVELOPE = JSON.stringify({
@@ -53,7 +53,6 @@ export const row: Row = {
     const server = await startServer(folder.path, {
       upstreams: { default: { url: 'http://127.0.0.1:1', api_key: 'bench' } },
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
-      deliveries: { concurrency: CONCURRENCY },
     });
     const ledger = new Database(file, { readonly: true });
     const waiting = ledger.prepare(`

@@ -288,24 +288,25 @@ export class Outbox {
     at: number,
   ): void {
     if (callbackUrl === null || to === callbackUrl) return;
-    const events = this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`;
     const from = callbackDestination(callbackUrl);
-    const destination = to === null ? null : callbackDestination(to);
-    for (const seq of events) this.#moveDelivery(seq, from, destination, at);
-  }
-
-  #moveDelivery(event: number, from: string, to: string | null, at: number): void {
+    const unsent = `event IN (SELECT seq FROM outbox WHERE submission = @id) AND destination = @from
+      AND state IN ('waiting', 'dead')`;
     if (to === null) {
-      this.#db.run`
-        UPDATE deliveries
-        SET state = 'discarded', dead_reason = NULL, next_at = NULL, ended_at = coalesce(ended_at, ${at})
-        WHERE event = ${event} AND destination = ${from} AND state IN ('waiting', 'dead')`;
+      this.#db.run(
+        `UPDATE deliveries INDEXED BY deliveries_by_event
+         SET state = 'discarded', dead_reason = NULL, next_at = NULL, ended_at = coalesce(ended_at, @at)
+         WHERE ${unsent}`,
+        { id, from, at },
+      );
       return;
     }
-    const { changes } = this.#db.run`
-      UPDATE deliveries SET destination = ${to}, next_at = iif(state = 'waiting', ${at}, NULL)
-      WHERE event = ${event} AND destination = ${from} AND state IN ('waiting', 'dead')`;
-    if (changes > 0) this.notifyWaiting(to);
+    const destination = callbackDestination(to);
+    const { changes } = this.#db.run(
+      `UPDATE deliveries INDEXED BY deliveries_by_event SET destination = @destination, next_at = iif(state = 'waiting', @at, NULL)
+       WHERE ${unsent}`,
+      { id, from, destination, at },
+    );
+    if (changes > 0) this.notifyWaiting(destination);
   }
 
   notifyWaiting(destination: string): void {
