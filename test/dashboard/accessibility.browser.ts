@@ -199,6 +199,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
       await page.getByText('is not valid JSON').waitFor();
     });
     await visit('channels', () => page.getByText('No channels.').waitFor());
+    await visit('pacing', () => page.getByRole('heading', { name: 'default' }).waitFor());
     await visit('alerts', async () => {
       await page.getByRole('button', { name: 'Mute all alerts' }).click();
       await page.getByLabel('Reason').fill('upgrade');

@@ -121,7 +121,7 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
     });
   });
 
-  it.each([768, 1_024, 1_280])(
+  it.each([768, 1_280])(
     'fits a window of %i px: no state and no action is outside of it, and rows have one line',
     async (width) => {
       const page = await open('', { width, height: 1_024 });

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -14,8 +12,6 @@ import { post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { describing, learnedBy } from '../support/virtual-time/pacing.ts';
-
-const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
 const app = useApp({ policy: () => describing(learnedBy) });
 const browser = useBrowser();
@@ -81,15 +77,6 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
       .getByText(/to find out whether the upstream works|by its age/)
       .first()
       .waitFor();
-  });
-
-  it('is accessible', async () => {
-    const page = await open();
-    await page.evaluate(`window.axe ?? (() => { ${AXE} })()`);
-    const { violations } = await page.evaluate<AxeResults>(
-      'axe.run({ resultTypes: ["violations"] })',
-    );
-    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
   });
 });
 
