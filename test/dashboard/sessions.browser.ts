@@ -104,7 +104,7 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: TEST_MS }, () 
       const port = await freePort();
       const url = `https://127.0.0.1:${port}${path}`;
       const database = join(tempFolder(), 'ledger.db');
-      const app = await openWithProvider({ database, publicUrl: url, oidc: { sign_out: true } });
+      const app = await openWithProvider({ database, publicUrl: url });
       await startNginx({ port, path, target: app.url, tls: CERTIFICATE ?? expect.fail() });
       const { provider } = app;
       const page = await browser.open(url, { origins: [provider.url] });
@@ -118,11 +118,10 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: TEST_MS }, () 
       await form(page).waitFor();
       expect(await page.context().cookies()).toEqual([]);
 
-      await page.getByRole('link', { name: 'Sign in with Example' }).click();
+      await page.getByRole('link', { name: 'Sign in with single sign-on' }).click();
       await page.getByText('ada@example.com').waitFor();
       expect(page.url()).toBe(`${url}#/`);
       await page.getByRole('button', { name: 'Sign out' }).click();
-      await page.getByRole('button', { name: 'Yes, sign me out' }).click();
       await form(page).waitFor();
       expect(page.url()).toContain(url);
 
@@ -188,15 +187,13 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: TEST_MS }, () 
 });
 
 describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', { timeout: TEST_MS }, () => {
-  async function openProvider(
-    oidc: { sign_out?: boolean } = {},
-    address = '/#/submissions?status=failed',
-  ) {
+  async function openProvider(address = '/#/submissions?status=failed') {
     const database = join(tempFolder(), 'ledger.db');
-    const opened = await openWithProvider({ database, adminToken: ADMIN_TOKEN, oidc });
+    const opened = await openWithProvider({ database, adminToken: ADMIN_TOKEN });
     const { url, provider } = opened;
     const page = await browser.open(`${url}${address}`, { origins: [provider.url] });
-    const signInThere = () => page.getByRole('link', { name: 'Sign in with Example' }).click();
+    const signInThere = () =>
+      page.getByRole('link', { name: 'Sign in with single sign-on' }).click();
     return { ...opened, page, signInThere };
   }
 
