@@ -157,10 +157,7 @@ const upstreamSchema = z
   .meta({ id: 'UpstreamPacing' });
 
 /** The route adds the rest. */
-export type PacingBody = Omit<
-  z.output<typeof upstreamSchema>,
-  'chain' | 'recent_polls' | 'recent_heads'
->;
+type PacingBody = Omit<z.output<typeof upstreamSchema>, 'chain' | 'recent_polls' | 'recent_heads'>;
 
 const pacingSchema = z
   .object({

@@ -35,11 +35,6 @@ const FAULTS: Fault[] = [
   ['a closed port', deadAddress, /^the connection was refused \(127\.0\.0\.1:\d+\)$/],
   [SILENT, httpFault(() => undefined), /^no complete response within 0\.2 s$/],
   [
-    'a page with 200',
-    httpFault((_, response) => response.end('<html>Welcome</html>')),
-    /^HTTP 200, not JSON: <html>Welcome<\/html>$/,
-  ],
-  [
     'gzip that is not declared',
     httpFault((_, response) => response.end(gzipSync('{}'))),
     /^HTTP 200, gzip, not JSON$/,
@@ -50,16 +45,6 @@ const FAULTS: Fault[] = [
     /^HTTP 200, xz, not supported$/,
   ],
   ['a certificate that is not trusted', untrusted, /^TLS failed \([A-Z_]+\)/],
-  [
-    'a name that does not resolve',
-    async () => 'http://upstream.invalid',
-    /^(?:the host name does not resolve|the DNS lookup failed)/,
-  ],
-  [
-    'a page of a firewall',
-    httpFault((_, response) => response.writeHead(403).end('<h1>Blocked</h1>')),
-    /^a proxy or firewall refused the request: HTTP 403 .*Blocked/,
-  ],
 ];
 
 async function open(database: string, upstreamUrl: string, timeoutS = 10) {
