@@ -7,27 +7,15 @@ import { EventFeed } from './notifications/event-feed.ts';
 import { StartError } from './operations/config/start-error.ts';
 import type { Log } from './operations/logging/event-catalog.ts';
 import { VERSION } from './operations/version.ts';
-import type { PolicyFactory } from './pacing/index.ts';
-import { chainPacing } from './pacing/index.ts';
-import { chainEngine } from './polling/chain/chain-engine.ts';
-import { openChains } from './polling/chain/chains.ts';
 import type { WatcherListener } from './polling/listeners.ts';
-import { logMonitor } from './polling/log-polls.ts';
-import { CachedLookup, ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
-import {
-  createLocalEngine,
-  leaseMsOf,
-  openUpstreams,
-  type UsableUpstream,
-  watcherSettings,
-} from './polling/upstreams.ts';
-import { Watcher } from './polling/watcher.ts';
+import { createLocalEngine, openUpstreams } from './polling/upstreams.ts';
 import { Intake } from './submissions/intake.ts';
 import { openFeatures } from './wiring/features.ts';
-import { type Ledger, openLedger } from './wiring/ledger-stores.ts';
+import { openLedger } from './wiring/ledger-stores.ts';
 import { startMaintenance } from './wiring/maintenance.ts';
 import { createMetrics } from './wiring/metrics/metrics.ts';
 import { startNotifications } from './wiring/notifications.ts';
+import { openPolling, type Policy } from './wiring/polling.ts';
 import { buildServer } from './wiring/server.ts';
 import type { Config } from './wiring/settings.ts';
 import { TUNING, type Tuning } from './wiring/tuning.ts';
@@ -59,7 +47,7 @@ export type AppDeps = {
   /** Receives everything the watcher commits, like the log. */
   listener?: WatcherListener;
   /** When to poll. Default: by the learned distribution of finality times. */
-  policy?: (settings: { lagPrice: number }) => PolicyFactory;
+  policy?: Policy;
   tuning?: Partial<Tuning>;
 };
 
@@ -106,49 +94,24 @@ export async function startApp(deps: AppDeps): Promise<App> {
       version: VERSION,
     });
     opened.push(() => notifications.stop(leftMs()));
-    const { refusalOf } = notifications;
     const maintenance = startMaintenance(shared);
     opened.push(() => maintenance.stop());
     ledger.stats.onEnded(counters.submissionEnded);
     ledger.stats.onCommitted(counters.transactionCommitted);
-    const lookup: CachedLookup = new CachedLookup({
-      get: (id) => ledger.submissions.get(id),
-      pollOnDemand: (upstream, id) => watcher.pollOnDemand(upstream, id),
-      now,
+    const polling = openPolling({
+      ...shared,
+      engine: features.find(({ engine }) => engine)?.engine ?? local,
+      policy: deps.policy,
+      listeners: [counters, deps.listener ?? {}],
     });
-    const chains = openChains({
-      ...{ upstreams: upstreams.named, clock, random, log, version: VERSION },
-      dataHashOf: (id) => ledger.submissions.dataHashOf(id),
-      onAvailable: (upstream, id) => void watcher.pollOnDemand(upstream, id),
-    });
-    opened.push(() => chains.close());
-    const engine = features.find(({ engine }) => engine)?.engine ?? local;
-    const watcher: Watcher = new Watcher({
-      settings: watcherSettings(
-        config,
-        upstreams.named,
-        deps.policy ?? chainPacing,
-        tuning.breaker,
-      ),
-      ledger,
-      engine: chainEngine(engine, chains),
-      clock,
-      random,
-      listeners: [
-        logMonitor(log),
-        { recorded: ({ observation }) => lookup.add(observation) },
-        counters,
-        deps.listener ?? {},
-      ],
-    });
-    opened.push(() => watcher.stop(leftMs()));
-    warnOfOrphans(ledger, watcher, log);
+    const { watcher, lookup, chainOf } = polling;
+    opened.push(() => polling.stop(leftMs()));
     const intake = new Intake({
       config,
       store: ledger.store,
       clock,
       hasUpstream: (name) => watcher.hasUpstream(name),
-      refusalOf,
+      refusalOf: notifications.refusalOf,
     });
 
     // The server. What follows runs only if it can listen.
@@ -163,20 +126,17 @@ export async function startApp(deps: AppDeps): Promise<App> {
       features,
       users,
       credentials: (hash) => credentials.find(hash),
-      chainOf: chains.statusOf,
+      chainOf,
       hasConfiguredAdmin: credentials.hasConfiguredAdmin,
       health() {
-        const { ledgerWritable, upstreams } = watcher.health();
+        const { ledgerWritable, upstreams } = polling.health();
         const isWritable = features.every((feature) => feature.isLedgerWritable?.() !== false);
-        return {
-          ledgerWritable: ledgerWritable && isWritable,
-          upstreams: upstreams.map((one) => ({ ...one, chain: chains.statusOf(one.upstream) })),
-          redis: redisHealth(),
-        };
+        return { ledgerWritable: ledgerWritable && isWritable, upstreams, redis: redisHealth() };
       },
       metrics,
       log: log as unknown as FastifyBaseLogger,
-      responseDeadlineMs: responseDeadlineMs(tuning, upstreams.named),
+      // More than a request may wait for: its body, the request budget and the upstream.
+      responseDeadlineMs: tuning.requestTimeoutMs + polling.longestPollMs,
     });
     opened.push(async () => {
       await withTimeout(leftMs(), server.close());
@@ -186,22 +146,21 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const { host, port } = config.server;
     const listenTextResolver = () => 'http.listening';
     const url = await server.listen({ host, port, listenTextResolver });
-    const polling = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
     for (const { start, stop } of features) {
       opened.push(() => stop?.(leftMs()));
       start?.({
         track: (body) => intake.track(body),
         get: notifications.get,
-        defect: () => defectOf(ledger, watcher, clock),
+        defect: polling.defect,
         isLedgerWritable: () => watcher.health().ledgerWritable,
-        polling: polling.promise,
+        polling: begun.promise,
       });
     }
     const startPolling = () => {
       if (isStopping) return;
-      watcher.start();
-      chains.onHead((upstream, head) => watcher.observeHead(upstream, head));
-      polling.resolve();
+      polling.start();
+      begun.resolve();
     };
     const waits = features.flatMap(({ previousPollsEnded }) => previousPollsEnded ?? []);
     if (waits.length > 0) void Promise.all(waits).then(startPolling);
@@ -223,37 +182,4 @@ export async function startApp(deps: AppDeps): Promise<App> {
     await closeAll();
     throw error;
   }
-}
-
-/**
- * Logs a warning about submissions whose upstream is no longer configured. They are kept, but not
- * polled.
- */
-function warnOfOrphans(ledger: Ledger, watcher: Watcher, log: Log): void {
-  for (const [upstream, submissions] of ledger.submissions.watchedCounts())
-    if (!watcher.hasUpstream(upstream))
-      log.warn({ upstream, submissions }, 'upstream.not_configured');
-}
-
-/**
- * Returns why this server does not work; undefined if it can write its ledger and all its poll
- * loops run.
- */
-function defectOf(ledger: Ledger, watcher: Watcher, clock: Clock): string | undefined {
-  try {
-    ledger.database.probe(clock.now());
-  } catch {
-    return 'the ledger is not writable';
-  }
-  const upstreams = watcher.notPolling();
-  return upstreams.length > 0 ? `the poll loop of ${upstreams.join(', ')} does not run` : undefined;
-}
-
-/** Exceeds everything a request may wait for: its body, the request budget and the upstream. */
-function responseDeadlineMs(
-  { requestTimeoutMs }: Tuning,
-  upstreams: [string, UsableUpstream][],
-): number {
-  const longestLeaseMs = Math.max(...upstreams.map(([, upstream]) => leaseMsOf(upstream)));
-  return requestTimeoutMs + ON_DEMAND_WAIT_MS + longestLeaseMs;
 }

@@ -10,11 +10,7 @@ import type { Webhook } from './webhook.ts';
 
 /** Returns the checks of the receivers. Disabled and failing webhooks are the subject of alerts. */
 export function receiverChecks(
-  {
-    webhooks: settings,
-    channels,
-    heartbeat,
-  }: NotificationSettings & { heartbeat: { url?: string | undefined } },
+  { webhooks: settings, channels }: NotificationSettings,
   webhooks: readonly Webhook[],
   limitMs: number,
 ): Check[] {
@@ -45,11 +41,6 @@ export function receiverChecks(
     };
     return { name, run };
   });
-  const { url } = heartbeat;
-  if (url !== undefined) {
-    const action = 'verify that it runs, and verify heartbeat.url';
-    addresses.push({ name: 'heartbeat', run: () => reach('heartbeat', { url, limitMs, action }) });
-  }
   return [...ofWebhooks, ...addresses];
 }
 
@@ -57,7 +48,7 @@ export function receiverChecks(
  * Checks that a host responds to GET of its first page. The address itself, which may contain a
  * secret, is not called. Without `guard` every address is allowed.
  */
-async function reach(
+export async function reach(
   name: string,
   to: { url: string; guard?: AddressGuard; limitMs: number; action: string },
 ): Promise<Finding[]> {

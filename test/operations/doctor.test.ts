@@ -11,6 +11,7 @@ import {
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { heartbeatCheck } from '../../src/alerts/doctor.ts';
 import { redisCheck } from '../../src/redis/doctor-redis.ts';
 import { checkDisk, runDoctor } from '../../src/wiring/doctor.ts';
 import { loadConfig } from '../../src/wiring/settings.ts';
@@ -31,7 +32,7 @@ async function examine(settings: Record<string, unknown>, { full = false, limitM
   writeFileSync(file, JSON.stringify({ database: join(tempFolder(), 'dawatch.db'), ...settings }));
   chmodSync(file, 0o600);
   const loaded = loadConfig({ env: {}, file });
-  const features = [redisCheck];
+  const features = [heartbeatCheck, redisCheck];
   const findings = await runDoctor({ loaded, now: Date.now(), full, limitMs, features });
   for (const { status, action } of findings) expect(action === null).toBe(status === 'ok');
   for (const secret of [KEY, SECRET_PATH, 'the-password'])
@@ -130,13 +131,13 @@ it('the doctor checks every upstream, webhook and channel, without calling their
     'users.default warning',
     'ledger ok',
     'disk ok',
+    'heartbeat ok',
     'redis problem',
     `webhook.${refused} problem`,
     `webhook.${unreachable} warning`,
     `webhook.${reachable} ok`,
     'channel.ops ok',
     'channel.mail warning',
-    'heartbeat ok',
   ]);
   expect(named(`webhook.${refused}`)[0]?.action).toContain('webhooks.allow_http');
   expect(named('channel.mail')[0]?.action).toContain('channels.mail');

@@ -1,9 +1,17 @@
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
 import { createLocalEngine } from '../../src/polling/upstreams.ts';
-import { PENDING } from '../support/redis/bullmq-rig.ts';
+import type { Classification } from '../../src/submissions/classify.ts';
 import { openClient } from '../support/servers/upstream-server.ts';
 import { describeEngine } from './engine-conformance.ts';
+
+const PENDING: Classification = {
+  kind: 'pending',
+  state: 'Pending',
+  error: null,
+  envelope: '{"state":"Pending","error":null,"data":null}',
+  blockNumber: null,
+};
 
 describeEngine('the local engine', ({ url, apiKey, timeoutMs }) => {
   const client = openClient(url, { apiKey, timeoutMs, connections: 50 });

@@ -35,7 +35,7 @@ type AppSetting = {
   webhooks?: Partial<Config['webhooks']>;
   channels?: Config['channels'];
   routes?: Config['routes'];
-  heartbeat?: Config['heartbeat'];
+  heartbeat?: { url: string; every_s: number };
   /** server.public_url. */
   publicUrl?: string;
   retention?: Partial<Config['retention']>;
@@ -135,9 +135,10 @@ function configOf(setting: AppSetting): Config {
     webhooks: { ...config.webhooks, ...setting.webhooks },
     channels: setting.channels ?? {},
     routes: setting.routes ?? [],
-    heartbeat: setting.heartbeat ?? config.heartbeat,
+    // Of features that can be deleted.
+    ...(setting.heartbeat && { heartbeat: setting.heartbeat }),
     retention: { ...config.retention, ...setting.retention },
-    redis: { ...config.redis, url: setting.redisUrl },
+    ...(setting.redisUrl !== undefined && { redis: { url: setting.redisUrl } }),
     oidc: setting.oidc ?? config.oidc,
     upstreams: Object.assign(
       { default: upstream },

@@ -1,0 +1,96 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../operations/logging/event-catalog.ts';
+import { VERSION } from '../operations/version.ts';
+import { chainPacing, type PolicyFactory } from '../pacing/index.ts';
+import { chainEngine } from '../polling/chain/chain-engine.ts';
+import { openChains } from '../polling/chain/chains.ts';
+import type { WatcherListener } from '../polling/listeners.ts';
+import { logMonitor } from '../polling/log-polls.ts';
+import { CachedLookup, ON_DEMAND_WAIT_MS } from '../polling/on-demand-polls.ts';
+import type { PollEngine } from '../polling/poll-engine.ts';
+import { leaseMsOf, type Upstreams, watcherSettings } from '../polling/upstreams.ts';
+import { Watcher } from '../polling/watcher.ts';
+import type { Ledger } from './ledger-stores.ts';
+import type { Config } from './settings.ts';
+import type { Tuning } from './tuning.ts';
+
+export type Policy = (settings: { lagPrice: number }) => PolicyFactory;
+
+/** Opens the watcher with the chains of its upstreams, and polls on demand. `start` begins to poll. */
+export function openPolling(deps: {
+  config: Config;
+  ledger: Ledger;
+  upstreams: Upstreams;
+  engine: PollEngine;
+  /** When to poll. Default: by the learned distribution of finality times. */
+  policy?: Policy | undefined;
+  listeners: readonly WatcherListener[];
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  tuning: Tuning;
+}) {
+  const { config, ledger, upstreams, clock, random, log, tuning } = deps;
+  const { policy = chainPacing } = deps;
+  const lookup: CachedLookup = new CachedLookup({
+    get: (id) => ledger.submissions.get(id),
+    pollOnDemand: (upstream, id) => watcher.pollOnDemand(upstream, id),
+    now: () => clock.now(),
+  });
+  const chains = openChains({
+    ...{ upstreams: upstreams.named, clock, random, log, version: VERSION },
+    dataHashOf: (id) => ledger.submissions.dataHashOf(id),
+    onAvailable: (upstream, id) => void watcher.pollOnDemand(upstream, id),
+  });
+  const watcher: Watcher = new Watcher({
+    settings: watcherSettings(config, upstreams.named, policy, tuning.breaker),
+    ledger,
+    engine: chainEngine(deps.engine, chains),
+    clock,
+    random,
+    listeners: [
+      logMonitor(log),
+      { recorded: ({ observation }) => lookup.add(observation) },
+      ...deps.listeners,
+    ],
+  });
+  // Submissions whose upstream is no longer configured are kept, but not polled.
+  for (const [upstream, submissions] of ledger.submissions.watchedCounts())
+    if (!watcher.hasUpstream(upstream))
+      log.warn({ upstream, submissions }, 'upstream.not_configured');
+  return {
+    watcher,
+    lookup,
+    chainOf: chains.statusOf,
+    /** The longest time for which a poll on demand may wait: the request budget and the upstream. */
+    longestPollMs:
+      ON_DEMAND_WAIT_MS + Math.max(...upstreams.named.map(([, upstream]) => leaseMsOf(upstream))),
+    /**
+     * Returns why this server does not work; undefined if it can write its ledger and all its poll
+     * loops run.
+     */
+    defect(): string | undefined {
+      try {
+        ledger.database.probe(clock.now());
+      } catch {
+        return 'the ledger is not writable';
+      }
+      const idle = watcher.notPolling();
+      return idle.length > 0 ? `the poll loop of ${idle.join(', ')} does not run` : undefined;
+    },
+    health() {
+      const { ledgerWritable, upstreams: all } = watcher.health();
+      const withChains = all.map((one) => ({ ...one, chain: chains.statusOf(one.upstream) }));
+      return { ledgerWritable, upstreams: withChains };
+    },
+    start(): void {
+      watcher.start();
+      chains.onHead((upstream, head) => watcher.observeHead(upstream, head));
+    },
+    /** Waits up to `limitMs` for polls in flight. */
+    async stop(limitMs: number): Promise<void> {
+      await watcher.stop(limitMs);
+      await chains.close();
+    },
+  };
+}
