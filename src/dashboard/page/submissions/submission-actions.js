@@ -100,6 +100,8 @@ const FIELDS = {
   },
 };
 
+/** They cannot be removed. */
+const TIME_LIMITS = ['deadline', 'unknown_grace_s', 'stuck_after_s'];
 /** @type {readonly string[]} */
 const OPTIONS = [...Object.keys(FIELDS), 'metadata'];
 
@@ -149,7 +151,7 @@ async function changeOptions(api, one, form) {
 function optionOf(form, name) {
   const text = textOf(form, name);
   if (name === 'metadata') return jsonOf(form, name);
-  if (name === 'callback_url' || name === 'data_hash') return text || null;
+  if (!TIME_LIMITS.includes(name)) return text || null;
   if (text === '') throw invalidField(name, 'enter a value');
   if (name !== 'deadline') return Number(text);
   const deadline = fromUtcText(text);
