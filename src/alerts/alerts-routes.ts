@@ -88,7 +88,7 @@ const EXAMPLE = {
   link: 'https://dawatch.example.com/#/pacing',
 } as const;
 
-export const alertSchema = z
+const alertSchema = z
   .object({
     id: z
       .int()

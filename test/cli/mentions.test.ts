@@ -52,7 +52,7 @@ function textOf(file: string): string {
 }
 
 /**
- * Returns the commands in a text, such as "dawatch deliveries replay --since 24h", split into
+ * Returns the commands in a text, such as "dawatch list --since 24h", split into
  * path and other words.
  */
 function commandsIn(text: string): { path: string; words: string[] }[] {

@@ -225,8 +225,8 @@ it.each([true, false])(
       ['config', '--json', ...config],
       ['doctor', ...config],
       ['doctor', '--json', ...config],
-      ['deliveries', 'list'],
-      ['deliveries', 'show', '1'],
+      ['api', '/v1/deliveries'],
+      ['api', '/v1/deliveries/1'],
       ['webhooks', 'list'],
     ]) {
       const { stdout, stderr } = await cliProcess(args, { env });
