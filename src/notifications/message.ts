@@ -234,46 +234,26 @@ function linkOf(batch: readonly [EventRecord, ...EventRecord[]], publicUrl: stri
   return linkTo(publicUrl, areSubmissions ? '#/submissions' : ALERTS_PATH);
 }
 
-const SUBMISSION_TEXTS: Record<
-  SubmissionEventType,
-  { one: string; many: string; severity: Severity }
-> = {
-  [SubmissionEventType.finalized]: { one: 'is finalized', many: 'are finalized', severity: 'good' },
-  [SubmissionEventType.recovered]: { one: 'recovered', many: 'recovered', severity: 'good' },
-  [SubmissionEventType.cancelled]: {
-    one: 'was cancelled',
-    many: 'were cancelled',
-    severity: 'info',
-  },
-  [SubmissionEventType.retracked]: {
-    one: 'is tracked again',
-    many: 'are tracked again',
-    severity: 'info',
-  },
-  [SubmissionEventType.failing]: { one: 'is failing', many: 'are failing', severity: 'warning' },
-  [SubmissionEventType.stuck]: { one: 'is stuck', many: 'are stuck', severity: 'warning' },
-  [SubmissionEventType.unknown]: {
-    one: 'was never found',
-    many: 'were never found',
-    severity: 'warning',
-  },
-  [SubmissionEventType.expired]: { one: 'expired', many: 'expired', severity: 'warning' },
-  [SubmissionEventType.corrected]: {
-    one: 'was corrected',
-    many: 'were corrected',
-    severity: 'warning',
-  },
-  [SubmissionEventType.contradicted]: {
-    one: 'is contradicted by the chain or its data hash',
-    many: 'are contradicted by the chain or their data hashes',
-    severity: 'critical',
-  },
-  [SubmissionEventType.failed]: { one: 'failed', many: 'failed', severity: 'critical' },
-  [SubmissionEventType.rejected]: {
-    one: 'was rejected',
-    many: 'were rejected',
-    severity: 'critical',
-  },
+/** `many`: of several submissions. */
+const phrase = (severity: Severity, one: string, many = one) => ({ severity, one, many });
+
+const SUBMISSION_TEXTS: Record<SubmissionEventType, ReturnType<typeof phrase>> = {
+  [SubmissionEventType.finalized]: phrase('good', 'is finalized', 'are finalized'),
+  [SubmissionEventType.recovered]: phrase('good', 'recovered'),
+  [SubmissionEventType.cancelled]: phrase('info', 'was cancelled', 'were cancelled'),
+  [SubmissionEventType.retracked]: phrase('info', 'is tracked again', 'are tracked again'),
+  [SubmissionEventType.failing]: phrase('warning', 'is failing', 'are failing'),
+  [SubmissionEventType.stuck]: phrase('warning', 'is stuck', 'are stuck'),
+  [SubmissionEventType.unknown]: phrase('warning', 'was never found', 'were never found'),
+  [SubmissionEventType.expired]: phrase('warning', 'expired'),
+  [SubmissionEventType.corrected]: phrase('warning', 'was corrected', 'were corrected'),
+  [SubmissionEventType.contradicted]: phrase(
+    'critical',
+    'is contradicted by the chain or its data hash',
+    'are contradicted by the chain or their data hashes',
+  ),
+  [SubmissionEventType.failed]: phrase('critical', 'failed'),
+  [SubmissionEventType.rejected]: phrase('critical', 'was rejected', 'were rejected'),
 };
 
 function severityOf(event: EventRecord): Severity {
