@@ -14,7 +14,7 @@ import {
   temporaryFolder,
 } from '../support/processes.ts';
 
-const ROUNDS = 5;
+const ROUNDS = 3;
 const CONCURRENCY = 8;
 const PER_ROUND = 10_000;
 const BATCH = 2_000;

@@ -62,7 +62,7 @@ function judge(info: string): Finding[] {
       problem(
         'redis',
         'it is a cluster, which dawatch does not support',
-        'use a single Redis, or a primary with replicas and Sentinels (docs/scaling.md)',
+        'use a single Redis, or a primary with replicas (docs/scaling.md)',
       ),
     ];
   const version = fieldOf(info, 'redis_version');

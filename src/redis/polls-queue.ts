@@ -70,9 +70,17 @@ export function openPollsQueue(redis: Redis): Queue<PollJob, PollResult> {
   return queue;
 }
 
-/** Returns the names of the workers that are connected to the queue. */
-export async function listWorkers(queue: Queue<PollJob, PollResult>): Promise<string[]> {
+/**
+ * Returns the names of the workers that are connected to the queue. Redis lists the clients of all
+ * its databases.
+ */
+export async function listWorkers(
+  queue: Queue<PollJob, PollResult>,
+  { options: { db = 0 } }: Redis,
+): Promise<string[]> {
   const clients = await queue.getWorkers();
-  const names = clients.map(({ rawname = '' }) => rawname.slice(rawname.lastIndexOf(':') + 1));
+  const names = clients
+    .filter((client) => client.db === String(db))
+    .map(({ rawname = '' }) => rawname.slice(rawname.lastIndexOf(':') + 1));
   return [...new Set(names)].sort();
 }

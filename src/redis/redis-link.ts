@@ -84,7 +84,7 @@ export class RedisLink {
     try {
       // A full Redis, and a replica, accept reads only.
       await redis.set('bull:dawatch-probe', '1', 'PX', 10_000);
-      const workers = await listWorkers(queue);
+      const workers = await listWorkers(queue, redis);
       if (this.#isClosed || redis.status !== 'ready') return;
       if (this.#state !== 'up') log.info({ workers: workers.length }, 'redis.connected');
       this.#state = 'up';

@@ -62,7 +62,7 @@ async function check({ redis }: Config): Promise<void> {
   const connection = openRedis({ url });
   try {
     await waitUntilReady(connection, CHECK_WITHIN_MS);
-    const workers = await listWorkers(openPollsQueue(connection));
+    const workers = await listWorkers(openPollsQueue(connection), connection);
     if (workers.some((name) => name.startsWith(`${HOST}-`))) return;
   } catch {
     throw new CommandError('Redis does not respond', ExitCode.server);

@@ -98,4 +98,15 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     for (const msg of ['worker.joined', 'worker.left'])
       expect(server.logged).toContainEqual(expect.objectContaining({ msg, worker: 'w-1' }));
   });
+
+  it('a server knows only the workers of its database', async () => {
+    const { url } = await redisForTest();
+    const [first, second] = [openEngine({ url }), openEngine({ url: `${url}/1` })];
+    openWorker({ url: `${url}/1` }, { name: 'w-2' });
+    await second.sees(1);
+    await first.sees(0);
+    expect(second.link.health.workers).toEqual(['w-2']);
+    expect(await first.poll('a')).toHaveLength(1);
+    expect(await second.poll('b')).toMatchObject([{ worker: 'w-2' }]);
+  });
 });
