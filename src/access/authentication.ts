@@ -198,37 +198,29 @@ const HOUR_MS = 3_600_000;
 const MAX_ENTRIES = 100;
 
 /**
- * Writes the first refused sign-in of a network in an hour to the audit. The log and the metrics
- * have all of them. Requests without a credential are not sign-ins.
+ * Returns a function that writes the first refused sign-in of a network in an hour to the audit.
+ * The log and the metrics have all of them. Requests without a credential are not sign-ins.
  */
-export class RefusedSignIns {
-  readonly #audit: AuditTrail;
-  readonly #clock: { now(): number };
-  readonly #networks = new Set<string>();
+export function refusalRecorder({ audit, clock }: { audit: AuditTrail; clock: { now(): number } }) {
+  const networks = new Set<string>();
   /** The hour of the networks, counted from the epoch. */
-  #hour = 0;
-
-  constructor({ audit, clock }: { audit: AuditTrail; clock: { now(): number } }) {
-    this.#audit = audit;
-    this.#clock = clock;
-  }
-
-  add(reason: AuthenticationFailure, clientAddress: string): void {
+  let hour = 0;
+  return (reason: AuthenticationFailure, clientAddress: string): void => {
     if (reason === 'absent') return;
-    const now = this.#clock.now();
-    const hour = Math.floor(now / HOUR_MS);
-    if (hour !== this.#hour) this.#networks.clear();
-    this.#hour = hour;
+    const now = clock.now();
+    const current = Math.floor(now / HOUR_MS);
+    if (current !== hour) networks.clear();
+    hour = current;
     const address = networkOf(clientAddress);
-    if (this.#networks.has(address) || this.#networks.size >= MAX_ENTRIES) return;
+    if (networks.has(address) || networks.size >= MAX_ENTRIES) return;
     const actor = { name: 'unauthenticated', credentialId: null, address };
     try {
-      this.#audit.append(actor, now, { action: 'auth.refused', result: 'refused', detail: reason });
+      audit.append(actor, now, { action: 'auth.refused', result: 'refused', detail: reason });
     } catch (error) {
       // The next one of the network is written instead, for example once the disk has space.
       if (error instanceof LedgerError) return;
       throw error;
     }
-    this.#networks.add(address);
-  }
+    networks.add(address);
+  };
 }

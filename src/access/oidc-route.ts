@@ -18,7 +18,7 @@ import {
   sessionCookieOf,
 } from './cookies.ts';
 import { type Provider, ProviderError } from './provider.ts';
-import { type PeopleStore, SESSION_MS } from './sessions.ts';
+import type { PeopleStore } from './sessions.ts';
 import type { AccessSettings } from './settings.ts';
 
 /** A person at a provider. `name`: the e-mail address, or the subject without one. */
@@ -190,7 +190,6 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl)];
         const session = {
           hash: sha256(value),
-          maxAgeMs: SESSION_MS,
           replaces: earlier ? sha256(earlier) : undefined,
         };
         const from = { address: request.clientAddress, now: clock.now() };

@@ -18,7 +18,7 @@ import {
   sessionCookieOf,
 } from './cookies.ts';
 import { oidcSignIn } from './oidc-route.ts';
-import { SESSION_MS, type SessionStore, type Sessions } from './sessions.ts';
+import type { SessionStore, Sessions } from './sessions.ts';
 import type { AccessSettings } from './settings.ts';
 
 const sessionSchema = z
@@ -121,7 +121,6 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
       const session = {
         hash,
         credentialHash: identity.hash,
-        maxAgeMs: SESSION_MS,
         replaces: earlier ? sha256(earlier) : undefined,
       };
       ledger.sessions.begin(session, {

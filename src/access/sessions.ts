@@ -11,7 +11,7 @@ import type { AccessSettings } from './settings.ts';
 /** An unattended dashboard signs out; an open page sends requests while it is visible. */
 const IDLE_MS = 2 * 3_600_000;
 /** A working day, so that people sign in each morning. */
-export const SESSION_MS = 12 * 3_600_000;
+const SESSION_MS = 12 * 3_600_000;
 
 /**
  * A session of the dashboard. `credentialHash`: hash of the credential with which it began. Times
@@ -19,16 +19,8 @@ export const SESSION_MS = 12 * 3_600_000;
  */
 export type SessionRecord = { credentialHash: Buffer; createdAt: number; usedAt: number };
 
-/**
- * `maxAgeMs`: older sessions of any credential are deleted. `replaces`: the current session of the
- * browser, which ends.
- */
-export type NewSession = {
-  hash: Buffer;
-  credentialHash: Buffer;
-  maxAgeMs: number;
-  replaces: Buffer | undefined;
-};
+/** `replaces`: the current session of the browser, which ends. */
+export type NewSession = { hash: Buffer; credentialHash: Buffer; replaces: Buffer | undefined };
 
 /**
  * Maximum number of sessions of a credential. A further session ends the oldest, so that sign-ins
@@ -49,11 +41,11 @@ export class SessionStore {
   }
 
   /**
-   * Begins a session, with its entry in the audit. `detail`: the kind of sign-in. `email`: of the
-   * person, if it is known.
+   * Begins a session, with its entry in the audit, and deletes those that are over. `detail`: the
+   * kind of sign-in. `email`: of the person, if it is known.
    */
   begin(
-    { hash, credentialHash, maxAgeMs, replaces }: NewSession,
+    { hash, credentialHash, replaces }: NewSession,
     {
       actor,
       detail,
@@ -66,7 +58,7 @@ export class SessionStore {
       now,
       () => {
         this.#db
-          .run`DELETE FROM sessions WHERE created_at <= ${now - maxAgeMs} OR hash = ${replaces ?? null}`;
+          .run`DELETE FROM sessions WHERE created_at <= ${now - SESSION_MS} OR hash = ${replaces ?? null}`;
         this.#db.run`
           DELETE FROM sessions WHERE hash IN (
             SELECT hash FROM sessions WHERE credential_hash = ${credentialHash}

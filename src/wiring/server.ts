@@ -19,7 +19,7 @@ import {
   type AuthenticationFailure,
   addLimits,
   createAuthenticator,
-  RefusedSignIns,
+  refusalRecorder,
 } from '../access/authentication.ts';
 import { registerCredentials } from '../access/credentials-routes.ts';
 import { registerOidc } from '../access/oidc-route.ts';
@@ -181,10 +181,10 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   registerProblems(app);
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
   const authenticator = createAuthenticator(deps.credentials, sessions);
-  const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
+  const recordRefusal = refusalRecorder({ audit: ledger.audit, clock: deps.clock });
   const onRefused = (reason: AuthenticationFailure, address: string) => {
     metrics.counters.authenticationFailed(reason);
-    refused.add(reason, address);
+    recordRefusal(reason, address);
   };
   const hooks: RequestHooks = {
     describe: describe(clientAddressOf),

@@ -10,7 +10,6 @@ it('a credential has at most 100 sessions, and a further one ends the oldest', (
       {
         hash: hashOf(index),
         credentialHash: hashOf(credential),
-        maxAgeMs: 1_000,
         replaces: undefined,
       },
       { actor: SERVER, detail: 'token', now: index },

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
-import { RefusedSignIns } from '../../src/access/authentication.ts';
+import { refusalRecorder } from '../../src/access/authentication.ts';
 import { CredentialStore, makeToken } from '../../src/access/credentials-store.ts';
 import { openBeside } from '../../src/ledger/open.ts';
 import type { Config } from '../../src/wiring/settings.ts';
@@ -230,22 +230,22 @@ describe('refused sign-ins in the audit', () => {
   function open() {
     const ledger = openLedger();
     const clock = { now: () => Date.now() };
-    const refused = new RefusedSignIns({ audit: ledger.audit, clock });
+    const record = refusalRecorder({ audit: ledger.audit, clock });
     const entries = () =>
       ledger.audit
         .list({ limit: 1_000 })
         .entries.toReversed()
         .map(({ address, detail }) => [address, detail]);
-    return { refused, entries };
+    return { record, entries };
   }
 
   it('have one entry of a network in an hour', () => {
-    const { refused, entries } = open();
-    refused.add('absent', '192.0.2.1');
+    const { record, entries } = open();
+    record('absent', '192.0.2.1');
     for (let hour = 0; hour < 2; hour += 1) {
-      refused.add('unknown', '192.0.2.1');
-      refused.add('malformed', '192.0.2.1');
-      refused.add('refused', '2001:db8:0:1::7');
+      record('unknown', '192.0.2.1');
+      record('malformed', '192.0.2.1');
+      record('refused', '2001:db8:0:1::7');
       vi.setSystemTime(Date.now() + 3_600_000);
     }
     const once = [
@@ -256,9 +256,9 @@ describe('refused sign-ins in the audit', () => {
   });
 
   it('have a bounded number of entries, of any number of networks', () => {
-    const { refused, entries } = open();
+    const { record, entries } = open();
     for (let index = 0; index < 500; index += 1)
-      refused.add('unknown', `10.0.${index >> 8}.${index & 255}`);
+      record('unknown', `10.0.${index >> 8}.${index & 255}`);
     expect(entries()).toHaveLength(100);
   });
 });

@@ -48,7 +48,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
   const added = { hash: sha256(token), role: 'admin', name: 'ops' } as const;
   credentials.add(added, 0);
   const { id } = credentials.add({ hash: sha256('other'), role: 'service', name: 'billing' }, 0);
-  const session = { hash: SESSION, credentialHash: added.hash, maxAgeMs: 1, replaces: undefined };
+  const session = { hash: SESSION, credentialHash: added.hash, replaces: undefined };
   sessions.begin(session, { actor: ACTOR, detail: 'token', now: 0 });
   limit(db, audit);
 

@@ -93,7 +93,7 @@ describe('credentials:', () => {
       name: 'ada',
       role: 'operator',
     } as const;
-    const session = { hash: sha256('x'), maxAgeMs: 1_000, replaces: undefined };
+    const session = { hash: sha256('x'), replaces: undefined };
     expect(ledger.people.signIn(person, session, { address: '::1', now: 1 })).toBe('signed_in');
     expect(ledger.people.nameOf(1_001)).toBe('ada');
   });
