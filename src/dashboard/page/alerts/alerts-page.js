@@ -27,10 +27,7 @@ const TITLES = { firing: 'Firing', resolved: 'Resolved', all: 'All' };
 /** The alerts and the mutes. */
 export function AlertsPage({ query }) {
   const { api, session } = useDashboard();
-  const list = useList('v1/alerts', {
-    query,
-    hrefOf: (given) => hrefTo('alerts', undefined, given),
-  });
+  const list = useList('v1/alerts', { query });
   const seesMutes = maySeeOperations(session);
   const mutes = useLoad(
     async (signal) => (seesMutes ? await api.get('v1/mutes', { signal }) : { mutes: [] }),

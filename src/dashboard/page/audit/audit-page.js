@@ -8,7 +8,7 @@ import { hrefTo } from '../router.js';
 
 /** Every change by a caller, and every lookup of users. */
 export function AuditPage({ query }) {
-  const list = useList('v1/audit', { query, hrefOf: (given) => hrefTo('audit', undefined, given) });
+  const list = useList('v1/audit', { query });
   const { data } = list.loaded;
   /** @type {readonly AuditEntry[]} */
   const entries = data?.entries ?? [];

@@ -17,20 +17,19 @@ const STATES = ['waiting', 'failing', 'delivered', 'dead', 'discarded'];
 
 export function DeliveriesPage({ query }) {
   return html`<${PageHeader} title="Deliveries" />
-    <${DeliveryLog} query=${query} hrefOf=${(given) => hrefTo('deliveries', undefined, given)} />`;
+    <${DeliveryLog} query=${query} />`;
 }
 
 /**
  * A page of deliveries: all, or those of one webhook.
- * @param {{ webhookId?: string, version?: number, onReplayed?: () => void, query: URLSearchParams, hrefOf: import('../parts/list.js').ListState['hrefOf'] }} props
- *   `version`: changes when there may be new ones; `hrefOf`: the address of this log with other
- *   filters or another page
+ * @param {{ webhookId?: string, version?: number, onReplayed?: () => void, query: URLSearchParams }} props
+ *   `version`: changes when there may be new ones
  */
-export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
+export function DeliveryLog({ webhookId, version, onReplayed, query }) {
   const { session } = useDashboard();
   const fixed = { destination: webhookId && `webhook:${webhookId}` };
-  const list = useList('v1/deliveries', { query, hrefOf, fixed, ...(version && { version }) });
-  const { given, loaded } = list;
+  const list = useList('v1/deliveries', { query, fixed, ...(version && { version }) });
+  const { given, hrefOf, loaded } = list;
   /** @type {readonly Delivery[]} */
   const deliveries = loaded.data?.deliveries ?? [];
   const isWaiting = deliveries.some(({ state }) => state === 'waiting');

@@ -43,13 +43,7 @@ export function WebhookPage({ id, query }) {
     <//>
     <section aria-labelledby="log">
       <h2 id="log">Delivery log</h2>
-      <${DeliveryLog}
-        webhookId=${id}
-        version=${sent}
-        onReplayed=${loaded.reload}
-        query=${query}
-        hrefOf=${(given) => hrefTo('webhooks', id, given)}
-      />
+      <${DeliveryLog} webhookId=${id} version=${sent} onReplayed=${loaded.reload} query=${query} />
     </section>`;
 }
 

@@ -12,11 +12,7 @@ import { hrefTo } from '../router.js';
 
 export function WebhooksPage({ query }) {
   const { api, session } = useDashboard();
-  const list = useList('v1/webhooks', {
-    query,
-    limit: 100,
-    hrefOf: (given) => hrefTo('webhooks', undefined, given),
-  });
+  const list = useList('v1/webhooks', { query });
   const mayChange = isAdmin(session);
   const [created, setCreated] = useState(/** @type {WebhookWithSecret | undefined} */ (undefined));
   const create = async (form) => {

@@ -1,6 +1,7 @@
 import { useRef } from 'preact/hooks';
 import { withQuery } from '../data/api.js';
 import { useDashboard, useLoad } from '../data/context.js';
+import { hrefTo, parseRoute } from '../router.js';
 import { html } from './html.js';
 import { Empty, Loadable } from './parts.js';
 import { Table } from './table.js';
@@ -23,17 +24,21 @@ function filtersIn(query) {
   return given;
 }
 
+const PAGE = 50;
+
 /**
  * @param {string} path
- * @param {{ query: URLSearchParams, hrefOf: (query: Query) => string, limit?: number, fixed?: Query, version?: number }} options
+ * @param {{ query: URLSearchParams, fixed?: Query, version?: number }} options
  *   `fixed`: further parameters of the request; `version`: a change loads again
  * @returns {ListState}
  */
-export function useList(path, { query, hrefOf, limit = 50, fixed, version }) {
+export function useList(path, { query, fixed, version }) {
   const { api } = useDashboard();
+  const { page, id } = parseRoute(location.hash);
+  const hrefOf = (/** @type {Query} */ changed) => hrefTo(page, id, changed);
   const given = filtersIn(query);
   const cursor = query.get('cursor') ?? '';
-  const url = withQuery(path, { ...fixed, ...given, cursor, limit });
+  const url = withQuery(path, { ...fixed, ...given, cursor, limit: PAGE });
   const loaded = useLoad((signal) => api.get(url, { signal }), url, version);
   return { given, cursor, hrefOf, loaded };
 }

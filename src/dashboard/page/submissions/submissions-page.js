@@ -13,10 +13,7 @@ import { COLUMNS, OPEN_STATUSES, STATUSES, submissionId, TrackHint } from './sub
 
 /** The submissions that match the filters in the URL. */
 export function SubmissionsPage({ query }) {
-  const list = useList('v1/submissions', {
-    query,
-    hrefOf: (given) => hrefTo('submissions', undefined, given),
-  });
+  const list = useList('v1/submissions', { query });
   const { given, loaded } = list;
   /** @type {readonly Submission[]} */
   const rows = loaded.data?.submissions ?? [];

@@ -4,16 +4,12 @@ import { ChoiceField, TextField, textOf } from '../parts/form.js';
 import { html } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
 import { Action, Badge, Command, Empty, PageHeader, Secret, Time } from '../parts/parts.js';
-import { hrefTo } from '../router.js';
 
 /** @import { Credential, CredentialWithSecret } from '../../../client/api.ts' */
 
 /** The tokens of clients. @param {{ query: URLSearchParams }} props */
 export function TokensPage({ query }) {
-  const list = useList('v1/credentials', {
-    query,
-    hrefOf: (given) => hrefTo('tokens', undefined, given),
-  });
+  const list = useList('v1/credentials', { query });
   const [issued, setIssued] = useState(/** @type {CredentialWithSecret | undefined} */ (undefined));
   const { reload } = list.loaded;
   const onIssued = (/** @type {CredentialWithSecret} */ token) => {
