@@ -1,10 +1,10 @@
 import rateLimit from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { sendProblem, setRetryAfter } from '../http/problems.ts';
-import { logOf } from '../http/request-log.ts';
 import { isUnlimited } from '../http/typed-server.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import { networkOf } from '../lib/addresses.ts';
+import type { Log } from '../operations/logging/event-catalog.ts';
 import {
   type Authenticator,
   type Credentials,
@@ -187,7 +187,7 @@ function logFailure(request: FastifyRequest, reason: AuthenticationFailure): voi
   const { id, method, clientAddress: address, routeOptions } = request;
   const fields = { request_id: id, reason, address, method, route: routeOptions.url };
   // Without a child log for each request, because most of these lines are suppressed in a flood.
-  const log = logOf({ log: request.log });
+  const log = request.log as unknown as Log;
   // Browsers and scanners cause these constantly, and no credential was tried.
   if (reason === 'absent') log.debug(fields, 'auth.failed');
   else log.warn(fields, 'auth.failed');

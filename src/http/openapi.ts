@@ -61,9 +61,9 @@ const PROBLEM_RESPONSES = {
       const [name, description] = PROBLEMS[status];
       const example = problemBody({ status, detail }, INSTANCE);
       const content = { 'application/problem+json': { schema: PROBLEM_REF, example } };
-      const own: HeaderName[] =
+      const special: HeaderName[] =
         status === 401 ? ['www-authenticate'] : RETRIED.includes(status) ? ['retry-after'] : [];
-      const headers = { ...headerRefs(own), ...commonRefs({ isLimited: true }) };
+      const headers = { ...headerRefs(special), ...commonRefs({ isLimited: true }) };
       return [name, { description, headers, content }];
     }),
   ),

@@ -15,15 +15,15 @@ export function parseQuery(
 ): Parameters | Record<string, Parameters[string] | Parameters> {
   if (text === '') return {};
   const parameters = new URLSearchParams(text);
-  const given = [...new Set(parameters.keys())].map((name): [string, string | string[]] => {
+  const entries = [...new Set(parameters.keys())].map((name): [string, string | string[]] => {
     const values = parameters.getAll(name);
     return [name, values.length === 1 ? (values[0] ?? '') : values];
   });
   const isField = ([name]: [string, unknown]) => name.startsWith(METADATA_PREFIX);
-  const fields = given
+  const fields = entries
     .filter(isField)
     .map(([name, value]) => [name.slice(METADATA_PREFIX.length), value]);
-  const others = Object.fromEntries(given.filter((entry) => !isField(entry)));
+  const others = Object.fromEntries(entries.filter((entry) => !isField(entry)));
   if (fields.length === 0) return others;
   // A query with both forms yields a list, which the schema refuses.
   return { ...others, metadata: 'metadata' in others ? [] : Object.fromEntries(fields) };

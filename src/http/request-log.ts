@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../operations/logging/event-catalog.ts';
 
@@ -10,8 +10,8 @@ const SAFE_ID = /^[\w.:-]{1,64}$/;
 
 /** Returns the client's own x-request-id if it is safe, otherwise a new UUID. */
 export function requestIdOf({ headers }: IncomingMessage): string {
-  const given = headers[REQUEST_ID_HEADER];
-  return typeof given === 'string' && SAFE_ID.test(given) ? given : randomUUID();
+  const id = headers[REQUEST_ID_HEADER];
+  return typeof id === 'string' && SAFE_ID.test(id) ? id : randomUUID();
 }
 
 const TRACEPARENT = /^[\da-f]{2}(?:-[\da-f]{1,32}){3}$/;
@@ -21,17 +21,8 @@ const TRACEPARENT = /^[\da-f]{2}(?:-[\da-f]{1,32}){3}$/;
  * The child log is created here and not once per request, because few requests write a line and
  * creating it costs more than most requests (row status-reads).
  */
-export function logOf({
-  log,
-  id,
-  headers,
-}: {
-  log: FastifyBaseLogger;
-  id?: string;
-  headers?: IncomingHttpHeaders;
-}): Log {
-  if (id === undefined) return log as unknown as Log;
-  const traceparent = String(headers?.traceparent);
+export function logOf({ log, id, headers }: FastifyRequest): Log {
+  const traceparent = String(headers.traceparent);
   return log.child({
     request_id: id,
     ...(TRACEPARENT.test(traceparent) && { traceparent }),
@@ -40,7 +31,7 @@ export function logOf({
 
 /** Whether debug lines are written. Checked before a line is built. */
 export function isDebugLogged({ log }: { log: FastifyBaseLogger }): boolean {
-  return logOf({ log }).isLevelEnabled('debug');
+  return (log as unknown as Log).isLevelEnabled('debug');
 }
 
 /** Logs each response at debug. `submissionIdOf`: the submission that a request concerns. */
@@ -49,7 +40,19 @@ export function addRequestLog(
   submissionIdOf: (request: FastifyRequest) => string | undefined,
 ): void {
   app.addHook('onResponse', (request, reply, done) => {
-    if (isDebugLogged(request)) logResponse(request, reply, submissionIdOf(request));
+    if (isDebugLogged(request)) {
+      const submissionId = submissionIdOf(request);
+      const fields = {
+        address: request.clientAddress,
+        method: request.method,
+        // The pattern, because the URL can contain names and addresses of users.
+        route: request.routeOptions.url,
+        http_status: reply.statusCode,
+        duration_ms: Math.round(reply.elapsedTime),
+        ...(submissionId !== undefined && { submission_id: submissionId }),
+      };
+      logOf(request).debug(fields, 'http.responded');
+    }
     done();
   });
 }
@@ -60,23 +63,4 @@ export function goneSignal(reply: FastifyReply): AbortSignal {
   if (reply.raw.destroyed || reply.request.raw.socket.destroyed) gone.abort();
   reply.raw.once('close', () => gone.abort());
   return gone.signal;
-}
-
-function logResponse(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  submissionId: string | undefined,
-): void {
-  logOf(request).debug(
-    {
-      address: request.clientAddress,
-      method: request.method,
-      // The pattern, because the URL can contain names and addresses of users.
-      route: request.routeOptions.url,
-      http_status: reply.statusCode,
-      duration_ms: Math.round(reply.elapsedTime),
-      ...(submissionId !== undefined && { submission_id: submissionId }),
-    },
-    'http.responded',
-  );
 }

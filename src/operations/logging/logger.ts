@@ -182,11 +182,11 @@ export function toJsonLine(line: string): string {
  * JSON escapes.
  */
 export function toPrettyLine(line: string): string {
-  const shown = (key: string, value: unknown) => {
+  const escaped = (key: string, value: unknown) => {
     if (typeof value !== 'string') return value;
     return key === 'stack' ? escapeLines(value) : escapeText(value, value.length);
   };
-  return `${JSON.stringify(JSON.parse(toJsonLine(line)), shown)}\n`;
+  return `${JSON.stringify(JSON.parse(toJsonLine(line)), escaped)}\n`;
 }
 
 function fits(line: string): boolean {
