@@ -7,7 +7,7 @@ import { operations, problemResponses, sendInvalidField, sendProblem } from '../
 import { nextCursor, nextCursorSchema, pageOf, pageParameters, timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
-import { headerProblem } from '../lib/extra-headers.ts';
+import { headerProblem } from '../lib/request-headers.ts';
 import { iso } from '../lib/timestamps.ts';
 import { originOf } from '../submissions/option-changes.ts';
 import { checkSecret, makeSecret } from './channels/webhook.ts';

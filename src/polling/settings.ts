@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { headerProblem } from '../lib/extra-headers.ts';
+import { headerProblem } from '../lib/request-headers.ts';
 import { byName, count, httpUrl, seconds, section } from '../operations/config/section-values.ts';
 import { templateProblem } from '../submissions/explorer-link.ts';
 

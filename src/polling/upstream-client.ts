@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
-import { secretsOfHeaders } from '../lib/extra-headers.ts';
 import { type HttpResult, httpCall } from '../lib/http-call.ts';
 import { outgoingAgent } from '../lib/outgoing.ts';
+import { secretsOfHeaders } from '../lib/request-headers.ts';
 import { redactorOf } from '../lib/text.ts';
 import { type Classification, classify } from '../submissions/classify.ts';
 

@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
-import { secretsOfHeaders } from '../../lib/extra-headers.ts';
+import { secretsOfHeaders } from '../../lib/request-headers.ts';
 import type { AddressGuard } from '../transport/address-guard.ts';
 import type { HttpPost } from '../transport/http-post.ts';
 import { CALLBACKS_ID } from '../webhook.ts';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import { secretsOfLogin, secretsOfQuery } from '../../lib/basic-auth.ts';
+import { secretsOfLogin, secretsOfQuery } from '../../lib/request-headers.ts';
 import { ENVIRONMENT } from './environment.ts';
 import { isPath, mistypedReason } from './mistyped.ts';
 import { checkWith, closest, type SchemaProblem } from './schema-problems.ts';

@@ -1,16 +1,16 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { WebSocket } from 'ws';
+import type { Clock } from '../../lib/clock.ts';
+import { causeOf, codeOf } from '../../lib/connection-error.ts';
+import { isObject } from '../../lib/json.ts';
+import { proxyVariables } from '../../lib/outgoing.ts';
 import {
   basicAuthorization,
   secretsOfLogin,
   secretsOfPath,
   secretsOfQuery,
-} from '../../lib/basic-auth.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { causeOf, codeOf } from '../../lib/connection-error.ts';
-import { isObject } from '../../lib/json.ts';
-import { proxyVariables } from '../../lib/outgoing.ts';
+} from '../../lib/request-headers.ts';
 import { escapeText, redactorOf } from '../../lib/text.ts';
 import { ChainError } from './port.ts';
 
