@@ -1,4 +1,4 @@
-import type { Observation } from '../submissions/classify.ts';
+import type { Classification, Observation } from '../submissions/classify.ts';
 
 /** Submissions of one upstream to poll, one request each. */
 export type PollBatch = { upstream: string; submissionIds: readonly string[] };
@@ -12,3 +12,29 @@ export type PollBatch = { upstream: string; submissionIds: readonly string[] };
 export type PollEngine = {
   poll(batch: PollBatch, report: (observation: Observation) => void): Promise<void>;
 };
+
+/** Sends one poll to an upstream, and returns what it answered. Never rejects. */
+export type SendPoll = (upstream: string, submissionId: string) => Promise<Classification>;
+
+/**
+ * Polls all submissions of a batch at once from this process. The scheduler's batches respect the
+ * request budget.
+ */
+export function createLocalEngine(deps: {
+  sendPoll: SendPoll;
+  clock: { now(): number };
+}): PollEngine {
+  const { sendPoll, clock } = deps;
+  return {
+    async poll(batch: PollBatch, report) {
+      await Promise.all(
+        batch.submissionIds.map(async (submissionId) => {
+          const sentAt = clock.now();
+          const answer = await sendPoll(batch.upstream, submissionId);
+          const at = clock.now();
+          report({ submissionId, at, durationMs: at - sentAt, ...answer });
+        }),
+      );
+    },
+  };
+}

@@ -2,11 +2,9 @@ import type { Clock } from '../lib/clock.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { PolicyFactory } from '../pacing/index.ts';
 import type { Classification } from '../submissions/classify.ts';
-import type { PollBatch, PollEngine } from './poll-engine.ts';
-import type { BudgetSettings } from './request-budget.ts';
 import type { SchedulerSettings } from './scheduler.ts';
 import type { PollingSettings, UpstreamConfig } from './settings.ts';
-import { UpstreamClient } from './upstream-client.ts';
+import { UpstreamClient, type UpstreamClientOptions } from './upstream-client.ts';
 import type { BreakerSettings } from './upstream-health.ts';
 import type { WatcherSettings } from './watcher.ts';
 
@@ -40,14 +38,6 @@ export function leaseMsOf(upstream: UsableUpstream): number {
   return timeoutMsOf(upstream) * 2 + 10_000;
 }
 
-function budgetOf({ budget }: UsableUpstream): BudgetSettings {
-  return {
-    requests: budget.requests,
-    perMs: budget.per_s * 1_000,
-    concurrency: budget.concurrency,
-  };
-}
-
 /**
  * User lookups are rare. They have their own connections, so that slow lookups do not delay polls.
  */
@@ -61,32 +51,20 @@ export function openUpstreams(
   { clock, version }: { clock: Clock; version: string },
 ) {
   const named = usableUpstreams(config);
-  const now = () => clock.now();
+  const open = (upstream: UsableUpstream, options: Partial<UpstreamClientOptions>) =>
+    new UpstreamClient({
+      url: upstream.url,
+      extraHeaders: upstream.headers,
+      version,
+      timeoutMs: timeoutMsOf(upstream),
+      now: () => clock.now(),
+      ...options,
+    });
   const clients = new Map(
-    named.map(([name, { url, api_key: apiKey, headers: extraHeaders, ...upstream }]) => [
-      name,
-      new UpstreamClient({
-        url,
-        apiKey,
-        extraHeaders,
-        version,
-        timeoutMs: upstream.timeout_s * 1_000,
-        now,
-      }),
-    ]),
+    named.map(([name, upstream]) => [name, open(upstream, { apiKey: upstream.api_key })]),
   );
-  const { url, headers, timeout_s } = config.upstreams.default;
-  const userClient =
-    url === undefined
-      ? undefined
-      : new UpstreamClient({
-          url,
-          extraHeaders: headers,
-          version,
-          connections: USER_CONNECTIONS,
-          timeoutMs: timeout_s * 1_000,
-          now,
-        });
+  const ofUsers = named.find(([name]) => name === 'default')?.[1];
+  const userClient = ofUsers && open(ofUsers, { connections: USER_CONNECTIONS });
   return {
     /** The settings by name. */
     named,
@@ -113,47 +91,25 @@ const CONTRADICTED_RECHECK_MS = 600_000;
 
 /** Returns the settings of the watcher. `policy`: when to poll. */
 export function watcherSettings(
-  { submissions, upstreams: configured }: PollingSettings,
+  { submissions }: PollingSettings,
   upstreams: readonly [string, UsableUpstream][],
   policy: (settings: { lagPrice: number }) => PolicyFactory,
   breaker: BreakerSettings,
 ): WatcherSettings {
-  const schedulerSettingsOf = (upstream: UsableUpstream): SchedulerSettings => ({
-    budget: budgetOf(upstream),
-    breaker,
-    leaseMs: leaseMsOf(upstream),
-    recheckMs: submissions.recheck_after_s * 1_000 || CONTRADICTED_RECHECK_MS,
+  const schedulers = upstreams.map(([name, upstream]) => {
+    const { requests, per_s, concurrency } = upstream.budget;
+    const settings: SchedulerSettings = {
+      budget: { requests, perMs: per_s * 1_000, concurrency },
+      breaker,
+      leaseMs: leaseMsOf(upstream),
+      recheckMs: submissions.recheck_after_s * 1_000 || CONTRADICTED_RECHECK_MS,
+    };
+    return [name, settings] as const;
   });
+  const prices = new Map(upstreams.map(([name, { lag_price }]) => [name, lag_price]));
   return {
-    schedulers: new Map(upstreams.map(([name, upstream]) => [name, schedulerSettingsOf(upstream)])),
-    policy: (upstream) =>
-      policy({ lagPrice: (configured[upstream] ?? configured.default).lag_price }),
+    schedulers: new Map(schedulers),
+    policy: (upstream) => policy({ lagPrice: prices.get(upstream) ?? 1 }),
     recheck: submissions.recheck_after_s > 0,
-  };
-}
-
-/** Sends one poll to an upstream, and returns what it answered. Never rejects. */
-export type SendPoll = (upstream: string, submissionId: string) => Promise<Classification>;
-
-/**
- * Polls all submissions of a batch at once from this process. The scheduler's batches respect the
- * request budget.
- */
-export function createLocalEngine(deps: {
-  sendPoll: SendPoll;
-  clock: { now(): number };
-}): PollEngine {
-  const { sendPoll, clock } = deps;
-  return {
-    async poll(batch: PollBatch, report) {
-      await Promise.all(
-        batch.submissionIds.map(async (submissionId) => {
-          const sentAt = clock.now();
-          const answer = await sendPoll(batch.upstream, submissionId);
-          const at = clock.now();
-          report({ submissionId, at, durationMs: at - sentAt, ...answer });
-        }),
-      );
-    },
   };
 }

@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
-import { createLocalEngine } from '../../src/polling/upstreams.ts';
+import { createLocalEngine } from '../../src/polling/poll-engine.ts';
 import type { Classification } from '../../src/submissions/classify.ts';
 import { openClient } from '../support/servers/upstream-server.ts';
 import { describeEngine } from './engine-conformance.ts';

@@ -33,7 +33,6 @@ async function evilServer(status = 200): Promise<string> {
     metadata: { [EVIL]: EVIL },
     polls: EVIL,
     history: [{ at: EVIL, status: EVIL, upstream_state: EVIL, error: EVIL }],
-    delays: [{ cause: EVIL, reason: EVIL, began_at: EVIL, ended_at: EVIL }],
   };
   const webhook = {
     id: EVIL,

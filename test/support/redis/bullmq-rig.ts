@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { pino } from 'pino';
 import { onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/lib/system-clock.ts';
-import { createLocalEngine, type SendPoll } from '../../../src/polling/upstreams.ts';
+import { createLocalEngine, type SendPoll } from '../../../src/polling/poll-engine.ts';
 import type { RedisSettings } from '../../../src/redis/connections.ts';
 import { POLLS_QUEUE } from '../../../src/redis/polls-queue.ts';
 import { openPolls } from '../../../src/redis/queues.ts';
