@@ -130,44 +130,43 @@ export type TrackRequest = {
 export const FINALITY_SOURCES = ['chain', 'estimate'] as const;
 export type FinalitySource = (typeof FINALITY_SOURCES)[number];
 
+type Options = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' | keyof TextFields> &
+  TextFields;
+
 /** A submission in the ledger. Times are epoch milliseconds. */
-export type Submission = Omit<
-  TrackRequest,
-  'requestedAt' | 'retrack' | 'named' | keyof TextFields
-> &
-  TextFields & {
-    status: Status;
-    /** When tracking began; if the submission was tracked again, when it last began. */
-    trackedAt: number;
-    /** When an observation first found it final. */
-    finalizedAt: number | null;
-    /** When it became final; null: it is not final, or too little was known for an estimate. */
-    finalityAt: number | null;
-    finalitySource: FinalitySource | null;
-    /** When the newest recorded observation was made. */
-    polledAt: number | null;
-    /**
-     * Since when the upstream has not found it; null if the newest definite response found it, or if
-     * there was none.
-     */
-    notFoundSince: number | null;
-    /** Number of requests for it. */
-    polls: number;
-    stuck: boolean;
-    /** Whether it is still polled: it is open, or finalized and awaits its recheck. */
-    watched: boolean;
-    /** Number of its newest history row, counted from 1 without gaps. */
-    version: number;
-    /** From the upstream's newest envelope. */
-    upstreamState: string | null;
-    error: string | null;
-    /** The upstream's newest envelope: the unchanged JSON text. */
-    envelope: string | null;
-    /** What the chain says about the block in the newest envelope; null: it was not verified. */
-    chain: ChainVerdict | null;
-    /** Why the chain does not confirm it. */
-    chainReason: string | null;
-  };
+export type Submission = Options & {
+  status: Status;
+  /** When tracking began; if the submission was tracked again, when it last began. */
+  trackedAt: number;
+  /** When an observation first found it final. */
+  finalizedAt: number | null;
+  /** When it became final; null: it is not final, or too little was known for an estimate. */
+  finalityAt: number | null;
+  finalitySource: FinalitySource | null;
+  /** When the newest recorded observation was made. */
+  polledAt: number | null;
+  /**
+   * Since when the upstream has not found it; null if the newest definite response found it, or if
+   * there was none.
+   */
+  notFoundSince: number | null;
+  /** Number of requests for it. */
+  polls: number;
+  stuck: boolean;
+  /** Whether it is still polled: it is open, or finalized and awaits its recheck. */
+  watched: boolean;
+  /** Number of its newest history row, counted from 1 without gaps. */
+  version: number;
+  /** From the upstream's newest envelope. */
+  upstreamState: string | null;
+  error: string | null;
+  /** The upstream's newest envelope: the unchanged JSON text. */
+  envelope: string | null;
+  /** What the chain says about the block in the newest envelope; null: it was not verified. */
+  chain: ChainVerdict | null;
+  /** Why the chain does not confirm it. */
+  chainReason: string | null;
+};
 
 /** The times of a submission that is not final. */
 export const NO_FINALITY = { finalizedAt: null, finalityAt: null, finalitySource: null };
