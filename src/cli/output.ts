@@ -74,9 +74,9 @@ export function factTable(
   facts: readonly (readonly [name: string, value: string | null])[],
   maxChars?: number,
 ): string {
-  const known = facts.filter((fact): fact is readonly [string, string] => fact[1] !== null);
+  const present = facts.filter((fact): fact is readonly [string, string] => fact[1] !== null);
   return table(
-    known.map(([name, value]) => [
+    present.map(([name, value]) => [
       name,
       name === 'state' ? coloured(value) : escapeText(value, maxChars),
     ]),

@@ -93,10 +93,10 @@ function choiceOf(values: readonly unknown[]): string {
 }
 
 function namesOf(names: readonly string[]): string {
-  const shown = names
+  const listed = names
     .slice(0, MAX_NAMES)
     .map((name) => JSON.stringify(name.slice(0, MAX_SHOWN_CHARS)));
   return names.length > MAX_NAMES
-    ? `${shown.join(', ')} and ${names.length - MAX_NAMES} more`
-    : shown.join(', ');
+    ? `${listed.join(', ')} and ${names.length - MAX_NAMES} more`
+    : listed.join(', ');
 }

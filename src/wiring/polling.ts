@@ -16,7 +16,7 @@ import type { Tuning } from './tuning.ts';
 
 export type Policy = (settings: { lagPrice: number }) => PolicyFactory;
 
-/** Opens the watcher with the chains of its upstreams, and polls on demand. `start` begins to poll. */
+/** Opens the watcher, the chains of its upstreams and polls on demand. `start` begins to poll. */
 export function openPolling(deps: {
   config: Config;
   ledger: Ledger;
@@ -62,7 +62,7 @@ export function openPolling(deps: {
     watcher,
     lookup,
     chainOf: chains.statusOf,
-    /** The longest time for which a poll on demand may wait: the request budget and the upstream. */
+    /** How long a poll on demand may wait: for the request budget, and for the upstream. */
     longestPollMs:
       ON_DEMAND_WAIT_MS + Math.max(...upstreams.named.map(([, upstream]) => leaseMsOf(upstream))),
     /**

@@ -40,20 +40,20 @@ type Environment = Record<string, string | undefined>;
  * Kubernetes sets for a Service whose name begins with "dawatch" (DAWATCH_SERVICE_HOST,
  * DAWATCH_PORT=tcp://…, DAWATCH_PORT_8080_TCP…).
  */
-function ownVariables(env: Environment): Record<string, string> {
-  const own = Object.entries(env).filter(
+function variablesOf(env: Environment): Record<string, string> {
+  const found = Object.entries(env).filter(
     (entry): entry is [string, string] =>
       entry[0].startsWith('DAWATCH_') && !!entry[1] && !isServiceLink(entry[0], entry[1]),
   );
-  return Object.fromEntries(own);
+  return Object.fromEntries(found);
 }
 
 /**
  * Returns one sentence per unknown variable, without its value. Unknown variables are errors,
  * because a misspelt one would have no effect.
  */
-export function unknownVariables(own: Record<string, string>): string[] {
-  return Object.keys(own)
+export function unknownVariables(variables: Record<string, string>): string[] {
+  return Object.keys(variables)
     .filter((name) => !KNOWN.includes(name))
     .map((name) => {
       const similar = closest(name, KNOWN);
@@ -64,9 +64,9 @@ export function unknownVariables(own: Record<string, string>): string[] {
 }
 
 /** Returns one sentence per variable that is in quotes, or is a path that begins with `~`. */
-function mistypedVariables(own: Record<string, string>): string[] {
+function mistypedVariables(variables: Record<string, string>): string[] {
   const settings: Record<string, string | undefined> = { ...ENVIRONMENT, ...FILE_VARIABLES };
-  return Object.entries(own).flatMap(([name, text]) => {
+  return Object.entries(variables).flatMap(([name, text]) => {
     const setting = settings[name];
     const reason = mistypedReason(text, {
       isPath: name.endsWith('_FILE') || name === 'DAWATCH_CONFIG' || setting === 'database',
@@ -126,10 +126,10 @@ export function loadSettings<Schema extends z.ZodType<object>>(
   schema: Schema,
   from: SettingsFrom,
 ): Loaded<z.output<Schema>> {
-  const own = ownVariables(from.env);
-  const mistyped = mistypedVariables(own);
-  if (mistyped.length > 0) throw new ConfigError([...unknownVariables(own), ...mistyped]);
-  const file = from.file === null ? undefined : (from.file ?? fileOf(own));
+  const variables = variablesOf(from.env);
+  const mistyped = mistypedVariables(variables);
+  if (mistyped.length > 0) throw new ConfigError([...unknownVariables(variables), ...mistyped]);
+  const file = from.file === null ? undefined : (from.file ?? fileOf(variables));
   const read: SettingsFile =
     file === undefined ? { kind: 'read', tree: {}, lineOf: () => undefined } : readSettings(file);
   if (read.kind === 'unusable') throw new ConfigError([`${file}: ${read.reason}`]);
@@ -143,9 +143,9 @@ export function loadSettings<Schema extends z.ZodType<object>>(
     );
   const sources = new Map<string, string>();
   if (file !== undefined) for (const path of leaves(input)) sources.set(path, file);
-  const problems = unknownVariables(own);
+  const problems = unknownVariables(variables);
   for (const [name, path] of Object.entries({ ...ENVIRONMENT, ...FILE_VARIABLES })) {
-    const text = own[name];
+    const text = variables[name];
     if (text === undefined) continue;
     const other = counterpartOf(path);
     if (other !== undefined) {
@@ -186,8 +186,8 @@ export function loadSettings<Schema extends z.ZodType<object>>(
   return { config: data, settings, file };
 }
 
-function fileOf(own: Record<string, string>): string | undefined {
-  return own.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
+function fileOf(variables: Record<string, string>): string | undefined {
+  return variables.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
 }
 
 /**

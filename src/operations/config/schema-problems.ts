@@ -33,8 +33,8 @@ export function checkWith<T extends z.ZodType>(schema: T, input: unknown): Check
   return { kind: 'invalid', problems };
 }
 
-function unknownKeyMessage(key: string, path: readonly string[], known: readonly string[]): string {
-  const similar = closest(key, known);
+function unknownKeyMessage(key: string, path: readonly string[], names: readonly string[]): string {
+  const similar = closest(key, names);
   return `is not a setting${similar === undefined ? '' : `; did you mean ${[...path, similar].join('.')}?`}`;
 }
 
@@ -61,14 +61,14 @@ function namesAt(schema: z.ZodType, path: readonly string[]): string[] {
 }
 
 /**
- * Returns the known name most similar to `text`, or undefined if none is similar enough to be a
+ * Returns the name most similar to `text`, or undefined if none is similar enough to be a
  * misspelling.
  */
-export function closest(text: string, known: readonly string[]): string | undefined {
+export function closest(text: string, names: readonly string[]): string | undefined {
   // At least two edits, because two swapped characters count as two. Names below four characters
   // would match too much.
   const limit = text.length < 4 ? 1 : Math.max(2, Math.floor(text.length / 3));
-  const ranked = known.map((name) => ({
+  const ranked = names.map((name) => ({
     name,
     distance: distanceOf(text.toLowerCase(), name.toLowerCase()),
   }));
