@@ -72,30 +72,6 @@ describe('the checking schedule', () => {
     }
   });
 
-  it('is evenly spaced for an exponential distribution: the spacing x that fulfils exp(ax) - ax - 1 = a / price', () => {
-    const [rate, price, width] = [1 / 30, 1, 0.02];
-    const cells = 20_000;
-    const cdf = Float64Array.from(
-      { length: cells },
-      (_, i) => 1 - Math.exp(-rate * width * (i + 1)),
-    );
-    const next = checkingSchedule({
-      cdf,
-      widths: new Float64Array(cells).fill(width),
-      from: 0,
-      price,
-      endLag: 0,
-    });
-    let spacing = Math.sqrt(2 / (rate * price));
-    for (let i = 0; i < 50; i++) spacing = Math.log(rate / price + 1 + rate * spacing) / rate;
-    for (let i = 0, poll = 0; i < 8; i++) {
-      const following = next[poll] as number;
-      expect((following - poll) * width, `after poll ${i}`).toBeCloseTo(spacing, 0);
-      poll = following;
-    }
-    expect(spacing / Math.sqrt(2 / (rate * price))).toBeGreaterThan(0.85);
-  });
-
   it('has no poll that costs more than it can gain', () => {
     const problem = { cdf: [0.01, 0.02], widths: [1, 1], from: 0, price: 0.1, endLag: 1 };
     expect([...checkingSchedule(problem)]).toEqual([-1, -1]);

@@ -94,16 +94,6 @@ describe('the node', () => {
     expect(await call('chain_getBlock', genesis)).toBeNull();
   });
 
-  test('sets the time of a block in the first extrinsic', async () => {
-    const { clock, call } = await openNode();
-    await clock.advance(60_000);
-    const { block } = await call<Block>('chain_getBlock');
-    const bytes = bytesOf(block.extrinsics[0] ?? '');
-    // Length, version, pallet and call, then a compact number of six bytes.
-    expect([...bytes.subarray(0, 5)]).toEqual([10 * 4, 0x04, 3, 0, 0x0b]);
-    expect(bytes.readUIntLE(5, 6)).toBe(clock.now());
-  });
-
   test.each([
     ['{"jsonrpc":"2.0","id":1,', { error: { code: -32_700 }, id: null }],
     ['{"id":1}', { error: { code: -32_600 }, id: null }],
@@ -132,16 +122,6 @@ describe('the node', () => {
     const response = await fetch(sandbox.url, { method: 'POST', body: text });
     expect(await response.json()).toMatchObject(expected);
   });
-
-  test('lists its methods, and offers subscriptions only over WebSocket', async () => {
-    const { sandbox, call } = await openNode();
-    const { methods } = await call<{ methods: string[] }>('rpc_methods');
-    expect(methods).toContain(SUBSCRIBE);
-    for (const method of methods) await expect(call(method)).resolves.toBeDefined();
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: SUBSCRIBE });
-    const response = await fetch(sandbox.url, { method: 'POST', body });
-    expect(await response.json()).toMatchObject({ error: { code: -32_601 } });
-  });
 });
 
 describe('finalized heads', () => {
@@ -163,23 +143,6 @@ describe('finalized heads', () => {
     expect(heads[1]?.header.parentHash).toBe(await call('chain_getBlockHash', first));
   });
 
-  test('of blocks that are final at one moment arrive together', async () => {
-    const { clock, call, numbers } = await openNode({
-      world: 'usual',
-      stallRate: 1,
-      stallMinS: 100,
-      stallMaxS: 100,
-    });
-    await call(SUBSCRIBE);
-    const [first = 0] = await numbers();
-    await clock.advance(100_000);
-    expect(await numbers()).toEqual([first]);
-    await clock.advance(25_000);
-    const arrived = await numbers();
-    expect(arrived.length).toBeGreaterThan(4);
-    expect(arrived).toEqual(arrived.map((_, index) => first + index));
-  });
-
   test('stop with the subscription and with the connection, and with them the timer', async () => {
     const { sandbox, clock, call, numbers, close } = await openNode();
     const subscription = await call(SUBSCRIBE);
@@ -197,14 +160,6 @@ describe('finalized heads', () => {
     expect(await other.numbers()).toHaveLength(6);
     other.close();
     await expect.poll(() => clock.pending).toBe(0);
-  });
-
-  test('end when the sandbox closes', async () => {
-    const { sandbox, clock, call, closed } = await openNode();
-    await call(SUBSCRIBE);
-    await sandbox.close();
-    await closed;
-    expect(clock.pending).toBe(0);
   });
 });
 
@@ -229,12 +184,6 @@ describe('a node', () => {
     ['disordered', [0, -1, 2, 1]],
   ] as const)('that is %s sends the heads %j', async (kind, expected) => {
     expect((await follow(kind)).ahead).toEqual(expected);
-  });
-
-  test('that is skipping sends each third head', async () => {
-    const { ahead } = await follow('skipping');
-    expect(ahead.length).toBeGreaterThanOrEqual(1);
-    expect(ahead.slice(1)).toEqual(ahead.slice(0, -1).map((number) => number + 3));
   });
 
   test.each([

@@ -55,39 +55,6 @@ describe('a lookup', () => {
       },
     });
   });
-
-  test('of a failed submission has an error and no data', async () => {
-    const sandbox = await openSandbox({ deadRate: 1, timeoutRate: 1 });
-    const id = await sandbox.submit();
-    sandbox.clock.ms += 120_000;
-    expect(await (await sandbox.lookUp(id)).json()).toEqual({
-      id,
-      state: 'Error',
-      error: 'TIMEOUT',
-      data: null,
-    });
-  });
-
-  test('accepts the id without hyphens and in upper case', async () => {
-    const sandbox = await openSandbox();
-    const id = await sandbox.submit();
-    const response = await sandbox.lookUp(id.replaceAll('-', '').toUpperCase());
-    expect(await response.json()).toMatchObject({ id, state: 'Pending' });
-  });
-
-  test('has the extra fields of some versions if configured', async () => {
-    const sandbox = await openSandbox({ extraFields: true });
-    const id = await sandbox.submit();
-    sandbox.clock.ms += 60_000;
-    expect(await (await sandbox.lookUp(id)).json()).toMatchObject({
-      data: { retry_count: 0, block_hash: HASH },
-      submission: {
-        extrinsic_index: expect.any(Number),
-        converted_fees: INTEGER,
-        block_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
-      },
-    });
-  });
 });
 
 describe('a lookup is refused', () => {
@@ -100,31 +67,6 @@ describe('a lookup is refused', () => {
     const wrong = await sandbox.lookUp(id, { 'x-api-key': 'other' });
     expect([wrong.status, typeOf(wrong)]).toEqual([401, expect.stringContaining('text/plain')]);
     expect(sandbox.stats()).toMatchObject({ requests: 2, unauthorized: 2 });
-  });
-
-  test.each(['not-a-uuid', `${UNKNOWN_ID}0`])(
-    'with 406 and a reason if the id is %j',
-    async (id) => {
-      const sandbox = await openSandbox();
-      const response = await sandbox.lookUp(id);
-      expect(response.status).toBe(406);
-      expect(await response.json()).toEqual({
-        error: expect.stringContaining('invalid character'),
-      });
-    },
-  );
-
-  test('with 500 if the id is unknown, as in current versions', async () => {
-    const sandbox = await openSandbox({ unknownStatus: 500 });
-    const response = await sandbox.lookUp(UNKNOWN_ID);
-    expect([response.status, await response.json()]).toEqual([500, { error: 'Record not found' }]);
-  });
-
-  test('with 404 if the id is unknown, as in older versions', async () => {
-    const sandbox = await openSandbox({ unknownStatus: 404 });
-    const response = await sandbox.lookUp(UNKNOWN_ID);
-    expect(response.status).toBe(404);
-    expect(await response.json()).toEqual({ error: expect.stringMatching(/not found$/) });
   });
 });
 
@@ -178,11 +120,6 @@ describe('the finality gap', () => {
     expect((await change(sandbox.url, { blocks: 1 })).status).toBe(204);
     sandbox.clock.ms += 40_000;
     expect(await (await sandbox.lookUp(id)).json()).toMatchObject({ state: 'Finalized' });
-  });
-
-  test.each([{}, { blocks: -1 }])('is refused if it is %j', async (body) => {
-    const sandbox = await openSandbox();
-    expect((await change(sandbox.url, body)).status).toBe(400);
   });
 });
 

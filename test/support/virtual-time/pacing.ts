@@ -1,9 +1,7 @@
 import { LEARNS_NOTHING } from '../../../bench/pacing/baselines.ts';
 import type { Run } from '../../../bench/pacing/simulate.ts';
 import {
-  type Candidate,
   ceilingMs,
-  NEVER,
   type PacingDescription,
   type PacingPolicy,
   type PolicyFactory,
@@ -152,76 +150,4 @@ export function costOf(submissions: Run['submissions']): number {
     ({ polledAt, detectedAt, finalAt }) => polledAt.length + (detectedAt - finalAt) / 1_000,
   );
   return costs.reduce((sum, cost) => sum + cost, 0) / submissions.length;
-}
-
-/** Wraps a policy and counts how often it reschedules submissions other than the current one. */
-export function countingReschedules(policy: PolicyFactory): {
-  policy: PolicyFactory;
-  reschedules: () => number;
-} {
-  let count = 0;
-  const counting: PolicyFactory = ({ reschedule, random }) =>
-    policy({
-      reschedule(item, dueAt) {
-        count++;
-        reschedule(item, dueAt);
-      },
-      random,
-    });
-  return { policy: counting, reschedules: () => count };
-}
-
-/**
- * Wraps a policy that is replaced at intervals by one with the restored snapshot, as after a
- * restart.
- */
-export function restarting(policy: PolicyFactory, everyMs: number): PolicyFactory {
-  return (deps) => {
-    const open = new Set<Candidate>();
-    let current = policy(deps);
-    let restartAt: number | undefined;
-    const restart = (now: number) => {
-      const learned = current.snapshot();
-      current = policy(deps);
-      if (learned !== null) current.restore(learned);
-      for (const item of open) {
-        const polledAt = item.openAt === NEVER ? null : item.openAt;
-        Object.assign(item, { order: 0, openAt: NEVER });
-        deps.reschedule(item, current.register(item, { polledAt }, now));
-      }
-    };
-    return through(() => current, {
-      register(item, known, now) {
-        restartAt ??= now + everyMs;
-        if (now >= restartAt) {
-          restart(now);
-          restartAt = now + everyMs;
-        }
-        open.add(item);
-        return current.register(item, known, now);
-      },
-      unregister(item, now) {
-        open.delete(item);
-        current.unregister(item, now);
-      },
-    });
-  };
-}
-
-/** Delegates to the current policy. */
-function through(current: () => PacingPolicy, own: Partial<PacingPolicy>): PacingPolicy {
-  return {
-    register: (...args) => current().register(...args),
-    learn: (...args) => current().learn(...args),
-    confirm: (...args) => current().confirm(...args),
-    lagOf: (...args) => current().lagOf(...args),
-    gain: (...args) => current().gain(...args),
-    unregister: (...args) => current().unregister(...args),
-    observeHead: (...args) => current().observeHead(...args),
-    snapshot: () => current().snapshot(),
-    restore: (learned) => current().restore(learned),
-    describe: (now) => current().describe(now),
-    reasonOf: (...args) => current().reasonOf(...args),
-    ...own,
-  };
 }
