@@ -42,16 +42,6 @@ export function assertLedger(db: Database.Database, file: string): void {
     throw new LedgerError('foreign', `${file} is empty: it is not a ledger`);
 }
 
-/** Throws LedgerError unless the file is a ledger of this version of dawatch. */
-export function assertCurrentLedger(db: Database.Database, file: string): void {
-  assertLedger(db, file);
-  if (versionOf(db) !== MIGRATIONS.length)
-    throw new LedgerError(
-      'foreign',
-      `${file} has the schema of an earlier version: start the server once to convert it`,
-    );
-}
-
 /** Returns the schema version of the file and the one that this program needs. */
 export function schemaOf(db: Database.Database): { found: number; needed: number } {
   return { found: versionOf(db), needed: MIGRATIONS.length };

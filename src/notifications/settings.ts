@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isAddressRange } from '../lib/addresses.ts';
-import { byName, section } from '../operations/config/section-values.ts';
+import { recordByName, section } from '../operations/config/section-values.ts';
 import { channelSchema, TYPE_NAMES } from './channels/index.ts';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from './webhook.ts';
 
@@ -18,7 +18,7 @@ export const webhooksSection = section({
   allow_http: z.boolean().default(false).describe('Whether receivers may use http:// as well'),
 }).describe('Webhooks and callback_url, whose addresses are set by clients');
 
-export const channelsSection = byName(channelSchema)
+export const channelsSection = recordByName(channelSchema)
   .default({})
   .describe(`Notification channels by name: ${TYPE_NAMES}`);
 

@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { headerProblem } from '../lib/request-headers.ts';
-import { byName, count, httpUrl, seconds, section } from '../operations/config/section-values.ts';
+import {
+  count,
+  httpUrl,
+  recordByName,
+  seconds,
+  section,
+} from '../operations/config/section-values.ts';
 import { templateProblem } from '../submissions/explorer-link.ts';
 
 const isBare = ({ username, password, search, hash }: URL) =>
@@ -126,7 +132,7 @@ const upstreamSchema = z.strictObject({
 
 export type UpstreamConfig = z.output<typeof upstreamSchema>;
 
-export const upstreamsSection = byName(upstreamSchema)
+export const upstreamsSection = recordByName(upstreamSchema)
   .prefault({})
   .transform((upstreams): Record<string, UpstreamConfig> & { default: UpstreamConfig } => ({
     default: upstreamSchema.parse({}),

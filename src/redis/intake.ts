@@ -51,7 +51,7 @@ const UNLIMITED = 1_000_000_000;
  * Tracks the submissions that other services enqueue. A job is completed once its submissions are
  * on the disk, and retried until the ledger can be written.
  */
-export class Intake {
+export class IntakeWorker {
   readonly #deps: IntakeDeps;
   readonly #connection;
   readonly #worker: Worker<unknown, Accepted>;

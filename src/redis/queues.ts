@@ -11,9 +11,9 @@ import type { UpstreamStore } from '../submissions/upstream.ts';
 import { disconnect, openLoopRedis, openRedis, type RedisSettings } from './connections.ts';
 import { BullmqEngine, untilPreviousPollsEnded } from './engine.ts';
 import { createQueueChannel, EVENTS_QUEUE } from './events-queue.ts';
-import { Intake } from './intake.ts';
+import { IntakeWorker } from './intake.ts';
 import { openPollsQueue, POLLS_QUEUE } from './polls-queue.ts';
-import { type RedisHealth, RedisLink } from './redis-link.ts';
+import { RedisLink } from './redis-link.ts';
 import type { RedisConfig } from './settings.ts';
 
 export type RedisServer = {
@@ -44,7 +44,7 @@ export function openQueues({ config, upstreams, local, clock, log, ledger }: Red
   });
   const longestMs = Math.max(0, ...leasesLastMs);
   if (longestMs > 0) log.info({ max_delay_ms: longestMs }, 'polls.startup_delayed');
-  let intake: Intake | undefined;
+  let intake: IntakeWorker | undefined;
   return {
     engine: polls.engine,
     /** The engine must not poll before this resolves. Also resolves on close. */
@@ -53,13 +53,13 @@ export function openQueues({ config, upstreams, local, clock, log, ledger }: Red
       channel: createQueueChannel(redis),
       address: EVENTS_QUEUE,
     },
-    redisHealth: (): RedisHealth => polls.link.health,
+    redisHealth: () => polls.link.health,
     start({
       track,
     }: {
       track: (body: TrackBody) => Promise<TrackRequestResult | undefined>;
     }): void {
-      intake = new Intake({ redis, track, log });
+      intake = new IntakeWorker({ redis, track, log });
     },
     stop: (leftMs: number) => intake?.close(leftMs),
     close: polls.close,

@@ -9,17 +9,6 @@ const PROBE_MS = 1_000;
 /** A probe older than this is no longer valid: Redis, or this process, was suspended. */
 const PROBE_VALID_MS = 5_000;
 
-/** The state of the Redis link of a server. */
-export type RedisHealth = {
-  state: 'up' | 'disconnected';
-  /** The names of the connected workers. */
-  workers: readonly string[];
-  /** Since when Redis has not responded, epoch ms; null: it responds. */
-  disconnectedSince: number | null;
-  /** When the last worker left, epoch ms; null: there is one, or there has been none. */
-  workersLeftAt: number | null;
-};
-
 /**
  * Whether Redis works, and which workers are connected to it; probed once a second. `disconnected`
  * until a probe succeeds, then `up` until one fails or the connection closes.
@@ -51,10 +40,11 @@ export class RedisLink {
     this.#scheduleProbe();
   }
 
-  get health(): RedisHealth {
+  /** The state for `GET /readyz`; `disconnectedSince` and `workersLeftAt` in epoch ms. */
+  get health() {
     const isUp = this.#state === 'up';
     return {
-      state: isUp ? 'up' : 'disconnected',
+      state: isUp ? ('up' as const) : ('disconnected' as const),
       workers: isUp ? this.#workers : [],
       disconnectedSince: isUp ? null : this.#disconnectedSince,
       workersLeftAt: this.#workersLeftAt,

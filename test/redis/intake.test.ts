@@ -1,12 +1,12 @@
 import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import { Intake, SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
+import { IntakeWorker, SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
 import type { TrackBody } from '../../src/submissions/track-request.ts';
 import { openQueue, recordLog } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 
-type Track = ConstructorParameters<typeof Intake>[0]['track'];
+type Track = ConstructorParameters<typeof IntakeWorker>[0]['track'];
 
 /** Distinguishes known from new ids, as the ledger does. */
 function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
@@ -28,7 +28,7 @@ function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
 
 function openIntake(redis: RedisServer, track: Track) {
   const { log, logged } = recordLog();
-  const intake = new Intake({
+  const intake = new IntakeWorker({
     redis: { url: redis.url },
     track,
     log,

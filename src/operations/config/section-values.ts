@@ -30,7 +30,7 @@ export const httpUrl = z.url({
 });
 
 /** Settings by names chosen by the operator. */
-export function byName<Value extends z.ZodType>(value: Value) {
+export function recordByName<Value extends z.ZodType>(value: Value) {
   const name = z
     .string()
     .regex(
