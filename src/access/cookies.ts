@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { FastifyRequest } from 'fastify';
+import type { CookieSerializeOptions } from '@fastify/cookie';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isLoopback } from '../lib/addresses.ts';
 
 /** Pages of other origins cannot send this header, because CORS does not allow it. */
@@ -76,20 +77,24 @@ export function browserCookieOf(
 }
 
 function cookieIn(
-  { headers }: FastifyRequest,
+  { headers, server }: FastifyRequest,
   cookie: string,
   publicUrl: string | undefined,
 ): string | null | undefined {
   const header = headers.cookie ?? '';
   if (!header.includes(cookie)) return undefined;
-  const pairs = header.split(';').map((pair) => pair.trim());
+  const values = server.parseCookie(header);
   for (const name of acceptedNames(cookie, publicUrl)) {
-    const [value, ...others] = pairs
-      .filter((pair) => pair.startsWith(`${name}=`))
-      .map((pair) => pair.slice(name.length + 1));
-    if (value !== undefined) return others.length === 0 && VALUE.test(value) ? value : null;
+    const value = values[name];
+    if (value !== undefined) return isOnce(name, header) && VALUE.test(value) ? value : null;
   }
   return undefined;
+}
+
+/** The parser takes the first of several cookies with one name. */
+function isOnce(name: string, header: string): boolean {
+  const names = header.split(';').map((pair) => pair.replace(/=.*/s, '').trim());
+  return names.indexOf(name) === names.lastIndexOf(name);
 }
 
 /**
@@ -131,14 +136,11 @@ export function isWithoutHttps(
   );
 }
 
-/**
- * Returns the Set-Cookie of the session. `base`: see `baseOf`. `value` undefined deletes the
- * cookie.
- */
-export function sessionCookie(base: URL, value?: string): string {
-  return cookieText(SESSION_COOKIE, value ?? '', {
+/** Sets the cookie of the session. `base`: see `baseOf`. `value` undefined deletes the cookie. */
+export function setSessionCookie(reply: FastifyReply, base: URL, value?: string): void {
+  setCookie(reply, SESSION_COOKIE, value ?? '', {
     base,
-    ...(value === undefined && { maxAgeS: 0 }),
+    ...(value === undefined && { maxAge: 0 }),
   });
 }
 
@@ -160,25 +162,27 @@ export function publicBase(publicUrl: string): URL {
 }
 
 /** The redirect of a provider comes from another site, so this cookie must be sent with it. */
-export function browserCookie(base: URL, value: string, maxAgeS: number): string {
-  return cookieText(BROWSER_COOKIE, value, { base, maxAgeS, sameSite: 'Lax' });
+export function setBrowserCookie(
+  reply: FastifyReply,
+  base: URL,
+  { value, maxAgeS }: { value: string; maxAgeS: number },
+): void {
+  setCookie(reply, BROWSER_COOKIE, value, { base, maxAge: maxAgeS, sameSite: 'lax' });
 }
 
-type Attributes = { base: URL; maxAgeS?: number; sameSite?: 'Strict' | 'Lax' };
-
-function cookieText(
+function setCookie(
+  reply: FastifyReply,
   cookie: string,
   value: string,
-  { base, maxAgeS, sameSite = 'Strict' }: Attributes,
-): string {
-  const isSecure = base.protocol === 'https:';
-  const parts = [
-    `${nameFor(cookie, base)}=${value}`,
-    `Path=${isSecure ? '/' : base.pathname}`,
-    'HttpOnly',
-    `SameSite=${sameSite}`,
-  ];
-  if (isSecure) parts.push('Secure');
-  if (maxAgeS !== undefined) parts.push(`Max-Age=${maxAgeS}`);
-  return parts.join('; ');
+  { base, ...options }: { base: URL } & CookieSerializeOptions,
+): void {
+  const secure = base.protocol === 'https:';
+  const path = secure ? '/' : base.pathname;
+  reply.setCookie(nameFor(cookie, base), value, {
+    path,
+    httpOnly: true,
+    secure,
+    sameSite: 'strict',
+    ...options,
+  });
 }

@@ -10,12 +10,12 @@ import { isObject } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
 import { type Role, sha256 } from './access.ts';
 import {
-  browserCookie,
   browserCookieOf,
   makeCookieValue,
   publicBase,
-  sessionCookie,
   sessionCookieOf,
+  setBrowserCookie,
+  setSessionCookie,
 } from './cookies.ts';
 import { type Provider, ProviderError } from './provider.ts';
 import type { PeopleStore } from './sessions.ts';
@@ -160,9 +160,8 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         const browser = browserCookieOf(request, publicUrl) ?? makeCookieValue();
         const { to = '' } = request.query;
         pending.begin(state, { ...checks, browser, to });
-        return reply
-          .header('set-cookie', browserCookie(base, browser, SIGN_IN_S))
-          .redirect(url.href);
+        setBrowserCookie(reply, base, { value: browser, maxAgeS: SIGN_IN_S });
+        return reply.redirect(url.href);
       } catch (error) {
         return fail(request, reply, base, error);
       }
@@ -195,9 +194,8 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         const from = { address: request.clientAddress, now: clock.now() };
         if (ledger.people.signIn({ ...person, role }, session, from) === 'revoked')
           throw new SignInError('revoked');
-        return reply
-          .header('set-cookie', sessionCookie(base, value))
-          .redirect(pageOf(base, signIn));
+        setSessionCookie(reply, base, value);
+        return reply.redirect(pageOf(base, signIn));
       } catch (error) {
         return fail(request, reply, base, error);
       }

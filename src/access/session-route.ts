@@ -14,8 +14,8 @@ import {
   isSameOrigin,
   isWithoutHttps,
   makeCookieValue,
-  sessionCookie,
   sessionCookieOf,
+  setSessionCookie,
 } from './cookies.ts';
 import { oidcSignIn } from './oidc-route.ts';
 import type { SessionStore, Sessions } from './sessions.ts';
@@ -128,9 +128,8 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
         detail: 'token',
         now: clock.now(),
       });
-      return reply
-        .header('set-cookie', sessionCookie(baseOf(request, publicUrl), value))
-        .send(bodyOf(hash));
+      setSessionCookie(reply, baseOf(request, publicUrl), value);
+      return reply.send(bodyOf(hash));
     },
   );
 
@@ -141,7 +140,7 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
       const session = sessionOf(authenticator.identify(request));
       if (session) {
         ledger.sessions.end(session, actorOf(request), clock.now());
-        reply.header('set-cookie', sessionCookie(baseOf(request, publicUrl)));
+        setSessionCookie(reply, baseOf(request, publicUrl));
       }
       return reply.code(204).send(null);
     },

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import cookies from '@fastify/cookie';
 import {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -179,6 +180,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   rejectEncodedBodies(app);
   acceptEmptyBodies(app);
   registerProblems(app);
+  // The cookie is parsed only where a session may authenticate the request.
+  await app.register(cookies, { hook: false });
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
   const authenticator = createAuthenticator(deps.credentials, sessions);
   const recordRefusal = refusalRecorder({ audit: ledger.audit, clock: deps.clock });

@@ -241,7 +241,7 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
       expect([name, await browserOf(name)]).toEqual([name, false]);
     const { headers } = await server.get('/v1/session/oidc');
     expect(headers['set-cookie']?.[0]).toMatch(
-      /^__Host-dawatch-sign-in-watch=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=600$/,
+      /^__Host-dawatch-sign-in-watch=[\w-]{43}; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
     );
     const sent = new URL(headers.location ?? '').searchParams;
     expect(sent.get('redirect_uri')).toBe('https://da.example/watch/v1/session/oidc/callback');

@@ -103,7 +103,7 @@ describe('a session', () => {
     });
     expect([status, headers['set-cookie']]).toEqual([
       204,
-      ['dawatch-session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0'],
+      ['dawatch-session=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict'],
     ]);
     expect(problemOf(await callWith(server.url, cookie, '/v1/whoami')).status).toBe(401);
     expect(
@@ -239,8 +239,8 @@ describe('a sign-in', () => {
       expect(attributes).toEqual([
         `Path=${path}`,
         'HttpOnly',
-        'SameSite=Strict',
         ...(isSecure ? ['Secure'] : []),
+        'SameSite=Strict',
       ]);
       expect((await callWith(app.url, cookie, '/v1/whoami', { headers: { origin } })).status).toBe(
         200,
@@ -250,7 +250,7 @@ describe('a sign-in', () => {
         headers: { origin },
       });
       expect(out.headers['set-cookie']).toEqual([
-        [`${name}=`, ...attributes, 'Max-Age=0'].join('; '),
+        [`${name}=`, 'Max-Age=0', ...attributes].join('; '),
       ]);
     },
   );
