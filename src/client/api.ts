@@ -818,7 +818,7 @@ export type Submission = {
   unknown_grace_s: number;
   /** Seconds after which the open submission is reported as stuck */
   stuck_after_s: number;
-  /** Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret */
+  /** Receives the events; only the role admin sees the whole address, others see scheme, host and port, because the rest may be secret */
   callback_url: string | null;
   /** BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required */
   data_hash: string | null;
@@ -1130,7 +1130,7 @@ export type UsersBearer = 'dawatch' | 'upstream';
 /** A webhook, without its secret */
 export type Webhook = {
   id: string;
-  /** null for callbacks, whose addresses come with the submissions; credentials without the scope webhooks:write see only scheme, host and port, because the rest may be secret */
+  /** null for callbacks, whose addresses come with the submissions; only the role admin sees the whole address, others see scheme, host and port, because the rest may be secret */
   url: string | null;
   types: string[];
   metadata: {

@@ -73,7 +73,7 @@ export const webhookSchema = z
       .string()
       .nullable()
       .describe(
-        'null for callbacks, whose addresses come with the submissions; credentials without the scope webhooks:write see only scheme, host and port, because the rest may be secret',
+        'null for callbacks, whose addresses come with the submissions; only the role admin sees the whole address, others see scheme, host and port, because the rest may be secret',
       ),
     types: z.array(z.string()),
     metadata: z.record(z.string(), z.unknown()).nullable(),

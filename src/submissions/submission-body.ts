@@ -177,7 +177,7 @@ export const submissionSchema = z
       .string()
       .nullable()
       .describe(
-        'Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret',
+        'Receives the events; only the role admin sees the whole address, others see scheme, host and port, because the rest may be secret',
       ),
     ...byName(({ returned }) => z.string().nullable().describe(returned)),
     explorer_url: z

@@ -192,7 +192,6 @@ it('HEAD is GET without the body', async () => {
       '',
       get.headers['content-type'],
     ]);
-    expect(head.headers.etag).toBe(get.headers.etag);
   }
   const missing = await call(app.url, '/v1/submissions/never', {
     method: 'HEAD',

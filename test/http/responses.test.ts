@@ -21,10 +21,9 @@ const LISTED: Record<string, string> = {
 const OPEN_TO_ALL_ROLES = ['GET /v1/whoami', 'POST /v1/session', 'DELETE /v1/session'];
 /** Responses that are caused elsewhere. */
 const ELSEWHERE = [
-  // The settings of this server never change: test/scenarios/reload.test.ts.
   // A hundred mutes: test/alerts/deliveries-alerts.test.ts.
   'POST /v1/mutes 409',
-  // So do the most credentials and webhooks: test/scenarios/stored-limits.test.ts.
+  // The most credentials and webhooks: test/scenarios/stored-limits.test.ts.
   'POST /v1/credentials 409',
   'POST /v1/webhooks 409',
   // The settings of this server have an admin token: test/access/credentials.test.ts.

@@ -178,7 +178,7 @@ export function historyOf(
   return submissions.getWithHistory(submissionId)?.history ?? [];
 }
 
-/** The legal status transitions, written independently of src/domain. */
+/** The legal status transitions, written independently of `transition.ts`. */
 export const LEGAL: Record<Status, readonly Status[]> = {
   tracking: [
     'pending',

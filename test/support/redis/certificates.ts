@@ -60,7 +60,7 @@ export function createAuthority(name = 'authority') {
 }
 
 /**
- * The options with which a redis-server or a Sentinel accepts TLS on a port, only with a
+ * The options with which a redis-server accepts TLS on a port, only with a
  * certificate of the authority.
  */
 export function tlsOptions(
