@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { type App, startApp } from '../src/app.ts';
 import { DawatchClient } from '../src/client/index.ts';
-import { systemClock } from '../src/lib/system-clock.ts';
+import { systemClock } from '../src/lib/clock.ts';
 import { createLog } from '../src/operations/logging/logger.ts';
 import { contextOfRequest } from '../src/submissions/transition.ts';
 import { Ledger } from '../src/wiring/ledger-stores.ts';

@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import { credentialsOf, ensureCredential } from './access/credentials-store.ts';
 import { usersOf } from './access/users.ts';
 import type { Clock } from './lib/clock.ts';
-import { withTimeout } from './lib/with-timeout.ts';
+import { withTimeout } from './lib/clock.ts';
 import { EventFeed } from './notifications/event-feed.ts';
 import { StartError } from './operations/config/start-error.ts';
 import type { Log } from './operations/logging/event-catalog.ts';
@@ -19,7 +19,7 @@ import { startNotifications } from './wiring/notifications.ts';
 import { openPolling, type Policy } from './wiring/polling.ts';
 import { buildServer } from './wiring/server.ts';
 import type { Config } from './wiring/settings.ts';
-import { TUNING, type Tuning } from './wiring/tuning.ts';
+import { TUNING, type Tuning } from './wiring/settings.ts';
 
 export type App = {
   /** Base URL of the server. */

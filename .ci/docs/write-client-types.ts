@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startApp } from '../../src/app.ts';
-import { systemClock } from '../../src/lib/system-clock.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import { loadConfig } from '../../src/wiring/settings.ts';
 import { clientTypes, FILE } from './client-types.ts';

@@ -12,7 +12,7 @@ import { setTimeout } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { startApp } from '../../src/app.ts';
 import type { Clock } from '../../src/lib/clock.ts';
-import { systemClock } from '../../src/lib/system-clock.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import { learnedPacing } from '../../src/pacing/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';

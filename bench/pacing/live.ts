@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { startApp } from '../../src/app.ts';
 import { DawatchClient } from '../../src/client/index.ts';
-import { systemClock } from '../../src/lib/system-clock.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';

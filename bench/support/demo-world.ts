@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import { startApp } from '../../src/app.ts';
 import { DawatchClient } from '../../src/client/index.ts';
 import type { Clock } from '../../src/lib/clock.ts';
-import { systemClock } from '../../src/lib/system-clock.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { loadConfig } from '../../src/wiring/settings.ts';

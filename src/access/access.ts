@@ -7,7 +7,7 @@ import type {
   preHandlerHookHandler,
 } from 'fastify';
 import { sendProblem } from '../http/problems.ts';
-import { logOf } from '../http/request-log.ts';
+import { logOf } from '../http/typed-server.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 

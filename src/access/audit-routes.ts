@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { operations, problemResponses } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import {
   checkRange,
   cursorSchema,
@@ -12,10 +13,9 @@ import {
   severalOf,
   timeParameter,
   wholeNumber,
-} from '../http/query.ts';
-import type { TypedServer } from '../http/typed-server.ts';
+} from '../http/typed-server.ts';
 import type { Actor } from '../lib/actor.ts';
-import { iso } from '../lib/timestamps.ts';
+import { iso } from '../lib/clock.ts';
 import { type Authenticator, actorOf, mayContinue } from './access.ts';
 import { AUDIT_ACTIONS, AUDIT_RESULTS, type AuditAction } from './audit-actions.ts';
 import type { AuditTrail, StoredEntry } from './audit-store.ts';

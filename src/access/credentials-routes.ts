@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import {
   nextCursor,
   nextCursorSchema,
@@ -9,10 +10,9 @@ import {
   pageParameters,
   rowId,
   timeSchema,
-} from '../http/query.ts';
-import type { TypedServer } from '../http/typed-server.ts';
+} from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/timestamps.ts';
+import { iso } from '../lib/clock.ts';
 import { actorOf, ROLES } from './access.ts';
 import {
   CREDENTIAL_STATES,

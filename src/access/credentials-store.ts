@@ -3,7 +3,7 @@ import { LedgerError } from '../ledger/errors.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { type Actor, SERVER } from '../lib/actor.ts';
 import { isLoopback } from '../lib/addresses.ts';
-import { iso } from '../lib/timestamps.ts';
+import { iso } from '../lib/clock.ts';
 import { type Caller, type Credentials, ROLES, type Role, sha256 } from './access.ts';
 import type { AuditTrail } from './audit-store.ts';
 import type { AccessSettings } from './settings.ts';

@@ -1,9 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
-import { wholeNumber } from '../http/query.ts';
-import { logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import { logOf, wholeNumber } from '../http/typed-server.ts';
 import {
   type Authenticator,
   type Caller,

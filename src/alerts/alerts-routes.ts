@@ -3,6 +3,7 @@ import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import {
   nextCursor,
   nextCursorSchema,
@@ -10,11 +11,10 @@ import {
   pageParameters,
   rowId,
   timeSchema,
-} from '../http/query.ts';
-import type { TypedServer } from '../http/typed-server.ts';
+} from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
+import { iso } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
-import { iso } from '../lib/timestamps.ts';
 import { alertRuleSchema } from '../notifications/event-body.ts';
 import { linkTo } from '../notifications/message.ts';
 import { type Alerts, MAX_MUTES, type Mute, type MutedAlert } from './alerts-store.ts';

@@ -1,6 +1,9 @@
 import type { Clock } from '../lib/clock.ts';
 import { toSendResult } from '../notifications/channels/channel.ts';
+import { reach } from '../notifications/doctor.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';
+import type { Check } from '../operations/doctor/finding.ts';
+import type { AlertSettings } from './settings.ts';
 
 /**
  * sent: the receiver responded with 2xx. failed: it did not. withheld: not sent, because this
@@ -66,4 +69,15 @@ export class Heartbeat {
     if (result.kind === 'delivered') onBeat({ result: 'sent', reason: null });
     else onBeat({ result: 'failed', reason: result.error });
   }
+}
+
+/** Returns the check of the host of the heartbeat; undefined if none is configured. */
+export function heartbeatCheck(
+  { heartbeat: { url } }: AlertSettings,
+  limitMs: number,
+): Check | undefined {
+  if (url === undefined) return undefined;
+  const name = 'heartbeat';
+  const action = 'verify that it runs, and verify heartbeat.url';
+  return { name, run: () => reach(name, { url, limitMs, action }) };
 }

@@ -1,7 +1,7 @@
 import type { AlertRule } from '../notifications/alert.ts';
+import type { DisabledReason } from '../notifications/delivery.ts';
 import { parseDestination } from '../notifications/delivery.ts';
 import { durationText, encoded, truncate, webhookPath } from '../notifications/message.ts';
-import type { DisabledReason } from '../notifications/webhook.ts';
 import { ANOTHER_CHAIN } from '../submissions/chain-verdict.ts';
 import { BreakerState } from '../submissions/upstream.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { pause } from '../client/backoff.ts';
 import { DawatchClient } from '../client/index.ts';
-import { systemClock } from '../lib/system-clock.ts';
+import { systemClock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Sandbox } from '../sandbox/server.ts';
 import { dataOf } from '../submissions/classify.ts';

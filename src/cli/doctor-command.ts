@@ -86,7 +86,7 @@ async function check({
   // Loaded on demand, because it would slow down the start of every command.
   const { runDoctor } = await import('../wiring/doctor.ts');
   const features: DoctorOptions['features'][number][] = [];
-  features.push((await import('../alerts/doctor.ts')).heartbeatCheck);
+  features.push((await import('../alerts/heartbeat.ts')).heartbeatCheck);
   features.push((await import('../redis/doctor-redis.ts')).redisCheck);
   let loaded: LoadedConfig;
   try {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { systemClock } from '../lib/system-clock.ts';
+import { systemClock } from '../lib/clock.ts';
 import { secretsOf } from '../operations/config/load.ts';
 import { loadConfig } from '../wiring/settings.ts';
 import { ExitCode } from './exit.ts';

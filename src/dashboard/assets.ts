@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type FastifyInstance, fastify } from 'fastify';
-import { servePages } from '../http/pages.ts';
+import { servePages } from '../http/methods.ts';
 
 const PAGE = join(import.meta.dirname, 'page');
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { z } from 'zod';
+import { servePages } from './methods.ts';
 import { serversAt } from './openapi.ts';
-import { servePages } from './pages.ts';
 import { operations } from './problems.ts';
 import type { TypedServer } from './typed-server.ts';
 

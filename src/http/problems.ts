@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { LedgerError, type LedgerProblem } from '../ledger/errors.ts';
 import { shownOf } from '../lib/explain-issue.ts';
 import { DamagedRowError } from '../lib/json.ts';
-import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
-import { InvalidRequestError } from './typed-server.ts';
+import { InvalidRequestError, logOf, REQUEST_ID_HEADER } from './typed-server.ts';
 
 /**
  * Headers of every response, also of those that reach no route. Responses are not cached, because

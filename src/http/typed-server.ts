@@ -1,6 +1,10 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type {
   FastifyBaseLogger,
   FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
   FastifySchemaCompiler,
   RawReplyDefaultExpression,
   RawRequestDefaultExpression,
@@ -8,7 +12,8 @@ import type {
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { explainIssue } from '../lib/explain-issue.ts';
+import { explainIssue, shownOf } from '../lib/explain-issue.ts';
+import type { Log } from '../operations/logging/event-catalog.ts';
 
 /** A server whose handlers get the types of their zod schemas. */
 export type TypedServer = FastifyInstance<
@@ -89,4 +94,238 @@ function reasonOf(part: string, issue: z.core.$ZodIssue): string {
 /** Returns a JSON pointer (RFC 6901), and "/" for the whole body. */
 function pointerOf(path: readonly PropertyKey[]): string {
   return `/${path.map((key) => String(key).replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`;
+}
+
+/** Parameters of this form are the fields of one parameter `metadata`. */
+const METADATA_PREFIX = 'metadata.';
+
+type Parameters = Record<string, string | string[]>;
+
+/**
+ * Parses a query string. A repeated parameter becomes an array, which only schemas of lists accept.
+ * The parameters `metadata.<name>` become an object `metadata`.
+ */
+export function parseQuery(
+  text: string,
+): Parameters | Record<string, Parameters[string] | Parameters> {
+  if (text === '') return {};
+  const parameters = new URLSearchParams(text);
+  const entries = [...new Set(parameters.keys())].map((name): [string, string | string[]] => {
+    const values = parameters.getAll(name);
+    return [name, values.length === 1 ? (values[0] ?? '') : values];
+  });
+  const isField = ([name]: [string, unknown]) => name.startsWith(METADATA_PREFIX);
+  const fields = entries
+    .filter(isField)
+    .map(([name, value]) => [name.slice(METADATA_PREFIX.length), value]);
+  const others = Object.fromEntries(entries.filter((entry) => !isField(entry)));
+  if (fields.length === 0) return others;
+  // A query with both forms yields a list, which the schema refuses.
+  return { ...others, metadata: 'metadata' in others ? [] : Object.fromEntries(fields) };
+}
+
+/**
+ * A query parameter that is a whole number. Stricter than Number(): "1e3", "0x10" and " 7 " are
+ * refused.
+ */
+export const wholeNumber = ({ min, max }: { min: number; max: number }) => {
+  const error = ({ input }: { input?: unknown }) =>
+    `must be a whole number from ${min} to ${max}${shownOf(input)}`;
+  return z
+    .string()
+    .regex(/^\d{1,6}$/, { error, abort: true })
+    .refine((text) => Number(text) >= min && Number(text) <= max, { error })
+    .describe(`A whole number from ${min} to ${max}`)
+    .meta(integer({ minimum: min, maximum: max }));
+};
+
+/**
+ * Schema metadata of a whole number parameter, which is text in the request and an integer in the
+ * OpenAPI document.
+ */
+export function integer(limits: { minimum: number; maximum?: number }) {
+  return { type: 'integer', pattern: undefined, ...limits };
+}
+
+/**
+ * A path parameter that is the number of a row. `of`: the kind of row for messages, such as "a
+ * mute".
+ */
+export const rowId = (of: string, example: string) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,14}$/, `must be the id of ${of}`)
+    .describe(`Id of ${of}`)
+    .meta({ ...integer({ minimum: 1 }), examples: [example] });
+
+/**
+ * Encodes a position of a list. Cursors are opaque to clients, so that their contents can change.
+ */
+export function toCursor(position: number): string {
+  return Buffer.from(`s1.${position}`).toString('base64url');
+}
+
+export function fromCursor(cursor: string): number | undefined {
+  const text = Buffer.from(cursor, 'base64url').toString('latin1');
+  const digits = /^s1\.([1-9]\d{0,14})$/.exec(text)?.[1];
+  // Base64 has several spellings for the same bytes; only the canonical one is accepted.
+  return digits && toCursor(Number(digits)) === cursor ? Number(digits) : undefined;
+}
+
+/**
+ * Encodes a position of a list ordered by a time, given in epoch milliseconds, and then by the
+ * position of the row.
+ */
+export function toTimeCursor(
+  kind: 'tracked' | 'ended' | 'created',
+  [at, row]: readonly [number, number],
+): string {
+  return Buffer.from(`${TIME_KINDS[kind]}.${at}.${row}`).toString('base64url');
+}
+
+export function fromTimeCursor(
+  kind: 'tracked' | 'ended' | 'created',
+  cursor: string,
+): [number, number] | undefined {
+  const [, prefix, at, row] =
+    /^([tec]1)\.(-?\d{1,19})\.([1-9]\d{0,14})$/.exec(
+      Buffer.from(cursor, 'base64url').toString('latin1'),
+    ) ?? [];
+  if (prefix !== TIME_KINDS[kind]) return undefined;
+  const position: [number, number] = [Number(at), Number(row)];
+  return toTimeCursor(kind, position) === cursor ? position : undefined;
+}
+
+const TIME_KINDS = { tracked: 't1', ended: 'e1', created: 'c1' };
+
+/**
+ * Metadata of a parameter with several values: text or a list in the request, text in the OpenAPI
+ * document.
+ */
+export const SEVERAL = { type: 'string', anyOf: undefined } as const;
+
+/** A query parameter with several values: separated by commas, or repeated. */
+export const severalOf = <Value extends string>(values: readonly Value[]) =>
+  z.union([z.string(), z.array(z.string())]).transform((given, context) => {
+    const names = [...new Set([given].flat().flatMap((text) => text.split(',')))];
+    const unknown = names.find((name) => !(values as readonly string[]).includes(name));
+    if (unknown === undefined) return names as Value[];
+    const message = `must be one or more of ${values.join(', ')}${shownOf(unknown)}`;
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  });
+
+/** A query parameter that is a time, in epoch milliseconds once it is parsed. */
+export const timeParameter = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+
+/** Refuses a time range that contains no time. */
+export function checkRange(
+  context: z.core.$RefinementCtx,
+  { since, until, name }: { since: number | undefined; until: number | undefined; name: string },
+): void {
+  if (since !== undefined && until !== undefined && since >= until)
+    context.addIssue({
+      code: 'custom',
+      path: [name],
+      message: 'must be after the start of the range',
+    });
+}
+
+export const CURSOR_REFUSAL = 'is not a cursor returned by this list';
+
+/** A `cursor` parameter of at most `maxChars`, whose kind is not yet checked. */
+export const cursorText = (maxChars: number) =>
+  z
+    .string()
+    .max(maxChars)
+    .describe('`next_cursor` of the previous page')
+    .meta({ examples: [toCursor(4_711)] });
+
+export const cursorSchema = cursorText(64).refine(
+  (cursor) => fromCursor(cursor) !== undefined,
+  CURSOR_REFUSAL,
+);
+
+/** The `limit` parameter of a list. */
+export const pageLimit = wholeNumber({ min: 1, max: 1_000 }).default('100');
+
+/** The parameters of a list ordered by position. */
+export const pageParameters = { limit: pageLimit, cursor: cursorSchema.optional() };
+
+export function pageOf({ limit, cursor }: { limit: string; cursor?: string | undefined }) {
+  return { limit: Number(limit), before: cursor === undefined ? undefined : fromCursor(cursor) };
+}
+
+/** The `next_cursor` field of a page. */
+export const nextCursorSchema = z
+  .string()
+  .nullable()
+  .describe('Send it as `cursor` to get the next page; null on the last page');
+
+export function nextCursor(nextBefore: number | null): string | null {
+  return nextBefore === null ? null : toCursor(nextBefore);
+}
+
+export const timeSchema = z.iso.datetime().describe('ISO 8601, UTC');
+
+export const REQUEST_ID_HEADER = 'x-request-id';
+
+/** Request ids that are safe in logs and headers as they are. */
+const SAFE_ID = /^[\w.:-]{1,64}$/;
+
+/** Returns the client's own x-request-id if it is safe, otherwise a new UUID. */
+export function requestIdOf({ headers }: IncomingMessage): string {
+  const id = headers[REQUEST_ID_HEADER];
+  return typeof id === 'string' && SAFE_ID.test(id) ? id : randomUUID();
+}
+
+const TRACEPARENT = /^[\da-f]{2}(?:-[\da-f]{1,32}){3}$/;
+
+/**
+ * Returns the log of a request, which adds `request_id` and a valid `traceparent` to every line.
+ * The child log is created here and not once per request, because few requests write a line and
+ * creating it costs more than most requests (row status-reads).
+ */
+export function logOf({ log, id, headers }: FastifyRequest): Log {
+  const traceparent = String(headers.traceparent);
+  return log.child({
+    request_id: id,
+    ...(TRACEPARENT.test(traceparent) && { traceparent }),
+  }) as unknown as Log;
+}
+
+/** Whether debug lines are written. Checked before a line is built. */
+export function isDebugLogged({ log }: { log: FastifyBaseLogger }): boolean {
+  return (log as unknown as Log).isLevelEnabled('debug');
+}
+
+/** Logs each response at debug. `submissionIdOf`: the submission that a request concerns. */
+export function addRequestLog(
+  app: FastifyInstance,
+  submissionIdOf: (request: FastifyRequest) => string | undefined,
+): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    if (isDebugLogged(request)) {
+      const submissionId = submissionIdOf(request);
+      const fields = {
+        address: request.clientAddress,
+        method: request.method,
+        // The pattern, because the URL can contain names and addresses of users.
+        route: request.routeOptions.url,
+        http_status: reply.statusCode,
+        duration_ms: Math.round(reply.elapsedTime),
+        ...(submissionId !== undefined && { submission_id: submissionId }),
+      };
+      logOf(request).debug(fields, 'http.responded');
+    }
+    done();
+  });
+}
+
+/** Aborts when the client disconnects, or has received the response. */
+export function goneSignal(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  if (reply.raw.destroyed || reply.request.raw.socket.destroyed) gone.abort();
+  reply.raw.once('close', () => gone.abort());
+  return gone.signal;
 }

@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks';
+
 /** The time in epoch milliseconds, which never goes back within a process, and timers. */
 export type Clock = {
   now(): number;
@@ -12,3 +14,190 @@ export type Clock = {
    */
   after(delayMs: number, run: () => void): () => void;
 };
+
+/** The sources of time and timers. */
+export type ClockSources = {
+  /** The machine's wall clock, epoch milliseconds. It can be set in either direction. */
+  wall(): number;
+  /** Milliseconds since an arbitrary moment. Never goes back; stops while the machine sleeps. */
+  monotonic(): number;
+  /**
+   * Runs once after monotonic milliseconds. Returns a function that cancels it. `background`: does
+   * not keep the process alive.
+   */
+  timer(delayMs: number, run: () => void, background: boolean): () => void;
+};
+
+/** The maximum of setTimeout. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/**
+ * Smallest step of the wall clock that counts, because two clocks are never read at exactly the
+ * same moment.
+ */
+const STEP_MS = 1_000;
+/** Interval of comparisons with the wall clock while a longer timer waits. */
+const CHECK_MS = 1_000;
+/** Rate of the clock while it waits for a wall clock that was set back. */
+const SLOW_RATE = 63 / 64;
+
+type Timer = { dueAt: number; run: () => void; cancel: () => void };
+
+/**
+ * Epoch milliseconds that never go back within a process: the wall clock at its start, continued by
+ * the monotonic clock, and compared with the wall clock whenever it is read.
+ *
+ *     forward   The wall clock is more than a second ahead: the machine slept, a virtual machine
+ *               was paused, or the clock was set. The clock follows at once, and `skippedMs` grows
+ *               by the step. Timers that are due by then fire within a second; the others wait for
+ *               the rest of their time. An elapsed time that includes the step includes the sleep.
+ *     back      The wall clock is more than a second behind. The clock runs slower by 1/64 until
+ *               the wall clock has caught up: it is right again after 64 times the step, and
+ *               durations are right to 2 % until then, never negative. Timers take as long as ever.
+ *               A clock that was set back by hours is right at once after a restart.
+ *
+ * Steps of up to a second are ignored. The request budget and time limits depend on `skippedMs`;
+ * see PollLoop.now.
+ */
+export class SystemClock implements Clock {
+  readonly #sources: ClockSources;
+  /** Epoch milliseconds at which the monotonic clock was at zero. */
+  #origin: number;
+  #readAt: number;
+  #isSlow = false;
+  #skippedMs = 0;
+  /** Timers longer than CHECK_MS. */
+  readonly #timers = new Set<Timer>();
+  #cancelCheck: (() => void) | undefined;
+
+  constructor(sources: ClockSources) {
+    this.#sources = sources;
+    this.#readAt = sources.monotonic();
+    this.#origin = sources.wall() - this.#readAt;
+  }
+
+  now(): number {
+    return Math.floor(this.#read());
+  }
+
+  /**
+   * Total of all forward steps, in whole milliseconds, as the ledger stores it. It is updated by
+   * `now`, so read it afterwards.
+   */
+  skippedMs(): number {
+    return Math.round(this.#skippedMs);
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    if (delayMs <= 0) {
+      const immediate = setImmediate(run);
+      return () => clearImmediate(immediate);
+    }
+    if (delayMs <= CHECK_MS) return this.#sources.timer(Math.ceil(delayMs), run, false);
+    const timer: Timer = { dueAt: this.#read() + delayMs, run, cancel: () => undefined };
+    this.#timers.add(timer);
+    this.#arm(timer, delayMs);
+    this.#check();
+    return () => this.#remove(timer);
+  }
+
+  #read(): number {
+    const { wall, monotonic } = this.#sources;
+    // The process may be suspended between two readings, which must not look like a step.
+    const before = monotonic();
+    const wallNow = wall();
+    const after = monotonic();
+    const elapsedMs = after - this.#readAt;
+    this.#readAt = after;
+    const aheadMs = wallNow - (this.#origin + after);
+    const behindMs = this.#origin + before - wallNow;
+    if (aheadMs > STEP_MS) {
+      this.#origin += aheadMs;
+      this.#skippedMs += aheadMs;
+      this.#isSlow = false;
+      setImmediate(() => this.#rearm());
+    } else if (this.#isSlow || behindMs > STEP_MS) {
+      const correctionMs = Math.min(Math.max(0, behindMs), elapsedMs * (1 - SLOW_RATE));
+      this.#origin -= correctionMs;
+      this.#isSlow = behindMs > correctionMs;
+    }
+    return this.#origin + after;
+  }
+
+  #arm(timer: Timer, delayMs: number): void {
+    const partMs = Math.min(Math.ceil(delayMs), MAX_TIMER_MS);
+    const onEnd = () => {
+      if (delayMs > partMs) return this.#arm(timer, delayMs - partMs);
+      this.#remove(timer);
+      timer.run();
+    };
+    timer.cancel = this.#sources.timer(partMs, onEnd, false);
+  }
+
+  #remove(timer: Timer): void {
+    timer.cancel();
+    this.#timers.delete(timer);
+    if (this.#timers.size > 0) return;
+    this.#cancelCheck?.();
+    this.#cancelCheck = undefined;
+  }
+
+  /** Reads the clock periodically, so that a step is noticed if nothing else reads it. */
+  #check(): void {
+    this.#cancelCheck ??= this.#sources.timer(
+      CHECK_MS,
+      () => {
+        this.#cancelCheck = undefined;
+        this.#read();
+        if (this.#timers.size > 0) this.#check();
+      },
+      true,
+    );
+  }
+
+  /** Restarts all timers after a forward step, because they still use the time before it. */
+  #rearm(): void {
+    const now = this.#read();
+    for (const timer of [...this.#timers]) {
+      timer.cancel();
+      this.#arm(timer, Math.max(1, timer.dueAt - now));
+    }
+  }
+}
+
+export const systemClock = new SystemClock({
+  // Read once, so that a test that fakes `Date` does not change this clock.
+  wall: Date.now,
+  monotonic: () => performance.now(),
+  timer(delayMs, run, background) {
+    const timer = setTimeout(run, delayMs);
+    if (background) timer.unref();
+    return () => clearTimeout(timer);
+  },
+});
+
+/** Formats epoch milliseconds as ISO 8601 in UTC. Throws RangeError. */
+export function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+/** Waits for `work` up to `limitMs`. A rejection counts as done. */
+export async function withTimeout(
+  limitMs: number,
+  work: PromiseLike<unknown>,
+): Promise<'done' | 'late'> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), limitMs);
+  });
+  try {
+    return await Promise.race([
+      work.then(
+        () => 'done' as const,
+        () => 'done' as const,
+      ),
+      limit,
+    ]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -2,14 +2,13 @@ import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
-import { timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import { timeSchema } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/timestamps.ts';
+import { iso } from '../lib/clock.ts';
 import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
 import type { ChannelResult, Deliveries } from './deliveries-store.ts';
-import { channelDestination } from './delivery.ts';
-import { CALLBACKS_ID, type Subscription } from './webhook.ts';
+import { CALLBACKS_ID, channelDestination, type Subscription } from './delivery.ts';
 
 /**
  * A channel of the settings, or the queue. `routes`: the subscriptions whose events it receives.

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import {
   nextCursor,
   nextCursorSchema,
@@ -10,10 +11,9 @@ import {
   pageParameters,
   rowId,
   timeSchema,
-} from '../http/query.ts';
-import type { TypedServer } from '../http/typed-server.ts';
+} from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/timestamps.ts';
+import { iso } from '../lib/clock.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
 import type { Deliveries } from './deliveries-store.ts';
 import {

@@ -4,6 +4,7 @@ import { storedOneOf, storedTime } from '../lib/json.ts';
 import { LONGEST_WAIT_MS } from './channels/channel.ts';
 import {
   CALLBACKS,
+  CALLBACKS_ID,
   DEAD_REASONS,
   type DeadLetters,
   type DeadReason,
@@ -26,7 +27,6 @@ import {
   toEventRecord,
 } from './event-log.ts';
 import type { EventRoutes, Outbox } from './outbox.ts';
-import { CALLBACKS_ID } from './webhook.ts';
 import type { Webhooks } from './webhooks-store.ts';
 
 /** Epoch milliseconds; null: never since this is recorded. */

@@ -3,10 +3,10 @@ import { type Check, type Finding, ok, problem, warning } from '../operations/do
 import { VERSION } from '../operations/version.ts';
 import { channelTypeOf } from './channels/index.ts';
 import { checkWebhookUrl } from './channels/webhook.ts';
+import type { Webhook } from './delivery.ts';
 import type { NotificationSettings } from './settings.ts';
 import { type AddressGuard, createAddressGuard } from './transport/address-guard.ts';
 import { createHttpPost } from './transport/http-post.ts';
-import type { Webhook } from './webhook.ts';
 
 /** Returns the checks of the receivers. Disabled and failing webhooks are the subject of alerts. */
 export function receiverChecks(

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { simplify } from '../http/json-schema.ts';
-import { timeSchema } from '../http/query.ts';
+import { timeSchema } from '../http/typed-server.ts';
+import { iso } from '../lib/clock.ts';
 import { type DamagedRowError, storedData } from '../lib/json.ts';
-import { iso } from '../lib/timestamps.ts';
 import {
   AlertEventType,
   SubmissionEventType,

@@ -1,5 +1,5 @@
+import { iso } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
-import { iso } from '../lib/timestamps.ts';
 import { dataOf, upstreamTime } from '../submissions/classify.ts';
 import {
   AlertEventType,

@@ -11,13 +11,15 @@ import type { SubmissionRow } from '../submissions/submission-queries.ts';
 import type { Alert } from './alert.ts';
 import {
   CALLBACKS,
+  CALLBACKS_ID,
   callbackDestination,
   channelDestination,
+  createMatcher,
   type DeadLetters,
   parseDestination,
+  type Subscription,
   webhookDestination,
 } from './delivery.ts';
-import { CALLBACKS_ID, createMatcher, type Subscription } from './webhook.ts';
 
 /**
  * The events of one channel of the settings: each event that matches one of the subscriptions,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isAddressRange } from '../lib/addresses.ts';
 import { recordByName, section } from '../operations/config/section-values.ts';
 import { channelSchema, TYPE_NAMES } from './channels/index.ts';
-import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from './webhook.ts';
+import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from './delivery.ts';
 
 export const webhooksSection = section({
   allow: z

@@ -4,11 +4,17 @@ import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
-import { nextCursor, nextCursorSchema, pageOf, pageParameters, timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import {
+  nextCursor,
+  nextCursorSchema,
+  pageOf,
+  pageParameters,
+  timeSchema,
+} from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
+import { iso } from '../lib/clock.ts';
 import { headerProblem } from '../lib/request-headers.ts';
-import { iso } from '../lib/timestamps.ts';
 import { originOf } from '../submissions/option-changes.ts';
 import { checkSecret, makeSecret } from './channels/webhook.ts';
 import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
@@ -22,7 +28,7 @@ import {
   WEBHOOK_HEADERS,
   type Webhook,
   webhookIdSchema,
-} from './webhook.ts';
+} from './delivery.ts';
 import { MAX_WEBHOOKS, type Webhooks } from './webhooks-store.ts';
 
 const disabledReasonSchema = z

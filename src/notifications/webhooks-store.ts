@@ -5,17 +5,19 @@ import { DurationHistogram } from '../lib/duration-histogram.ts';
 import { storedObject, storedOneOf, storedTime } from '../lib/json.ts';
 import { LONGEST_WAIT_MS } from './channels/channel.ts';
 import type { WebhookEndpoint } from './channels/webhook.ts';
-import { type DeadLetters, type DeliveryAttempt, webhookDestination } from './delivery.ts';
-import { type EventRoutes, type Outbox, readSubscription } from './outbox.ts';
 import {
   CALLBACKS_ID,
+  type DeadLetters,
+  type DeliveryAttempt,
   DISABLED_REASONS,
   type DisabledReason,
   type NewWebhook,
   type Webhook,
   type WebhookDay,
   type WebhookPatch,
-} from './webhook.ts';
+  webhookDestination,
+} from './delivery.ts';
+import { type EventRoutes, type Outbox, readSubscription } from './outbox.ts';
 
 /** A webhook as stored, named like its fields. `position`: its place in a list. */
 export type WebhookRow = Omit<

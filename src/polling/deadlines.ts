@@ -1,5 +1,5 @@
 import { LedgerError } from '../ledger/errors.ts';
-import { iso } from '../lib/timestamps.ts';
+import { iso } from '../lib/clock.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { Deadline, EndedSubmission } from '../submissions/store-results.ts';
 import type { PollingStores } from './polling-stores.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { systemClock } from '../lib/clock.ts';
 import type { HttpResult } from '../lib/http-call.ts';
-import { systemClock } from '../lib/system-clock.ts';
 import {
   type Check,
   type Finding,

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { operations } from '../http/problems.ts';
-import { timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import { timeSchema } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/timestamps.ts';
+import { iso } from '../lib/clock.ts';
 import type { PollingCost } from '../pacing/index.ts';
 import {
   MAX_RECENT_POLLS,

@@ -1,8 +1,8 @@
 import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
 import { type ZodError, z } from 'zod';
+import { withTimeout } from '../lib/clock.ts';
 import { explainIssue } from '../lib/explain-issue.ts';
 import { escapeText } from '../lib/text.ts';
-import { withTimeout } from '../lib/with-timeout.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { countEffects, type TrackRequestResult } from '../submissions/intake.ts';
 import type { TrackEffect } from '../submissions/store-results.ts';

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { untilStopped } from '../cli/signals.ts';
-import { systemClock } from '../lib/system-clock.ts';
+import { systemClock } from '../lib/clock.ts';
 import { secretsOf } from '../operations/config/load.ts';
 import { VERSION } from '../operations/version.ts';
 import { type Config, loadConfig } from '../wiring/settings.ts';

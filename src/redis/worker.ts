@@ -1,8 +1,8 @@
 import { type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../lib/clock.ts';
+import { withTimeout } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
-import { withTimeout } from '../lib/with-timeout.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { createLocalEngine, type PollEngine } from '../polling/poll-engine.ts';

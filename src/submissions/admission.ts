@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from '../http/problems.ts';
-import { logOf } from '../http/request-log.ts';
+import { logOf } from '../http/typed-server.ts';
 import type { Intake } from './intake.ts';
 
 /** The exhausted resource. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { timeSchema } from '../http/query.ts';
-import { iso } from '../lib/timestamps.ts';
+import { timeSchema } from '../http/typed-server.ts';
+import { iso } from '../lib/clock.ts';
 import type { Observation } from './classify.ts';
 
 const POLL_RESULTS = [

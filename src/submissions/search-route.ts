@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operations, sendProblem } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import {
   CURSOR_REFUSAL,
   checkRange,
@@ -14,8 +15,7 @@ import {
   timeParameter,
   toCursor,
   toTimeCursor,
-} from '../http/query.ts';
-import type { TypedServer } from '../http/typed-server.ts';
+} from '../http/typed-server.ts';
 import type { Position } from '../ledger/page.ts';
 import {
   orderOf,

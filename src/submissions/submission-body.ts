@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { nextCursorSchema, timeSchema } from '../http/query.ts';
+import { nextCursorSchema, timeSchema } from '../http/typed-server.ts';
+import { iso } from '../lib/clock.ts';
 import { nearestTime, storedData } from '../lib/json.ts';
-import { iso } from '../lib/timestamps.ts';
 import { CHAIN_VERDICTS } from './chain-verdict.ts';
 import { durationsOf } from './option-changes.ts';
 import { MAX_RECENT_POLLS, recentPollSchema } from './recent-poll.ts';

@@ -9,9 +9,8 @@ import {
 } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
-import { wholeNumber } from '../http/query.ts';
-import { goneSignal, isDebugLogged, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import { goneSignal, isDebugLogged, logOf, wholeNumber } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Admission } from './admission.ts';
 import { explorerLink } from './explorer-link.ts';

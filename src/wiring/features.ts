@@ -12,8 +12,7 @@ import type { TrackBody } from '../submissions/track-request.ts';
 import type { RedisHealth } from './health-routes.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Counters } from './metrics/counters.ts';
-import type { Config } from './settings.ts';
-import type { Tuning } from './tuning.ts';
+import type { Config, Tuning } from './settings.ts';
 
 /** What every feature may use. */
 export type FeatureDeps = {

@@ -7,13 +7,13 @@ import { claimPrimary } from '../ledger/primary.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Deliveries } from '../notifications/deliveries-store.ts';
 import {
+  CALLBACKS_ID,
   callbackDestination,
   channelDestination,
   type DeadLetters,
 } from '../notifications/delivery.ts';
 import { EventLog } from '../notifications/event-log.ts';
 import { EventRoutes, Outbox } from '../notifications/outbox.ts';
-import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { FinalitySums } from '../submissions/finality-sums.ts';

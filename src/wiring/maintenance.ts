@@ -3,8 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { EndPosition, Pruned } from '../submissions/pruning.ts';
 import type { Ledger } from './ledger-stores.ts';
-import type { Config } from './settings.ts';
-import type { Tuning } from './tuning.ts';
+import type { Config, Tuning } from './settings.ts';
 
 const INTERVAL_MS = 60_000;
 /** The pause between two transactions, for other work. */

@@ -10,16 +10,14 @@ import {
   makeSecret,
 } from '../notifications/channels/webhook.ts';
 import type { ChannelDescription } from '../notifications/channels-routes.ts';
-import { DEAD_REASONS, parseDestination } from '../notifications/delivery.ts';
+import { CALLBACKS_ID, DEAD_REASONS, parseDestination } from '../notifications/delivery.ts';
 import { Dispatcher } from '../notifications/dispatcher.ts';
 import { createAddressGuard } from '../notifications/transport/address-guard.ts';
 import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';
-import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Counters } from './metrics/counters.ts';
-import type { Config } from './settings.ts';
-import type { Tuning } from './tuning.ts';
+import type { Config, Tuning } from './settings.ts';
 
 /** The channel that adds every event to a queue, if Redis is configured. */
 const QUEUE_CHANNEL = 'queue';

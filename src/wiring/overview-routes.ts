@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { operations } from '../http/problems.ts';
-import { timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import { timeSchema } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
+import { iso } from '../lib/clock.ts';
 import type { DurationHistogram } from '../lib/duration-histogram.ts';
-import { iso } from '../lib/timestamps.ts';
 import { upstreamStateSchema } from '../polling/pacing-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
 import {

@@ -11,8 +11,7 @@ import type { PollEngine } from '../polling/poll-engine.ts';
 import { leaseMsOf, type Upstreams, watcherSettings } from '../polling/upstreams.ts';
 import { Watcher } from '../polling/watcher.ts';
 import type { Ledger } from './ledger-stores.ts';
-import type { Config } from './settings.ts';
-import type { Tuning } from './tuning.ts';
+import type { Config, Tuning } from './settings.ts';
 
 export type Policy = (settings: { lagPrice: number }) => PolicyFactory;
 

@@ -37,24 +37,29 @@ import {
   clientAddressReader,
   dropStalledReaders,
   endConnectionsOnClose,
+  limitUnreadResponses,
   refuseAmbiguous,
   rejectEncodedBodies,
   requestTimeouts,
   sendUnreadable,
+  serializeExpensiveRoutes,
 } from '../http/connections.ts';
 import { addDocumentation } from '../http/documentation.ts';
 import { allowOrigins, handleUnroutedMethods, withoutLastSlash } from '../http/methods.ts';
 import { registerProblems, SECURITY_HEADERS, sendUnroutable } from '../http/problems.ts';
-import { parseQuery } from '../http/query.ts';
-import { addRequestLog, REQUEST_ID_HEADER, requestIdOf } from '../http/request-log.ts';
-import { limitUnreadResponses, serializeExpensiveRoutes } from '../http/responses.ts';
-import { compileValidator } from '../http/typed-server.ts';
+import {
+  addRequestLog,
+  compileValidator,
+  parseQuery,
+  REQUEST_ID_HEADER,
+  requestIdOf,
+} from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type ChannelDescription, registerChannels } from '../notifications/channels-routes.ts';
 import { registerDeliveries } from '../notifications/deliveries-routes.ts';
 import { EVENT_DOCUMENTATION } from '../notifications/event-body.ts';
 import type { EventFeed } from '../notifications/event-feed.ts';
-import { registerEvents } from '../notifications/events-route.ts';
+import { registerEvents } from '../notifications/event-feed.ts';
 import { registerWebhooks } from '../notifications/webhooks-routes.ts';
 import type { ChainStatus } from '../polling/chain/port.ts';
 import type { CachedLookup } from '../polling/on-demand-polls.ts';
@@ -69,10 +74,9 @@ import { type Readiness, registerHealth } from './health-routes.ts';
 import type { Ledger } from './ledger-stores.ts';
 import { countRequests } from './metrics/counters.ts';
 import type { Metrics } from './metrics/metrics.ts';
-import { registerMetrics } from './metrics/route.ts';
+import { registerMetrics } from './metrics/metrics.ts';
 import { registerOverview } from './overview-routes.ts';
-import type { Config } from './settings.ts';
-import type { Tuning } from './tuning.ts';
+import type { Config, Tuning } from './settings.ts';
 
 type ServerDeps = {
   config: Config;

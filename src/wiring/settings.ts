@@ -1,13 +1,63 @@
 import { z } from 'zod';
 import { authSection, limitsSection, oidcSection } from '../access/settings.ts';
 import { alertsSection, heartbeatSection } from '../alerts/settings.ts';
-import { serverSection } from '../http/settings.ts';
+import { trustedProxyError } from '../lib/addresses.ts';
 import { channelsSection, routesSection, webhooksSection } from '../notifications/settings.ts';
 import { type Loaded, loadSettings, type SettingsFrom } from '../operations/config/load.ts';
-import { section } from '../operations/config/section-values.ts';
+import { count, section } from '../operations/config/section-values.ts';
 import { upstreamsSection } from '../polling/settings.ts';
 import { redisSection } from '../redis/settings.ts';
 import { retentionSection, submissionsSection } from '../submissions/settings.ts';
+
+const isOrigin = (text: string) =>
+  /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+
+const isBase = (text: string) => {
+  const url = URL.parse(text);
+  return (
+    /^https?:\/\//i.test(text) &&
+    url !== null &&
+    !/[?#\s]/.test(text) &&
+    url.username === '' &&
+    url.password === ''
+  );
+};
+
+const proxy = z.string().superRefine((entry, context) => {
+  const message = trustedProxyError(entry);
+  if (message !== undefined) context.addIssue({ code: 'custom', message });
+});
+
+const serverSection = section({
+  host: z.string().min(1).default('127.0.0.1').describe('Address to listen on'),
+  public_url: z
+    .string()
+    .refine(
+      isBase,
+      'must be an http:// or https:// address without user, query and fragment, like https://dawatch.example.com',
+    )
+    .optional()
+    .describe(
+      'Address at which people open the dashboard, for links in messages of channels and in alerts; default: no links',
+    ),
+  port: count(8080, 0, 65_535).describe('Port to listen on; 0 selects a free port'),
+  cors_origins: z
+    .array(
+      z
+        .string()
+        .refine(isOrigin, 'must be an origin as browsers send it, like https://app.example'),
+    )
+    .max(100)
+    .default([])
+    .describe('Origins whose pages may read responses, matched exactly; empty: none'),
+  trusted_proxies: z
+    .array(proxy)
+    .max(1_000)
+    .default([])
+    .describe(
+      'Proxies in front of the server, as addresses, ranges, `loopback` or `private`. Their X-Forwarded-For header determines the client address for limits, logs and the audit; it is ignored from any other sender',
+    ),
+});
 
 const logSection = section({
   level: z
@@ -80,3 +130,44 @@ export type LoadedConfig = Loaded<Config>;
 export function loadConfig(from: SettingsFrom): LoadedConfig {
   return loadSettings(configSchema, from);
 }
+
+/** Values without a setting. Tests replace some of them, so that they need not wait. */
+export const TUNING = {
+  /**
+   * Time to receive a complete request, and for a client that reads nothing of its response: much
+   * more than 1,000 ids take on a slow connection.
+   */
+  requestTimeoutMs: 30_000,
+  /**
+   * Concurrent readers of the live feed and requests that wait for a submission: each takes about
+   * 20 kB of memory.
+   */
+  maxHeldOpen: 10_000,
+  /** The first event for a channel waits for others to be sent in the same message. */
+  gatherMs: 5_000,
+  /**
+   * Attempts in flight to one receiver: enough for 100/s with responses of 80 ms. A failing
+   * receiver gets one at a time.
+   */
+  deliveriesInFlight: 8,
+  /** Ended deliveries are kept for investigations and replays this long: a month. */
+  deliveriesKeptMs: 30 * 86_400_000,
+  /** Waiting deliveries of an alert: those of a minute at 20 submissions/s. */
+  backlog: 1_000,
+  /** Entries of the audit are kept for a year, and until that year has been reviewed. */
+  auditKeptMs: 400 * 86_400_000,
+  /** Requests in flight may take this long when the server stops. */
+  shutdownMs: 15_000,
+  /** Time between two evaluations of the alert rules, which take some milliseconds. */
+  alertCheckMs: 5_000,
+  /** How long Redis is down, or all workers are gone, before an alert: restarts take less. */
+  redisDownMs: 10_000,
+  noWorkersMs: 30_000,
+  /**
+   * Single failures of an upstream are normal, five in a row are not. It is probed soon after a
+   * short outage, and rarely in a long one.
+   */
+  breaker: { failures: 5, probeMs: 1_000, maxProbeMs: 30_000 },
+};
+
+export type Tuning = typeof TUNING;

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { AlertWatch } from '../../src/alerts/alert-watch.ts';
+import { AlertWatch } from '../../src/alerts/feature.ts';
 import { type AlertFacts, conditionsOf } from '../../src/alerts/rules.ts';
-import { fromCursor, nextCursor } from '../../src/http/query.ts';
+import { fromCursor, nextCursor } from '../../src/http/typed-server.ts';
 import { withAlerts } from '../support/ledger/alerts-ledger.ts';
 import { trackRequests } from '../support/ledger/ledger-file.ts';
 import {

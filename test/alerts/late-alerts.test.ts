@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { AlertWatch } from '../../src/alerts/alert-watch.ts';
+import { AlertWatch } from '../../src/alerts/feature.ts';
 import type { Channel } from '../../src/notifications/channels/channel.ts';
 import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
 import { createWebhookChannel, makeSecret } from '../../src/notifications/channels/webhook.ts';

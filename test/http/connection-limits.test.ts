@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { fastify } from 'fastify';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { limitUnreadResponses } from '../../src/http/responses.ts';
+import { limitUnreadResponses } from '../../src/http/connections.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { fastify } from 'fastify';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { serializeExpensiveRoutes } from '../../src/http/responses.ts';
+import { serializeExpensiveRoutes } from '../../src/http/connections.ts';
 
 const UNTIL = { timeout: 15_000, interval: 5 };
 

@@ -6,7 +6,7 @@ import {
   fromTimeCursor,
   toCursor,
   toTimeCursor,
-} from '../../src/http/query.ts';
+} from '../../src/http/typed-server.ts';
 import { fromIdCursor, toIdCursor } from '../../src/submissions/search-route.ts';
 import { SUBMISSION_ID_PATTERN } from '../../src/submissions/submission.ts';
 import { call, problemOf } from '../support/app/http-calls.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/lib/system-clock.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { call, detailsOf, pathOf, post, problemOf, trackedOf } from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
 

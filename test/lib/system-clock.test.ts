@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { type ClockSources, SystemClock, systemClock } from '../../src/lib/system-clock.ts';
+import { type ClockSources, SystemClock, systemClock } from '../../src/lib/clock.ts';
 
 const START = 1_760_000_000_000;
 const HOUR = 3_600_000;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { NewWebhook } from '../../src/notifications/webhook.ts';
+import type { NewWebhook } from '../../src/notifications/delivery.ts';
 import { type Ledger, openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
 
 const WEBHOOK: NewWebhook = {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DeliveryResult } from '../../src/notifications/delivery.ts';
-import type { NewWebhook } from '../../src/notifications/webhook.ts';
+import type { DeliveryResult, NewWebhook } from '../../src/notifications/delivery.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
   type Ledger,

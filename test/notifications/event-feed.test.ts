@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { pino } from 'pino';
 import { expect, it, vi } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
-import { systemClock } from '../../src/lib/system-clock.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
 import { EventFeed, type EventFilter } from '../../src/notifications/event-feed.ts';
 import { seeded } from '../support/seed.ts';

@@ -11,7 +11,7 @@ import {
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { heartbeatCheck } from '../../src/alerts/doctor.ts';
+import { heartbeatCheck } from '../../src/alerts/heartbeat.ts';
 import { redisCheck } from '../../src/redis/doctor-redis.ts';
 import { checkDisk, runDoctor } from '../../src/wiring/doctor.ts';
 import { loadConfig } from '../../src/wiring/settings.ts';

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
-import { systemClock } from '../../src/lib/system-clock.ts';
-import { iso } from '../../src/lib/timestamps.ts';
+import { iso, systemClock } from '../../src/lib/clock.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';

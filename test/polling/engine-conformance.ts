@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/lib/system-clock.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import type { PollEngine } from '../../src/polling/poll-engine.ts';
 import type { Observation } from '../../src/submissions/classify.ts';
 import { openSandbox } from '../sandbox/open-sandbox.ts';

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/lib/system-clock.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { createLocalEngine } from '../../src/polling/poll-engine.ts';
 import type { Classification } from '../../src/submissions/classify.ts';
 import { openClient } from '../support/servers/upstream-server.ts';

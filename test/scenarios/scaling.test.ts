@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/lib/system-clock.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { EVENTS_QUEUE } from '../../src/redis/events-queue.ts';
 import { POLLS_QUEUE } from '../../src/redis/polls-queue.ts';
 import { startWorker } from '../../src/redis/worker.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
-import type { NewWebhook } from '../../src/notifications/webhook.ts';
+import type { NewWebhook } from '../../src/notifications/delivery.ts';
 import { call, detailsOf, post, problemOf, trackedOf } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { context, observation } from '../support/ledger/domain.ts';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
 import { SERVER } from '../../src/lib/actor.ts';
-import type { DueDelivery } from '../../src/notifications/delivery.ts';
-import type { NewWebhook } from '../../src/notifications/webhook.ts';
+import type { DueDelivery, NewWebhook } from '../../src/notifications/delivery.ts';
 import { isFinal, type TrackRequest } from '../../src/submissions/submission.ts';
 import {
   context,

@@ -1,8 +1,8 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { secretsOfHeaders } from '../../lib/request-headers.ts';
+import { CALLBACKS_ID } from '../delivery.ts';
 import type { AddressGuard } from '../transport/address-guard.ts';
 import type { HttpPost } from '../transport/http-post.ts';
-import { CALLBACKS_ID } from '../webhook.ts';
 import { type Channel, failed, retryDelayMs, toSendResult } from './channel.ts';
 
 const MAX_CHARS = 2_048;

@@ -1,5 +1,5 @@
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { isMap, isScalar, isSeq, LineCounter, parse, parseDocument } from 'yaml';
-import { readBounded } from '../../lib/bounded-file.ts';
 import { mistypedReason } from './mistyped.ts';
 
 export type SettingsTree = { [key: string]: unknown };
@@ -249,4 +249,33 @@ export function readSecretFile(file: string): { secret: string } | { problem: st
   if (/[\x00-\x1f\x7f]/.test(text))
     return { problem: 'names a file with line breaks or control characters; it must be one line' };
   return { secret: text };
+}
+
+/**
+ * The content of a file. unusual: it is neither a regular file nor a pipe, such as a device, which
+ * may never end. too_large: it has more bytes than allowed.
+ */
+type BoundedFile = { kind: 'read'; bytes: Buffer } | { kind: 'unusual' } | { kind: 'too_large' };
+
+/**
+ * Reads a file of at most `maxBytes`, through symbolic links. A pipe is read until its end. Throws
+ * the error of the system, such as ENOENT, and EISDIR for a directory.
+ */
+function readBounded(file: string, maxBytes: number): BoundedFile {
+  const stats = statSync(file);
+  // Opening a device may already have an effect. Reading a directory fails with EISDIR.
+  if (!stats.isFile() && !stats.isFIFO() && !stats.isDirectory()) return { kind: 'unusual' };
+  const descriptor = openSync(file, 'r');
+  try {
+    // The size is not known beforehand: it is 0 for pipes and files of /proc, and may grow.
+    const bytes = Buffer.alloc(maxBytes + 1);
+    let length = 0;
+    for (let read = 1; read > 0 && length <= maxBytes; length += read)
+      read = readSync(descriptor, bytes, length, bytes.length - length, null);
+    return length > maxBytes
+      ? { kind: 'too_large' }
+      : { kind: 'read', bytes: bytes.subarray(0, length) };
+  } finally {
+    closeSync(descriptor);
+  }
 }

@@ -3,7 +3,7 @@ import { format } from 'node:util';
 import { pino } from 'pino';
 import type { PinoPretty, PrettyOptions } from 'pino-pretty';
 import type { Clock } from '../../lib/clock.ts';
-import { systemClock } from '../../lib/system-clock.ts';
+import { systemClock } from '../../lib/clock.ts';
 import { escapeJson, escapeLines, escapeText, redactorOf } from '../../lib/text.ts';
 import { LOG_EVENTS, type Log, type LogEventName } from './event-catalog.ts';
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { systemClock } from '../../../src/lib/system-clock.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { call } from './http-calls.ts';
 
 type Sample = { name: string; labels: Record<string, string>; value: number };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { type App, type AppDeps, startApp } from '../../../src/app.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
-import { systemClock } from '../../../src/lib/system-clock.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { createLog } from '../../../src/operations/logging/logger.ts';
 import { chainPacing, type PolicyFactory } from '../../../src/pacing/index.ts';
 import type { UpstreamConfig } from '../../../src/polling/settings.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Clock } from '../../../src/lib/clock.ts';
-import { systemClock } from '../../../src/lib/system-clock.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { call, type HttpResponse } from './http-calls.ts';
 
 type Headers = Record<string, string | string[]>;

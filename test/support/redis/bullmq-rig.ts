@@ -3,7 +3,7 @@ import { type Job, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 import { onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../../src/lib/system-clock.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { createLocalEngine, type SendPoll } from '../../../src/polling/poll-engine.ts';
 import type { RedisSettings } from '../../../src/redis/connections.ts';
 import { POLLS_QUEUE } from '../../../src/redis/polls-queue.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../src/lib/clock.ts';
-import { systemClock } from '../../../src/lib/system-clock.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 
 type Timer = { at: number; order: number; run: () => void };
 
