@@ -1,5 +1,5 @@
 // Checks that each optional feature can be deleted: in a copy of the repository without its folders
-// and its lines in the lists below, the rest compiles, and the tests of two other folders pass.
+// and sections of settings, and its lines in the lists below, the rest compiles, and the tests of two other folders pass.
 // `npm run check:features -- alerts` checks one of them.
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -13,12 +13,14 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { parseDocument } from 'yaml';
 
+const SETTINGS = 'src/wiring/settings.ts';
 const FEATURES = ['alerts', 'redis'];
 /** A feature has one import or one entry in each of them, or none. */
 const LISTS = [
   'src/wiring/features.ts',
-  'src/wiring/settings.ts',
+  SETTINGS,
   'src/cli/program.ts',
   'src/cli/doctor-command.ts',
 ];
@@ -34,6 +36,7 @@ function isDeletable(feature: string): boolean {
   try {
     copyTo(copy);
     for (const folder of ['src', 'test']) rmSync(join(copy, folder, feature), { recursive: true });
+    deleteSettings(copy, feature);
     for (const list of LISTS) {
       const path = join(copy, list);
       writeFileSync(path, withoutFeature(readFileSync(path, 'utf8'), feature));
@@ -55,6 +58,17 @@ function copyTo(folder: string): void {
   const files = execFileSync('git', args, { encoding: 'utf8' }).split('\0');
   for (const file of files) if (file !== '' && existsSync(file)) cpSync(file, join(folder, file));
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+}
+
+/** Deletes the sections of config/dawatch.yaml that the feature declares. */
+function deleteSettings(copy: string, feature: string): void {
+  const text = readFileSync(join(copy, SETTINGS), 'utf8');
+  const rest = withoutFeature(text, feature).split('\n');
+  const path = join(copy, 'config/dawatch.yaml');
+  const settings = parseDocument(readFileSync(path, 'utf8'));
+  for (const line of text.split('\n'))
+    if (!rest.includes(line)) settings.delete(/^ {2}(\w+): /.exec(line)?.[1]);
+  writeFileSync(path, settings.toString());
 }
 
 /** Removes the lines that import the feature, and those that use a name of such an import. */
