@@ -8,7 +8,6 @@ const LONGEST = [
   '/redis-fails.',
   '/kill-',
   '/simulation.',
-  '/upstream-',
   '/failing-disk.',
   '/power-loss.',
   '/canary.',

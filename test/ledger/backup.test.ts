@@ -76,15 +76,6 @@ describe('a backup', () => {
     expect(busy.at(-1)).toEqual(['checking', 0]);
   });
 
-  it('leaves an existing file unchanged', async () => {
-    const ledger = openLedger();
-    const target = join(tempFolder(), 'copy.db');
-    writeFileSync(target, 'precious');
-    await expect(backupLedger(ledger.file, target)).rejects.toMatchObject({ name: 'LedgerError' });
-    expect(readFileSync(target, 'utf8')).toBe('precious');
-    expect(filesBeside(target)).toEqual(['copy.db']);
-  });
-
   it('is refused while another one writes the same file, which is complete in the end', async () => {
     const ledger = openLedger();
     ledger.track(trackRequests(5_000), 0);

@@ -74,7 +74,11 @@ describe('a damaged file is refused and left unchanged', () => {
     const file = bigLedger();
     const page = Math.floor(statSync(file).size / PAGE_BYTES / 2);
     overwrite(file, page * PAGE_BYTES, Buffer.alloc(PAGE_BYTES, 0xa5));
-    expect(refusal(file).problem).toBe('corrupt');
+    const { problem, message } = refusal(file);
+    expect([problem, message]).toEqual([
+      'corrupt',
+      expect.stringMatching(/damaged.*restore a backup/),
+    ]);
   });
 
   it('a file cut in half', () => {

@@ -1,7 +1,5 @@
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { LedgerError } from '../../src/ledger/errors.ts';
 import { shrink, vacuumLedger } from '../../src/ledger/space.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
@@ -12,7 +10,6 @@ import {
   trackRequests,
 } from '../support/ledger/ledger-file.ts';
 import { HOUR_MS, openMaintenance } from '../support/ledger/maintenance.ts';
-import { tempFolder } from '../support/temp-folder.ts';
 
 const MIB = 1_048_576;
 const metadata = { filler: 'x'.repeat(16_000) };
@@ -93,12 +90,4 @@ it('dawatch vacuum shrinks a ledger', () => {
   expect(statSync(ledger.file).size).toBe(after);
   expect(after).toBeLessThan(before / 2);
   expect(integrityOf(ledger.file)).toBe('ok');
-});
-
-it('dawatch vacuum is refused without a ledger, and while a server uses it', () => {
-  expect(() => vacuumLedger(join(tempFolder(), 'nowhere.db'), 0)).toThrow(/there is no ledger/);
-  const { file } = openLedger();
-  expect(() => vacuumLedger(file, 0)).toThrow(
-    expect.objectContaining({ problem: 'locked' }) as LedgerError,
-  );
 });

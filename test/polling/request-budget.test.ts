@@ -9,20 +9,6 @@ function sendAll(budget: RequestBudget, now: number): number {
   return count;
 }
 
-function respondToAll(budget: RequestBudget, count: number, now: number): void {
-  for (let i = 0; i < count; i++) budget.complete(now);
-}
-
-describe('a request budget', () => {
-  it('is fully available one window after it was exhausted', () => {
-    const budget = new RequestBudget({ requests: 4, perMs: 1_000, concurrency: 4 });
-    budget.exhaust(500);
-    expect(budget.availableAt()).toBe(1_501);
-    expect(budget.available(1_500)).toBe(0);
-    expect(budget.available(1_501)).toBe(4);
-  });
-});
-
 const settings = fc.record({
   requests: fc.integer({ min: 1, max: 8 }),
   perMs: fc.integer({ min: 1, max: 500 }),
@@ -36,35 +22,6 @@ const attempts = fc.array(
   }),
   { maxLength: 60, size: 'max' },
 );
-
-describe('any pattern of full use', () => {
-  it('holds each limit from its first request on, and is available exactly at the returned time', () => {
-    const steps = fc.array(fc.record({ afterMs: fc.nat(400), responseMs: fc.nat(300) }), {
-      minLength: 2,
-    });
-    fc.assert(
-      fc.property(settings, steps, (limits, uses) => {
-        const budget = new RequestBudget(limits);
-        const sentAt: number[] = [];
-        let now = 0;
-        for (const { afterMs, responseMs } of uses) {
-          now += afterMs;
-          const at = budget.availableAt();
-          if (at > now) expect(budget.available(now)).toBe(0);
-          if (Number.isFinite(at)) now = Math.max(now, at);
-          const sent = sendAll(budget, now);
-          expect(sent).toBeGreaterThan(0);
-          for (let i = 0; i < sent; i++) sentAt.push(now);
-          const inWindow = sentAt.filter((time) => time > now - limits.perMs).length;
-          expect(inWindow).toBeLessThanOrEqual(limits.requests);
-          now += responseMs;
-          respondToAll(budget, sent, now);
-        }
-      }),
-      { numRuns: 1_000 },
-    );
-  });
-});
 
 describe('any pattern of requests', () => {
   it('never exceeds the limit in any window, wherever between sending and completion the upstream counts, although the clock rounds down to milliseconds', () => {

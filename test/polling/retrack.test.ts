@@ -5,40 +5,10 @@ import {
   finalized,
   MINUTE_MS,
   openWatcher,
-  pending,
   response,
 } from '../support/virtual-time/virtual-watcher.ts';
 
 const rejected = response(406, { id: 'a', state: 'ERROR', error: 'invalid id' });
-
-test('a submission that is tracked again is polled until it is final, and waiters wait for that', async () => {
-  let current: HttpResult = pending;
-  const world = openWatcher({ respond: () => current });
-  world.track(['a'], { deadlineAt: world.clock.now() + MINUTE_MS });
-  await world.clock.advance(30 * MINUTE_MS);
-  expect(world.statuses('a')).toEqual(['tracking', 'pending', 'expired']);
-  const polls = world.polls.length;
-  world.track(['a'], { retrack: true });
-  let isOver = false;
-  const wait = world.monitor
-    .waitUntilFinal(() => world.get('a'), 60 * MINUTE_MS)
-    .then(() => {
-      isOver = true;
-    });
-  await world.clock.advance(5 * MINUTE_MS);
-  expect([world.polls.length > polls, isOver]).toEqual([true, false]);
-  current = finalized;
-  await world.clock.advance(10 * MINUTE_MS);
-  await wait;
-  expect(world.statuses('a')).toEqual([
-    'tracking',
-    'pending',
-    'expired',
-    'tracking',
-    'pending',
-    'finalized',
-  ]);
-});
 
 test('the late result of a poll from before the retrack does not end the submission, which is polled again', async () => {
   const late = Promise.withResolvers<HttpResult>();
@@ -53,21 +23,6 @@ test('the late result of a poll from before the retrack does not end the submiss
   await world.clock.advance(0);
   expect(world.get('a').polls).toBe(2);
   expect(world.statuses('a')).toEqual(['tracking', 'cancelled', 'tracking', 'finalized']);
-});
-
-test('an earlier deadline takes effect when it passes, however rarely the submission is polled', async () => {
-  const world = openWatcher({ respond: () => pending });
-  world.track(['a', 'b']);
-  await world.clock.advance(20 * MINUTE_MS);
-  const deadlineAt = world.clock.now() + 90_000;
-  for (const id of ['a', 'b'])
-    expect(
-      world.update(id, { deadlineAt: id === 'a' ? deadlineAt : deadlineAt + 1_000 })?.kind,
-    ).toBe('updated');
-  await world.clock.advance(90_000);
-  expect(['a', 'b'].map((id) => world.get(id).status)).toEqual(['expired', 'pending']);
-  await world.clock.advance(1_000);
-  expect(world.get('b').status).toBe('expired');
 });
 
 test.each<[string, HttpResult]>([

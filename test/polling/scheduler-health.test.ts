@@ -35,15 +35,6 @@ function restore(scheduler: Scheduler, state: 'down' | 'unauthorized', at: numbe
 }
 
 describe('a pause', () => {
-  it('lasts as long as Retry-After, for all submissions', () => {
-    const scheduler = schedulerOf(ids(3), { concurrency: 1 });
-    scheduler.next(0);
-    scheduler.observe(observation(throttled(7_000), 10, 's0'), true, 10);
-    expect(scheduler.wakeAt()).toBe(7_010);
-    expect(scheduler.next(7_009)).toEqual([]);
-    expect(scheduler.next(7_010)).toEqual(['s1']);
-  });
-
   it('without Retry-After doubles from 1 s to 60 s with each throttled attempt, and starts at 1 s again after another response', () => {
     const scheduler = schedulerOf(['a']);
     let now = 0;
@@ -112,15 +103,6 @@ describe('during an outage', () => {
     expect(drain(paused, 9_005)).toHaveLength(1);
   });
 
-  it('a good response closes the circuit breaker, and all due submissions are polled', () => {
-    const scheduler = schedulerOf(ids(5));
-    breakOpen(scheduler);
-    const now = 50_000;
-    const [probe = ''] = scheduler.next(now);
-    expect(scheduler.observe(observation('pending', now, probe), true, now)).toBe('up');
-    expect(drain(scheduler, now)).toHaveLength(4);
-  });
-
   it('a probe without a result is followed by another one', () => {
     const scheduler = schedulerOf(['a']);
     breakOpen(schedulerOf(ids(3)));
@@ -129,13 +111,6 @@ describe('during an outage', () => {
     const now = scheduler.wakeAt();
     expect(now).toBeLessThanOrEqual(100 + LEASE_MS);
     expect(drain(scheduler, now)).toEqual(['a']);
-  });
-
-  it('an outage that began before a restart continues, with a probe at once', () => {
-    const scheduler = schedulerOf(ids(3));
-    restore(scheduler, 'unauthorized', 111, 5_000);
-    expect(scheduler.health).toMatchObject({ state: 'unauthorized', isUp: false, since: 111 });
-    expect(drain(scheduler, 5_000)).toHaveLength(1);
   });
 });
 

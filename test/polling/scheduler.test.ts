@@ -73,28 +73,6 @@ describe('after a restart', () => {
   });
 });
 
-describe('the request budget', () => {
-  it('is exhausted for one window if an earlier process may just have used it', () => {
-    const scheduler = schedulerOf(ids(2), { requests: 2 });
-    scheduler.resumeBudget(400, 500);
-    expect(scheduler.next(1_499)).toEqual([]);
-    expect(scheduler.wakeAt()).toBe(1_501);
-    expect(scheduler.next(1_501)).toHaveLength(2);
-  });
-});
-
-describe('the concurrency', () => {
-  it('limits the polls in flight; each result allows one more', () => {
-    const scheduler = schedulerOf(ids(5), { concurrency: 2 });
-    expect(drain(scheduler, 0)).toEqual(['s0', 's1']);
-    expect(scheduler.inFlight).toBe(2);
-    scheduler.observe(observation('pending', 1, 's1'), true, 1);
-    expect(drain(scheduler, 1)).toEqual(['s2']);
-    scheduler.retry('s0', 900, 2);
-    expect(drain(scheduler, 2)).toEqual(['s3']);
-  });
-});
-
 describe('a removal', () => {
   it('of a submission in flight frees its concurrency when the result arrives, which does not schedule it again', () => {
     const scheduler = schedulerOf(['a', 'b'], { concurrency: 1 });
@@ -135,15 +113,5 @@ describe('a batch without results', () => {
     const scheduler = schedulerOf(ids(4), { concurrency: 2 });
     expect(scheduler.next(0)).toEqual(['s0', 's1']);
     expect(drain(scheduler, LEASE_MS)).toEqual(['s2', 's3']);
-  });
-
-  it('counts once if late results arrive in addition', () => {
-    const scheduler = schedulerOf(['a'], { concurrency: 1 });
-    scheduler.next(0);
-    expect(scheduler.next(LEASE_MS)).toEqual(['a']);
-    for (const at of [LEASE_MS + 1, LEASE_MS + 2])
-      scheduler.observe(observation('pending', at, 'a'), true, at);
-    expect(scheduler).toMatchObject({ size: 1, inFlight: 0 });
-    expect(drain(scheduler, LEASE_MS + 2 + DELAY_MS)).toEqual(['a']);
   });
 });

@@ -5,21 +5,9 @@ import {
   MINUTE_MS,
   openWatcher,
   pending,
-  START_MS,
 } from '../support/virtual-time/virtual-watcher.ts';
 
 const HOUR_MS = 60 * MINUTE_MS;
-
-it('after a sleep, submissions whose deadlines have passed are polled once more', async () => {
-  let current: HttpResult = pending;
-  const world = openWatcher({ respond: () => current });
-  world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
-  await world.clock.advance(MINUTE_MS);
-  world.clock.skip(5 * HOUR_MS);
-  current = finalized;
-  await world.clock.advance(10_000);
-  expect(world.get('a').status).toBe('finalized');
-});
 
 it('a step forward does not allow a second budget, because the elapsed part of the window is unknown', async () => {
   const world = openWatcher({

@@ -129,17 +129,6 @@ test('refused credentials raise one alert, are probed slowly, and lose no submis
   expect(ids.every((id) => world.get(id).status === 'finalized')).toBe(true);
 });
 
-test('a few ids that crash the upstream do not stop the polls of the others', async () => {
-  const responses: Record<string, HttpResult> = { good: pending };
-  const world = openWatcher({ respond: (id) => responses[id] ?? response(400, 'Bad Request') });
-  world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
-  await world.clock.advance(MINUTE_MS);
-  world.track(['good']);
-  await world.clock.advance(5_000);
-  expect(world.get('good').status).toBe('pending');
-  expect(world.turns).toEqual([]);
-});
-
 test('a 429 stops all polls until its Retry-After has passed', async () => {
   let httpResponse: HttpResult = response(429, '', { retryAfter: '90' });
   const world = openWatcher({
@@ -244,33 +233,6 @@ test('an observation that cannot be recorded does not affect the others', async 
   expect(world.get('poison').status).toBe('tracking');
   expect(world.monitor.health().ledgerWritable).toBe(true);
   expect(world.polls.length).toBeLessThan(10);
-});
-
-test('waiting ends with finality, with the timeout, or with the monitor', async () => {
-  let response: HttpResult = pending;
-  const world = openWatcher({ respond: () => response });
-  world.track(['a', 'b']);
-  await world.clock.advance(100);
-  const ended: string[] = [];
-  const wait = (name: string, id: string, timeoutMs: number) =>
-    world.monitor
-      .waitUntilFinal(() => world.ledger.submissions.get(id), timeoutMs)
-      .then(() => ended.push(name));
-  wait('short', 'a', 1_000);
-  wait('long', 'a', 10 * MINUTE_MS);
-  await world.clock.advance(2_000);
-  expect(ended).toEqual(['short']);
-  response = finalized;
-  await world.clock.advance(10_000);
-  expect(ended).toEqual(['short', 'long']);
-  world.track(['c']);
-  response = pending;
-  world.track(['d']);
-  wait('stopped', 'd', 10 * MINUTE_MS);
-  await world.clock.advance(0);
-  await world.monitor.stop(1_000);
-  await world.clock.advance(0);
-  expect(ended).toContain('stopped');
 });
 
 test('stopping is limited in time, and drops later results', async () => {

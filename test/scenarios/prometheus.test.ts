@@ -89,24 +89,6 @@ it('every metric of dawatch is on the dashboard', () => {
   expect(missing).toEqual([]);
 });
 
-it('panels have unique ids, and all except rows have a query', () => {
-  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-  for (const { type, title, targets } of panels)
-    if (type !== 'row') expect(targets?.length, title).toBeGreaterThan(0);
-});
-
-it('no panels overlap, and all are within the 24 columns of the grid', () => {
-  const cells = new Map<string, string>();
-  for (const { title, gridPos } of panels) {
-    expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24);
-    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++)
-      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
-        expect(cells.get(`${x} ${y}`), `below ${title}`).toBeUndefined();
-        cells.set(`${x} ${y}`, title);
-      }
-  }
-});
-
 it('every alert has a summary and a remedy', () => {
   const alerts = rules.filter(({ record }) => record === undefined);
   expect(new Set(alerts.map(({ alert }) => alert)).size).toBe(alerts.length);

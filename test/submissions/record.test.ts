@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { context, FINAL_DATA, historyOf, observation, VERDICTS } from '../support/ledger/domain.ts';
+import { context, historyOf, observation, VERDICTS } from '../support/ledger/domain.ts';
 import {
-  isUnbroken,
   openLedger,
   outboxOf,
   rawConnection,
@@ -15,29 +14,6 @@ function tracked(count = 1) {
 }
 
 describe('recording', () => {
-  it('each change adds a row to the history with the previous status', () => {
-    const ledger = tracked();
-    for (const [index, name] of (['pending', 'error', 'pending', 'finalized'] as const).entries())
-      ledger.record([observation(name, 10 * (index + 1), 's0')], context());
-    const history = historyOf(ledger, 's0');
-    expect(history.map(({ at, status, previousStatus }) => [at, previousStatus, status])).toEqual([
-      [0, null, 'tracking'],
-      [10, 'tracking', 'pending'],
-      [20, 'pending', 'failing'],
-      [30, 'failing', 'pending'],
-      [40, 'pending', 'finalized'],
-    ]);
-    expect(history.map(({ error }) => error)).toEqual([null, null, 'TIMEOUT', null, null]);
-    expect(isUnbroken(history)).toBe(true);
-    expect(ledger.submissions.get('s0')).toMatchObject({
-      status: 'finalized',
-      finalizedAt: 40,
-      polledAt: 40,
-      polls: 4,
-      version: 5,
-    });
-  });
-
   it('a stale response and a repeated one only increase the number of polls', () => {
     const ledger = tracked();
     ledger.record([observation('pending', 50, 's0')], context());
@@ -75,37 +51,6 @@ describe('recording', () => {
     expect(ledger.submissions.get('s0')).toMatchObject({ status: 'tracking', polls: 0 });
     expect(outboxOf(ledger.file)).toEqual([]);
     expect(historyOf(ledger, 's0')).toHaveLength(1);
-  });
-
-  it('a correction after finality adds an event; the status and the time of finality stay', () => {
-    const ledger = tracked();
-    ledger.record([observation('finalized', 10, 's0')], context({ recheck: true }));
-    expect(ledger.submissions.get('s0')?.watched).toBe(true);
-    const response = JSON.stringify({
-      state: 'Finalized',
-      error: null,
-      data: { ...FINAL_DATA, block_hash: '0xb2' },
-    });
-    ledger.record(
-      [observation({ ...VERDICTS.finalized, envelope: response }, 20, 's0')],
-      context({ recheck: true }),
-    );
-    expect(ledger.submissions.get('s0')).toMatchObject({
-      status: 'finalized',
-      finalizedAt: 10,
-      watched: false,
-      version: 3,
-      envelope: response,
-    });
-    expect(historyOf(ledger, 's0').map(({ status }) => status)).toEqual([
-      'tracking',
-      'finalized',
-      'finalized',
-    ]);
-    expect(outboxOf(ledger.file).map(({ type, version }) => [type, version])).toEqual([
-      ['submission.finalized', 2],
-      ['submission.corrected', 3],
-    ]);
   });
 
   it('the raw response is returned byte for byte, with numbers that exceed JavaScript numbers', () => {

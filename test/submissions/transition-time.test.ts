@@ -43,15 +43,6 @@ const every = (stepMs: number, untilMs: number) =>
 const endOf = (statuses: readonly Status[]) => statuses.indexOf('unknown');
 
 describe('"not found"', () => {
-  it('ends a submission when the first one of the series is as old as the grace period', () => {
-    expect(endOf(polledAt(every(MINUTE, 20 * MINUTE)))).toBe(15);
-    expect(endOf(polledAt([0, HOUR])), 'whatever lies in between').toBe(1);
-  });
-
-  it('has no effect once, however long after the grace period it arrives', () => {
-    for (const at of [15 * MINUTE, HOUR, 23 * HOUR]) expect(polledAt([at])).toEqual(['tracking']);
-  });
-
   it('begins a new series after an outage', () => {
     const outage = (at: number) => ({ upSince: at < HOUR ? Number.NEGATIVE_INFINITY : HOUR });
     const times = [0, HOUR, HOUR + 14 * MINUTE, HOUR + 15 * MINUTE];
@@ -74,26 +65,6 @@ describe('"not found"', () => {
 });
 
 describe('the deadline', () => {
-  const limits = { graceEndsAt: HOUR, deadlineAt: 10 * MINUTE };
-  const expiry = (statuses: readonly Status[]) => statuses.indexOf('expired');
-
-  it('ends an unseen submission as expired, even if the grace period is longer', () => {
-    expect(expiry(polledAt(every(MINUTE, HOUR), limits))).toBe(10);
-    expect(expiry(polledAt([20 * MINUTE], limits))).toBe(0);
-  });
-
-  it.each([
-    ['tracking', 'expired'],
-    ['pending', 'expired'],
-    ['failing', 'failed'],
-  ] as const)('ends %s as %s without a response', (status, ended) => {
-    const input = { kind: 'deadline', at: 10_000, reason: 'HTTP 503' } as const;
-    const { change } = transition(submission({ status }), input, context());
-    expect(change).toMatchObject({ status: ended, error: 'HTTP 503' });
-    const early = transition(submission({ status }), { ...input, at: 9_999 }, context());
-    expect(early.change, 'a deadline that was moved').toBeNull();
-  });
-
   it('changes nothing of an ended submission, nor its recheck', () => {
     const final = submission({ status: 'finalized', watched: true });
     expect(

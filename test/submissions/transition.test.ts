@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChainResult } from '../../src/submissions/chain-verdict.ts';
 import type { Observation } from '../../src/submissions/classify.ts';
-import {
-  FINAL_STATUSES,
-  STATUSES,
-  type Status,
-  type Submission,
-} from '../../src/submissions/submission.ts';
+import { FINAL_STATUSES, type Status, type Submission } from '../../src/submissions/submission.ts';
 import {
   type TransitionInput,
   type TransitionResult,
@@ -210,43 +205,6 @@ describe('after finality', () => {
     );
     expect(cell(result)).toBe('corrected');
     expect(result).toMatchObject({ change: { envelope }, watched: false });
-  });
-});
-
-describe('a retrack', () => {
-  const AGAIN: readonly Status[] = ['failed', 'unknown', 'rejected', 'expired', 'cancelled'];
-
-  it.each(STATUSES)('of a submission that is %s', (status) => {
-    const before = of(status, {
-      notFoundSince: 3,
-      watched: !AGAIN.includes(status),
-    });
-    const result = transition(before, { kind: 'retrack', at: DEADLINE }, context());
-    const unchanged = {
-      notFoundSince: 3,
-      watched: before.watched,
-      needsProof: false,
-      change: null,
-    };
-    const change = {
-      status: 'tracking',
-      upstreamState: null,
-      error: null,
-      envelope: null,
-      chain: null,
-      event: 'submission.retracked',
-    };
-    const begun = {
-      needsProof: false,
-      notFoundSince: null,
-      watched: true,
-      change,
-    };
-    expect(result).toEqual({
-      becameStuck: false,
-      becameContradicted: false,
-      ...(AGAIN.includes(status) ? begun : unchanged),
-    });
   });
 });
 

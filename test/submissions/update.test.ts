@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { toEventBody } from '../../src/notifications/event-body.ts';
 import { context, historyOf, observation } from '../support/ledger/domain.ts';
-import { type Ledger, openLedger, outboxOf, trackRequest } from '../support/ledger/ledger-file.ts';
+import { type Ledger, openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
 
 const LIMITS = { deadlineAt: 10_000, graceEndsAt: 1_100, stuckAt: 2_100 };
 
@@ -15,79 +15,6 @@ const eventsOf = (ledger: Ledger) =>
   ledger.events.after(0, 100).map((event) => ('damage' in event ? event : toEventBody(event)));
 
 describe('an update', () => {
-  it('changes the named options, and the history records their values', () => {
-    const ledger = openTracked();
-    ledger.record([observation('pending', 200, 's')], context());
-    const before = ledger.submissions.get('s');
-    const patch = {
-      deadlineAt: 90_000,
-      unknownGraceMs: 5_000,
-      stuckAfterMs: 6_000,
-      metadata: null,
-    };
-    const after = {
-      ...before,
-      deadlineAt: 90_000,
-      graceEndsAt: 5_100,
-      stuckAt: 6_100,
-      metadata: null,
-      version: 3,
-    };
-    const result = ledger.update('s', patch, 300);
-    expect(result).toMatchObject({
-      kind: 'updated',
-      submission: after,
-    });
-    expect(ledger.submissions.get('s')).toEqual(after);
-    expect(historyOf(ledger, 's').at(-1)).toMatchObject({
-      at: 300,
-      status: 'pending',
-      previousStatus: 'pending',
-      upstreamState: 'Pending',
-      changes: {
-        deadlineAt: [10_000, 90_000],
-        unknownGraceMs: [1_000, 5_000],
-        stuckAfterMs: [2_000, 6_000],
-        metadata: [{ order: 1 }, null],
-      },
-    });
-    expect(outboxOf(ledger.file)).toEqual([]);
-  });
-
-  it('that differs in nothing leaves no trace', () => {
-    const ledger = openTracked();
-    const before = ledger.submissions.get('s');
-    const patch = {
-      deadlineAt: 10_000,
-      unknownGraceMs: 1_000,
-      metadata: { order: 1 },
-      callbackUrl: null,
-    };
-    expect(ledger.update('s', patch, 300)).toEqual({
-      kind: 'updated',
-      submission: before,
-      changed: [],
-    });
-    expect(historyOf(ledger, 's')).toHaveLength(1);
-  });
-
-  it('of a submission that has ended changes metadata and callback only', () => {
-    const ledger = openTracked();
-    ledger.record([observation('finalized', 200, 's')], context());
-    const before = ledger.submissions.get('s');
-    for (const patch of [
-      { deadlineAt: 90_000 },
-      { unknownGraceMs: 1 },
-      { stuckAfterMs: 1, metadata: null },
-    ])
-      expect(ledger.update('s', patch, 300)).toEqual({ kind: 'final', submission: before });
-    expect(ledger.update('s', { metadata: { order: 2 } }, 300)).toMatchObject({ kind: 'updated' });
-    expect(ledger.submissions.get('s')).toEqual({ ...before, metadata: { order: 2 }, version: 3 });
-    const prune = { after: { endedAt: 0, id: 0 }, before: { endedAt: 1e12, id: 0 }, limit: 10 };
-    ledger.track([trackRequest('newer')], 400);
-    expect(ledger.pruning.submissions(prune)).toMatchObject({ deleted: 1 });
-  });
-
   it('shows in later events only', () => {
     const ledger = openTracked();
     ledger.record([observation('error', 200, 's')], context());

@@ -139,17 +139,6 @@ describe('finalized blocks', () => {
     }
     expect(chain.status()?.head?.number).toBe(7);
   });
-
-  it('have no listener after it was removed', async () => {
-    const node = await openNode({});
-    const { chain, connected, head } = open(node.url);
-    const listener = vi.fn();
-    chain.onHead(listener)();
-    await connected();
-    node.announce(1);
-    await head(1);
-    expect(listener).not.toHaveBeenCalled();
-  });
 });
 
 describe('the next address', () => {
@@ -362,13 +351,6 @@ describe('a node that cannot be used is a problem in one sentence:', () => {
 });
 
 describe('a call', () => {
-  it('returns the result', async () => {
-    const node = await openNode({});
-    const { chain, connected } = open(node.url);
-    await connected();
-    expect(await chain.call('chain_getBlockHash', [0])).toBe(GENESIS);
-  });
-
   it('may have a response larger than a notification, up to a limit that closes the connection', async () => {
     const respond = (method: string, [size]: unknown[]) =>
       method === 'chain_getBlock' ? { result: 'x'.repeat(Number(size)) } : usualNode(method);

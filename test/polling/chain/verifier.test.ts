@@ -135,14 +135,6 @@ it('waits for the node for five seconds, and then hardly, until it responds', as
   expect(await verify({})).toEqual({ verdict: 'confirmed', reason: null });
 });
 
-it('does not confirm a block above the newest final one', async () => {
-  const { verify, clock } = open(false);
-  const result = verify({}, 8);
-  await clock.advance(5_000);
-  const reason = 'block 8 is not final on the chain: the node has announced blocks up to 7';
-  expect(await result).toEqual({ verdict: 'unavailable', reason });
-});
-
 it('polls a submission again once, when the node knows its block', async () => {
   const { verify, clock, announce, available } = open(false, undefined, 'require');
   const result = verify({}, 8);
