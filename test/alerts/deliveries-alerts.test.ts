@@ -222,31 +222,18 @@ describe('the facts', () => {
       context(),
     );
     ledger.record([observation('error', 20, 'a'), observation('finalized', 21, 'b')], context());
+    const none = { state: 'up', outSince: null, reason: null, watched: 0 };
+    const quiet = {
+      ...none,
+      stuck: 0,
+      contradicted: 0,
+      contradiction: null,
+      failing: 0,
+      failed: 0,
+    };
     expect(facts(ledger, 0).upstreams).toEqual([
-      {
-        name: 'default',
-        state: 'up',
-        outSince: null,
-        reason: null,
-        watched: 0,
-        stuck: 2,
-        contradicted: 0,
-        contradiction: null,
-        failing: 1,
-        failed: 0,
-      },
-      {
-        name: 'other',
-        state: 'up',
-        outSince: null,
-        reason: null,
-        watched: 0,
-        stuck: 0,
-        contradicted: 0,
-        contradiction: null,
-        failing: 0,
-        failed: 0,
-      },
+      { ...quiet, name: 'default', stuck: 2, failing: 1 },
+      { ...quiet, name: 'other' },
     ]);
     // No failure since then: the Error of the submission that is still failing is older, and the
     // other one is finalized.

@@ -115,18 +115,6 @@ describe('channels', () => {
     );
   });
 
-  it('show a failed test as a waiting delivery', async () => {
-    const receiver = await openReceiver({ status: 403, body: 'invalid_token' });
-    const send = await openWithChannels(receiver.url);
-    const { id } = acceptedOf(await send('POST', '/v1/channels/ops/test'));
-    expect(await tried(send, id)).toMatchObject({
-      state: 'waiting',
-      attempts: [{ http_status: 403 }],
-    });
-    const { channels } = JSON.parse((await send('GET', '/v1/channels')).text);
-    expect(channels[0].deliveries).toEqual({ waiting: 1, dead: 0 });
-  });
-
   it('and the heartbeat send the login of their address as Basic authorization, and show it nowhere', async () => {
     const receiver = await openReceiver(({ request, response }) =>
       response

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createDiscordChannel, toDiscordBody } from '../../src/notifications/channels/discord.ts';
+import { createDiscordChannel } from '../../src/notifications/channels/discord.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs } from './http-rigs.ts';
 import { failedEvent, outgoing, submissionEvent } from './sample-events.ts';
@@ -64,23 +64,4 @@ it('requests a confirmation from Discord, and keeps the other parameters of the 
   const { channel, receiver } = await httpRig(create);
   await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
   expect(receiver.requests[0]?.path).toMatch(/\?thread_id=5&wait=true$/);
-});
-
-it.each([
-  ['long lines', 1_500],
-  ['short lines', 1],
-])('omits what exceeds the limits of Discord: %s', (_what, chars) => {
-  const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(chars) }));
-  expectWithinLimits(
-    JSON.stringify(
-      toDiscordBody({
-        title: 'T'.repeat(500),
-        severity: 'info',
-        lines,
-        body: '',
-        text: '',
-        link: null,
-      }),
-    ),
-  );
 });

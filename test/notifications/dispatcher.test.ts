@@ -94,51 +94,6 @@ describe('when an event is sent', () => {
     await world.clock.advance(2 * DAY_MS);
     expect(world.deliveries()).toMatchObject([{ deadReason: 'attempts_used_up', attempts: 300 }]);
   });
-
-  it.each([
-    [0, 4 * SECOND],
-    [0.999_999, 6 * SECOND],
-  ])('with 20 %% of jitter: random %d waits %d ms', async (random, waitMs) => {
-    const world = openDispatcher({ receive: () => failed(), random: () => random });
-    world.webhook('https://a.example');
-    world.finalize('s1');
-    await world.clock.advance(MINUTE);
-    expect(world.sent.map(({ at }) => at)).toEqual([0, waitMs]);
-  });
-});
-
-describe('the number of concurrent deliveries', () => {
-  const inFlightAfter = async (failure: Partial<Extract<SendResult, { kind: 'failed' }>>) => {
-    const open: ((result: SendResult) => void)[] = [];
-    const world = openDispatcher({
-      receive: () => new Promise((resolve) => void open.push(resolve)),
-    });
-    world.webhook('https://a.example');
-    const end = async (result: SendResult) => {
-      for (const resolve of open.splice(0)) resolve(result);
-      await world.clock.advance(20);
-    };
-    for (let index = 0; index < 200; index++) world.finalize(`s${index}`);
-    await world.clock.advance(1);
-    for (let round = 0; round < 4; round++) await end(delivered);
-    expect(open).toHaveLength(8);
-    open.shift()?.(failed(failure));
-    await world.clock.advance(20);
-    return open.length;
-  };
-
-  it('stays unchanged after the refusal of a single delivery, which does not indicate overload', async () => {
-    for (const refusal of [400, 401, 404, 413, 422, 302])
-      expect([refusal, await inFlightAfter({ httpStatus: refusal, refused: true })]).toEqual([
-        refusal,
-        8,
-      ]);
-  });
-
-  it('falls to one after any other failure; deliveries in flight complete first', async () => {
-    for (const httpStatus of [500, 408, null])
-      expect([httpStatus, await inFlightAfter({ httpStatus })]).toEqual([httpStatus, 7]);
-  });
 });
 
 describe('a failing receiver', () => {

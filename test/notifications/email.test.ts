@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkMailServer, createEmailChannel } from '../../src/notifications/channels/email.ts';
 import { createAuthority } from '../support/redis/certificates.ts';
 import { openSmtpReceiver } from '../support/servers/smtp-receiver.ts';
@@ -191,20 +191,6 @@ it.each([
   onTestFinished(() => channel.close());
   const sent = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
   expect(sent).toMatchObject({ kind: 'failed', error });
-});
-
-it('opens another connection after one that hung', async () => {
-  const { url, sockets } = await serveRaw(() => undefined);
-  const { channel } = await rigAt(url, () => 0);
-  onTestFinished(() => channel.close());
-  for (const total of [1, 2]) {
-    const controller = new AbortController();
-    const sent = channel.send([outgoing(failedEvent())], controller.signal);
-    await vi.waitFor(() => expect(sockets.total).toBe(total), 5_000);
-    controller.abort();
-    expect(await sent).toMatchObject({ kind: 'failed', error: 'the attempt was aborted' });
-  }
-  await vi.waitFor(() => expect(sockets.open.size).toBe(0), 5_000);
 });
 
 describe('with a private authority,', () => {

@@ -93,27 +93,6 @@ it('reads a new event once for all readers, and nothing without readers', async 
   feed.close();
 });
 
-it('sends an event at once, and those soon after it in one write', async () => {
-  const log = openLog();
-  const clock = new HeldClock(0);
-  const feed = openFeed(log, clock);
-  const reader = read(feed, 0);
-  await until(() => expect(log.reads).toBe(1));
-  log.add();
-  clock.fire(0);
-  await until(() => expect(reader.text()).toContain('"evt_1"'));
-  const before = reader.chunks();
-  for (let count = 0; count < 5; count++) log.add();
-  clock.fire(0);
-  // Longer than a reader takes that would read again by itself.
-  await new Promise((resolve) => setTimeout(resolve, 10));
-  expect(reader.text()).not.toContain('"evt_2"');
-  clock.fire(25);
-  await until(() => expect(reader.text()).toContain('"evt_6"'));
-  expect(reader.chunks() - before).toBe(1);
-  feed.close();
-});
-
 it('sends every reader its matching events once and in order, in any interleaving', async () => {
   const { between } = seeded('feed');
   const log = openLog();

@@ -150,25 +150,6 @@ describe('filters', () => {
   });
 });
 
-it('sends heartbeats to idle readers repeatedly', async () => {
-  const readers = [
-    await readEvents(app.url),
-    await readEvents(app.url, '?after=0&type=submission.corrected'),
-  ];
-  for (const beats of [1, 2, 3]) {
-    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), {
-      timeout: 15_000,
-      interval: 5,
-    });
-    clock.fire(HEARTBEAT_MS);
-    for (const reader of readers)
-      await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), {
-        timeout: 15_000,
-        interval: 5,
-      });
-  }
-});
-
 describe('refuses with 400 and a reason:', () => {
   const HUGE = '9'.repeat(15);
   it.each<[string, string, Record<string, string>, string, string]>([
@@ -242,11 +223,6 @@ it('sends no chunks, and announces the end of the connection', async () => {
   });
   expect(received.toLowerCase()).toContain('\r\nconnection: close\r\n');
   expect(received.toLowerCase()).not.toContain('transfer-encoding');
-});
-
-it('does not support HEAD', async () => {
-  const { status, headers } = await call(app.url, '/v1/events', { method: 'HEAD' });
-  expect([status, headers.allow]).toEqual([405, 'GET, OPTIONS']);
 });
 
 describe('closing', () => {

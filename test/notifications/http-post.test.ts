@@ -160,16 +160,6 @@ describe('a receiver that', () => {
     expect(response).toBe('Cannot POST [redacted]');
   });
 
-  it('splits a character or sends invalid UTF-8 causes no error', async () => {
-    const receiver = await openReceiver([
-      { body: `a${'é'.repeat(4_000)}` },
-      { body: Buffer.from([0xff, 0x41]) },
-    ]);
-    const { post } = poster();
-    expect((await post(receiver.url)).response).toBe(`a${'é'.repeat(2_047)}`);
-    expect((await post(receiver.url)).response).toBe('\ufffdA');
-  });
-
   it('does not exist fails', async () => {
     expect(await poster().post(await deadAddress())).toEqual(failed('connection was refused'));
   });

@@ -68,14 +68,6 @@ describe('a message', () => {
 });
 
 describe('a link to the dashboard', () => {
-  it.each([
-    ['https://dawatch.example.com', 'https://dawatch.example.com/#/'],
-    ['https://example.com/ops//', 'https://example.com/ops/#/'],
-    ['http://10.0.0.1:8080', 'http://10.0.0.1:8080/#/'],
-  ])('below %s is %s', (publicUrl, expected) => {
-    expect(linkTo(publicUrl, '#/')).toBe(expected);
-  });
-
   it('contains no character that ends a link in the markup of a chat service', () => {
     const id = `a b|c>d)e]f*g"h'i<j(k[l!m/n?o#p&q%r`;
     const link = linkTo('https://example.com/(ops)|x', submissionPath(id));

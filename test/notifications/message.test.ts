@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type EventRecord, toEventBody } from '../../src/notifications/event-body.ts';
-import { durationText, escapeWith, toMessage, truncate } from '../../src/notifications/message.ts';
+import { toMessage } from '../../src/notifications/message.ts';
 import { EVENT_TYPES } from '../../src/submissions/event-types.ts';
 import { finalEnvelope, ID } from '../support/ledger/domain.ts';
 import { AT, alertEvent, failedEvent, submissionEvent, upstreamEvent } from './sample-events.ts';
@@ -191,12 +191,6 @@ describe('many events', () => {
       'Time: 2026-01-02T03:10:00.000Z to 2026-01-02T03:10:36.000Z',
     ]);
   });
-
-  it('events without a submission are listed by their titles', () => {
-    const batch = [alertEvent('alert.resolved'), alertEvent('alert.resolved')] as const;
-    expect(toMessage([...batch]).title).toBe('Resolved: 12 submissions are stuck, and 1 more');
-    expect(linesOf(...batch)).toContain('Resolved: 12 submissions are stuck');
-  });
 });
 
 describe('text from outside', () => {
@@ -213,37 +207,5 @@ describe('text from outside', () => {
         failedEvent({ error, submissionId: 'b' }),
       ]).text,
     ).toContain(`a: ${line}\nb: ${line}`);
-  });
-});
-
-it.each([
-  [-5, '0 ms'],
-  [0, '0 ms'],
-  [999, '999 ms'],
-  [1_000, '1 s'],
-  [185_000, '3 min 5 s'],
-  [3_605_000, '1 h'],
-  [90_000_000, '1 d 1 h'],
-  [400 * 86_400_000, '400 d'],
-])('%d ms are %s', (ms, text) => {
-  expect(durationText(ms)).toBe(text);
-});
-
-describe('a text with a length limit', () => {
-  const escaped = escapeWith({ '&': '&amp;' });
-
-  it('stays unchanged up to the limit', () => {
-    expect(truncate('abcde', 5)).toBe('abcde');
-    expect(truncate('a&', 6, escaped)).toBe('a&amp;');
-  });
-
-  it('is truncated with a mark, which counts towards the limit', () => {
-    expect(truncate('abcdef', 5)).toBe('abcd…');
-  });
-
-  it('is not truncated within an escape or a character', () => {
-    expect(truncate('a&b', 6, escaped)).toBe('a…');
-    expect(truncate('🚨🚨🚨', 5)).toBe('🚨🚨…');
-    expect(truncate('🚨🚨🚨', 4)).toBe('🚨…');
   });
 });

@@ -127,17 +127,3 @@ it('events that a receiver refuses do not hold up the others, even without new e
   await world.clock.advance(MINUTE);
   expect(rowsOf(world).filter(({ state }) => state === 'delivered')).toHaveLength(21);
 });
-
-it('a receiver that fails again after one success gets each waiting event once', async () => {
-  const world = openDispatcher({
-    receive: (_destination, [outgoing]) =>
-      outgoing?.json.includes('only-one') ? delivered : failed(),
-  });
-  world.webhook('https://a.example');
-  for (let index = 0; index < 100; index++) world.finalize(`s${index}`);
-  await world.clock.advance(3 * HOUR);
-  const before = world.sent.length;
-  world.finalize('only-one');
-  await world.clock.advance(HOUR);
-  expect(world.sent.length - before).toBe(101);
-});

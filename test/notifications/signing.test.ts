@@ -1,4 +1,3 @@
-import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { describe, expect, it } from 'vitest';
 import { verifyWebhook } from '../../src/client/webhook.ts';
@@ -9,45 +8,11 @@ const nowS = () => Math.floor(Date.now() / 1_000);
 const signed = (...secrets: string[]) =>
   createSigner(secrets)({ id: 'evt_1', timestampS: nowS(), body: BODY });
 
-const VERIFIERS: [
-  string,
-  (secret: string, headers: Record<string, string>, body?: string) => unknown,
-][] = [
-  [
-    'standardwebhooks',
-    (secret, headers, body = BODY) => new StandardWebhook(secret).verify(body, headers),
-  ],
-  ['svix', (secret, headers, body = BODY) => new SvixWebhook(secret).verify(body, headers)],
-  [
-    'our client',
-    (secret, headers, body = BODY) => verifyWebhook({ payload: body, headers, secret }),
-  ],
-];
-
-describe.each(VERIFIERS)('a signed event, verified by %s', (_name, verified) => {
-  it('is genuine', () => {
-    const secret = makeSecret();
-    expect(() => verified(secret, signed(secret))).not.toThrow();
-  });
-
-  it('is verified by either secret during a rotation', () => {
-    const [older, newer] = [makeSecret(), makeSecret()];
-    const headers = signed(newer, older);
-    expect(() => verified(newer, headers)).not.toThrow();
-    expect(() => verified(older, headers)).not.toThrow();
-  });
-
-  it.each([
-    ['the body', { body: BODY.replace('up', 'uq') }],
-    ['the id', { headers: { 'webhook-id': 'evt_2' } }],
-    ['the time', { headers: { 'webhook-timestamp': String(nowS() - 60) } }],
-  ])(
-    'is refused after %s was changed',
-    (_what, { body, headers }: { body?: string; headers?: object }) => {
-      const secret = makeSecret();
-      expect(() => verified(secret, { ...signed(secret), ...headers }, body)).toThrow();
-    },
-  );
+it('a signed event is verified by svix with either secret during a rotation', () => {
+  const [older, newer] = [makeSecret(), makeSecret()];
+  const headers = signed(newer, older);
+  for (const secret of [older, newer])
+    expect(() => new SvixWebhook(secret).verify(BODY, headers)).not.toThrow();
 });
 
 const whsec = (bytes: number) => `whsec_${Buffer.alloc(bytes, 'k').toString('base64')}`;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createTeamsChannel, toTeamsBody } from '../../src/notifications/channels/teams.ts';
+import { createTeamsChannel } from '../../src/notifications/channels/teams.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs } from './http-rigs.ts';
 import { failedEvent, outgoing } from './sample-events.ts';
@@ -54,13 +54,4 @@ it('shows Teams a card with the title in the colour of its severity and every fa
   const [title, ...facts] = attachments[0]?.content.body ?? [];
   expect(title).toMatchObject({ text: 'Submission a\\_b failed', color: 'Attention', wrap: true });
   expect(facts.map(({ text }) => text)).toContain('**Error:** \\[x\\]\\(y\\)');
-});
-
-it('omits what exceeds the limits of Teams', () => {
-  const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(1_500) }));
-  expectWithinLimits(
-    JSON.stringify(
-      toTeamsBody({ title: 'T', severity: 'info', lines, body: '', text: '', link: null }),
-    ),
-  );
 });

@@ -90,14 +90,6 @@ describe('an event', () => {
     expect(receiver.requests).toEqual([]);
   });
 
-  it('is sent to the callback_url of the submission if the endpoint has no address', async () => {
-    const receiver = await openReceiver();
-    const result = await channelTo(null, { callbackUrl: `${receiver.url}/callback` }).send();
-    expect(result).toEqual({ kind: 'delivered', httpStatus: 200, response: null });
-    expect(receiver.requests[0]?.path).toBe('/callback');
-    expect(await channelTo(null).send()).toEqual(failed('no URL'));
-  });
-
   it('is signed with the current secrets, and not sent without one that can sign', async () => {
     const receiver = await openReceiver();
     const { send, endpoint } = channelTo(receiver.url);

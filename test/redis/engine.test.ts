@@ -67,14 +67,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await openQueue(redis).getJobCounts()).toMatchObject({ waiting: 0, completed: 0 });
   });
 
-  it('an observation names the worker that polled', async () => {
-    const redis = await redisForTest();
-    const server = openEngine(redis);
-    openWorker(redis, { name: 'w-1' });
-    await server.sees(1);
-    expect(await server.poll('a')).toMatchObject([{ kind: 'pending', worker: 'w-1' }]);
-  });
-
   it('polls itself if workers refuse its jobs, and logs why', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis);

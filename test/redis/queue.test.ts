@@ -1,22 +1,13 @@
-import { Queue, Worker } from 'bullmq';
-import { Redis } from 'ioredis';
+import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createQueueChannel, EVENTS_QUEUE } from '../../src/redis/events-queue.ts';
 import { describeChannel, type Rig } from '../notifications/channel-conformance.ts';
 import { failedEvent, outgoing } from '../notifications/sample-events.ts';
+import { CLIENT_NAME, openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 
 const PASSWORD = 'redis-S3cret';
-const CLIENT = 'test';
-
-/** A separate connection to inspect the effects of the channel. */
-async function openRedisClient({ url }: RedisServer) {
-  const redis = new Redis(url, { connectionName: CLIENT });
-  redis.on('error', () => undefined);
-  onTestFinished(() => redis.disconnect());
-  return redis;
-}
 
 async function rig(server?: RedisServer) {
   const redis = server ?? (await redisForTest({ password: PASSWORD }));
@@ -24,23 +15,17 @@ async function rig(server?: RedisServer) {
   onTestFinished(() => channel.close());
   const send = (...events: Parameters<typeof outgoing>[0][]) =>
     channel.send(events.map(outgoing), AbortSignal.timeout(10_000));
-  return { redis, channel, send, redisClient: await openRedisClient(redis) };
-}
-
-function openQueue(redis: RedisServer): Queue {
-  const queue = new Queue(EVENTS_QUEUE, { connection: { url: redis.url, connectionName: CLIENT } });
-  queue.on('error', () => undefined);
-  onTestFinished(() => queue.close());
-  return queue;
+  return { redis, channel, send, redisClient: openRedisClient(redis) };
 }
 
 async function workingRig(): Promise<Rig> {
   const { redis, channel, redisClient } = await rig();
-  const queue = openQueue(redis);
+  const queue = openQueue(redis, EVENTS_QUEUE);
   const connections = async () => {
     const clients = String(await redisClient.client('LIST')).split('\n');
-    return clients.filter((line) => line.includes(' name=') && !line.includes(` name=${CLIENT}`))
-      .length;
+    return clients.filter(
+      (line) => line.includes(' name=') && !line.includes(` name=${CLIENT_NAME}`),
+    ).length;
   };
   const received = async () =>
     (await queue.getJobs(['waiting'])).map(({ data }) => JSON.stringify(data));
@@ -106,7 +91,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     });
     onTestFinished(() => worker.close());
     await send(event, event);
-    const queue = openQueue(redis);
+    const queue = openQueue(redis, EVENTS_QUEUE);
     await vi.waitFor(async () => expect(await queue.getCompletedCount()).toBe(1), 10_000);
     expect(await send(event)).toMatchObject({ kind: 'delivered' });
     const last = failedEvent();
@@ -135,7 +120,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       10_000,
     );
     expect(errorLog).not.toHaveBeenCalled();
-    expect(await openQueue(redis).getWaitingCount()).toBe(1);
+    expect(await openQueue(redis, EVENTS_QUEUE).getWaitingCount()).toBe(1);
   });
 
   it('delivers an event when a replica has confirmed it, and once', async () => {
@@ -144,7 +129,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       await redisForTest({ password: PASSWORD, settings }),
     );
     const replica = await redisForTest({ password: PASSWORD, settings: { masterauth: PASSWORD } });
-    const replicaClient = await openRedisClient(replica);
+    const replicaClient = openRedisClient(replica);
     await replicaClient.replicaof('127.0.0.1', redis.port);
     await vi.waitUntil(
       async () => (await redisClient.info('replication')).includes('state=online'),
@@ -159,7 +144,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     replica.resume();
     expect(await send(event)).toMatchObject({ kind: 'delivered' });
     expect(await replicaClient.exists(`bull:${EVENTS_QUEUE}:${event.id}`)).toBe(1);
-    expect(await openQueue(redis).getWaitingCount()).toBe(1);
+    expect(await openQueue(redis, EVENTS_QUEUE).getWaitingCount()).toBe(1);
   });
 
   it('adds nothing while 100,000 jobs wait', async () => {
@@ -175,13 +160,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       response: null,
       slowDown: { retryAfterMs: null },
     });
-    expect(await openQueue(redis).getWaitingCount()).toBe(100_000);
-  });
-
-  it('retries forever: after 1, 2, 4 … 60 s, and then every 60 s', async () => {
-    const { channel } = await rig();
-    const delays = Array.from({ length: 9 }, (_, index) => channel.retryDelayMs(index + 1));
-    expect(delays).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60].map((seconds) => seconds * 1_000));
-    expect(channel.retryDelayMs(1_000_000)).toBe(60_000);
+    expect(await openQueue(redis, EVENTS_QUEUE).getWaitingCount()).toBe(100_000);
   });
 });

@@ -125,26 +125,6 @@ describe('by age', () => {
     expect(errors).toEqual([]);
   });
 
-  it('counts from the final status, whatever is corrected later, and not during a recheck', async () => {
-    const ledger = openLedger();
-    ledger.track(trackRequests(3), 0);
-    const rechecked = context({ recheck: true });
-    ledger.record(
-      [observation('finalized', 5, 's0'), observation('finalized', 5, 's1')],
-      rechecked,
-    );
-    ledger.record(
-      [observation({ ...VERDICTS.finalized, error: 'other' }, 6 * HOUR_MS, 's0')],
-      context(),
-    );
-    const { clock } = openMaintenance(ledger, { submissionsMs: 2 * HOUR_MS }, 7 * HOUR_MS);
-    await clock.advance(2 * MINUTE_MS);
-    expect(idsOf(ledger)).toEqual(['s1', 's2']);
-    ledger.record([observation('finalized', 8 * HOUR_MS, 's1')], context());
-    await clock.advance(2 * MINUTE_MS);
-    expect(idsOf(ledger)).toEqual(['s2']);
-  });
-
   it('deletes nothing without a limit, and never what ended within the last hour', async () => {
     const forever = openLedger();
     finalize(forever, 5);
@@ -301,23 +281,6 @@ it('continues with the other tasks when one fails, and again a minute later', as
   ledger.pruning.submissions = submissions;
   await clock.advance(2 * MINUTE_MS);
   expect(idsOf(ledger)).toEqual(['s29']);
-});
-
-it('stops between two small transactions, and another server continues', async () => {
-  const ledger = openLedger();
-  finalize(ledger, 100);
-  const first = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
-  for (let step = 0; idsOf(ledger).length === 100; step++)
-    await first.clock.advance(step === 0 ? MINUTE_MS : 1);
-  first.maintenance.stop();
-  await first.clock.advance(DAY_MS);
-  expect(idsOf(ledger).length).toBeGreaterThan(1);
-  ledger.close();
-  const again = openLedger({ file: ledger.file });
-  await openMaintenance(again, { submissionsMs: HOUR_MS }, 3 * HOUR_MS).clock.advance(
-    2 * MINUTE_MS,
-  );
-  expect(idsOf(again)).toEqual(['s99']);
 });
 
 it.each([1, 2])(

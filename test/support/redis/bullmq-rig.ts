@@ -20,8 +20,6 @@ export const PENDING: Classification = {
   blockNumber: null,
 };
 
-type Address = RedisSettings;
-
 /** A log, and its lines. */
 export function recordLog() {
   const logged: { level: number; msg: string; [field: string]: unknown }[] = [];
@@ -31,7 +29,7 @@ export function recordLog() {
 
 /** The server's side, closed when the test ends. `polled`: the ids that it polled itself. */
 export function openEngine(
-  redis: Address,
+  redis: RedisSettings,
   { local = async () => PENDING, leaseMs = 5_000 }: { local?: SendPoll; leaseMs?: number } = {},
 ) {
   const { log, logged } = recordLog();
@@ -41,7 +39,7 @@ export function openEngine(
     return local(upstream, submissionId);
   };
   const { engine, link, queue, untilPreviousEnded, close } = openPolls({
-    redis: redis,
+    redis,
     local: createLocalEngine({ sendPoll, clock: systemClock }),
     clock: systemClock,
     log,
@@ -69,14 +67,14 @@ export function openEngine(
 
 /** The worker's side, in this process. */
 export function openWorker(
-  redis: Address,
+  redis: RedisSettings,
   setting: { sendPoll?: SendPoll; name?: string; timeoutMs?: number; upstreams?: string[] } = {},
 ) {
   const { sendPoll = async () => PENDING, timeoutMs = 1_000, upstreams = ['default'] } = setting;
   const { log, logged } = recordLog();
   const polled: string[] = [];
   const worker = openPollWorker({
-    redis: redis,
+    redis,
     name: setting.name ?? `worker-${randomUUID()}`,
     engine: createLocalEngine({
       clock: systemClock,
@@ -105,16 +103,19 @@ export function openFakeWorker(
   onTestFinished(() => worker.close(true));
 }
 
+/** The name of the connections with which tests inspect Redis. */
+export const CLIENT_NAME = 'test';
+
 /** A separate connection to inspect and modify Redis. */
 export function openRedisClient({ url }: Pick<RedisServer, 'url'>): Redis {
-  const redis = new Redis(url);
+  const redis = new Redis(url, { connectionName: CLIENT_NAME });
   redis.on('error', () => undefined);
   onTestFinished(() => redis.disconnect());
   return redis;
 }
 
 export function openQueue({ url }: Pick<RedisServer, 'url'>, name = POLLS_QUEUE): Queue {
-  const queue = new Queue(name, { connection: { url } });
+  const queue = new Queue(name, { connection: { url, connectionName: CLIENT_NAME } });
   queue.on('error', () => undefined);
   onTestFinished(() => queue.close());
   return queue;

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   type AlertFacts,
   alertPath,
@@ -21,7 +21,7 @@ const QUIET: AlertFacts = {
   unwritableSince: null,
   redis: undefined,
 };
-const THRESHOLDS = { failures: 1, backlog: 1, redisDownMs: 10_000, noWorkersMs: 30_000 };
+const LIMITS = { failures: 3, backlog: 10, redisDownMs: 10_000, noWorkersMs: 30_000 };
 const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<AlertFacts> => ({
   upstreams: [
     {
@@ -188,7 +188,7 @@ const cases = ALERT_RULES.flatMap((rule) =>
 );
 
 it.each(cases)('%s has the text "%s"', (rule, sentence, facts) => {
-  const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
+  const conditions = conditionsOf({ ...QUIET, ...facts }, { ...LIMITS, failures: 1, backlog: 1 });
   expect(conditions).toMatchObject([{ rule, summary: sentence }]);
   expect(conditions.map(resolvedSummary)).toEqual([TEXTS[rule].over]);
 });
@@ -202,4 +202,95 @@ it.each(ALERT_RULES)('an alert of the rule %s leads to its page, not to the firs
   expect(alertPath({ rule, subject: 'webhook:wh_1' })).toMatch(
     /^#\/(?:pacing|alerts|(?:submissions|deliveries|webhooks)[/?]\S+)$/,
   );
+});
+
+const open = (rule: AlertRule, subject: string): Partial<AlertFacts> => ({
+  open: [{ rule, subject }],
+});
+
+describe('the rules', () => {
+  it.each<[string, Partial<AlertFacts>, string[]]>([
+    ['nothing', upstream({ watched: 9 }), []],
+    ['few failures', upstream({ failed: 2 }), []],
+    ['many failures', upstream({ failing: 1, failed: 2 }), ['failures default 3']],
+    [
+      'fewer failures than the threshold, but more than half of it',
+      { ...upstream({ failed: 2 }), ...open('failures', 'default') },
+      ['failures default 2'],
+    ],
+    ['few waiting deliveries', { waiting: 9 }, []],
+    ['many waiting deliveries', { waiting: 10 }, ['backlog all 10']],
+    ['a large write-ahead log', { walBytes: 256 * 2 ** 20 }, ['wal_size ledger null']],
+    [
+      'a log below the threshold, but above half of it',
+      { walBytes: 128 * 2 ** 20, ...open('wal_size', 'ledger') },
+      ['wal_size ledger null'],
+    ],
+    [
+      'a log below half of the threshold',
+      { walBytes: 128 * 2 ** 20 - 1, ...open('wal_size', 'ledger') },
+      [],
+    ],
+    ['a large disk with 1 GB of free space', { disk: { freeBytes: 1e9, sizeBytes: 1e12 } }, []],
+    ['with less', { disk: { freeBytes: 1e9 - 1, sizeBytes: 1e12 } }, ['disk_low ledger null']],
+    ['a small disk of which a tenth is free', { disk: { freeBytes: 1e6, sizeBytes: 1e7 } }, []],
+    [
+      'of which less is free',
+      { disk: { freeBytes: 999_999, sizeBytes: 1e7 } },
+      ['disk_low ledger null'],
+    ],
+    [
+      'free space above the threshold, but below 1.5 times as much',
+      {
+        disk: { freeBytes: 1.4e9, sizeBytes: 1e12 },
+        ...open('disk_low', 'ledger'),
+      },
+      ['disk_low ledger null'],
+    ],
+    [
+      'free space above 1.5 times the threshold',
+      {
+        disk: { freeBytes: 1.5e9, sizeBytes: 1e12 },
+        ...open('disk_low', 'ledger'),
+      },
+      [],
+    ],
+    ['Redis that restarts', { ...redis({ disconnectedSince: 0 }), now: 9_999 }, []],
+    [
+      'Redis that is down',
+      { ...redis({ disconnectedSince: 0 }), now: 10_000 },
+      ['redis_down redis null'],
+    ],
+    ['Redis without workers from the start', { ...redis({}), now: 60_000 }, []],
+    ['workers that restart', { ...redis({ workersLeftAt: 0 }), now: 29_999 }, []],
+    [
+      'workers that left',
+      { ...redis({ workersLeftAt: 0 }), now: 30_000 },
+      ['no_workers workers null'],
+    ],
+    [
+      'workers that had left before a restart of the server',
+      { ...redis({}), ...open('no_workers', 'workers') },
+      ['no_workers workers null'],
+    ],
+    [
+      'a worker that came back',
+      { ...redis({ workers: ['w'] }), ...open('no_workers', 'workers') },
+      [],
+    ],
+  ])('%s', (_name, facts, expected) => {
+    const conditions = conditionsOf({ ...QUIET, ...facts }, LIMITS);
+    expect(conditions.map(({ rule, subject, count }) => `${rule} ${subject} ${count}`)).toEqual(
+      expected,
+    );
+  });
+
+  it('shorten a long description of a webhook, and omit an empty one', () => {
+    const summaryOf = (description: string) => {
+      const disabled = [{ id: 'wh_1', description, reason: 'gone' as const, since: 0 }];
+      return conditionsOf({ ...QUIET, disabled }, LIMITS)[0]?.summary;
+    };
+    expect(summaryOf('x'.repeat(200))).toMatch(/^The webhook x{10,59}… was disabled/);
+    expect(summaryOf('  ')).toMatch(/^The webhook wh_1 was disabled/);
+  });
 });
