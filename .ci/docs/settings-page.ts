@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ENVIRONMENT } from '../../src/operations/config/environment.ts';
+import { ENVIRONMENT } from '../../src/operations/config/load.ts';
 import { isSecret } from '../../src/operations/config/settings-file.ts';
 import { configSchema } from '../../src/wiring/settings.ts';
 

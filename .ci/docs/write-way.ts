@@ -35,7 +35,7 @@ const STEPS = [
 const HAND_OVERS = [
   ['a queue', 'submissions/intake.ts', 'requests that arrive together share a commit'],
   ['a timer', 'polling/poll-loop.ts', 'the submission is polled when it is due'],
-  ['the network', 'polling/upstream-client.ts', 'the upstream responds'],
+  ['the network', 'polling/upstreams.ts', 'the upstream responds'],
   ['the next turn', 'polling/poll-loop.ts', 'results that arrive together share a commit'],
   ['the next turn', 'notifications/dispatcher.ts', 'one pass serves all destinations'],
 ] as const;

@@ -1,4 +1,4 @@
-import type { BudgetSettings } from '../../src/polling/request-budget.ts';
+import type { BudgetSettings } from '../../src/polling/poll-queues.ts';
 import type { WorldName } from '../../src/sandbox/chain/worlds.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import type { Arrivals } from './arrivals.ts';

@@ -1,5 +1,5 @@
 import type { PolicyFactory } from '../../src/pacing/index.ts';
-import type { BudgetSettings } from '../../src/polling/request-budget.ts';
+import type { BudgetSettings } from '../../src/polling/poll-queues.ts';
 import { Scheduler } from '../../src/polling/scheduler.ts';
 import type { Classification, Observation } from '../../src/submissions/classify.ts';
 import { seededRandom } from '../support/random.ts';

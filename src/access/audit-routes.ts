@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { operations, problemResponses } from '../http/problems.ts';
-import type { TypedServer } from '../http/typed-server.ts';
 import {
   checkRange,
   cursorSchema,
@@ -11,14 +10,20 @@ import {
   pageOf,
   SEVERAL,
   severalOf,
+  type TypedServer,
   timeParameter,
   wholeNumber,
 } from '../http/typed-server.ts';
 import type { Actor } from '../lib/actor.ts';
 import { iso } from '../lib/clock.ts';
 import { type Authenticator, actorOf, mayContinue } from './access.ts';
-import { AUDIT_ACTIONS, AUDIT_RESULTS, type AuditAction } from './audit-actions.ts';
-import type { AuditTrail, StoredEntry } from './audit-store.ts';
+import {
+  AUDIT_ACTIONS,
+  AUDIT_RESULTS,
+  type AuditAction,
+  type AuditTrail,
+  type StoredEntry,
+} from './audit-store.ts';
 
 const entrySchema = z
   .object({

@@ -2,18 +2,17 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
-import type { TypedServer } from '../http/typed-server.ts';
 import {
   nextCursor,
   nextCursorSchema,
   pageOf,
   pageParameters,
   rowId,
+  type TypedServer,
   timeSchema,
 } from '../http/typed-server.ts';
-import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/clock.ts';
-import { actorOf, ROLES } from './access.ts';
+import { type Clock, iso } from '../lib/clock.ts';
+import { actorOf, type Caller, ROLES } from './access.ts';
 import {
   CREDENTIAL_STATES,
   type CredentialLedger,
@@ -24,8 +23,10 @@ import {
   nameProblem,
   revokeCredential,
 } from './credentials-store.ts';
+import type { PeopleStore } from './sessions.ts';
+import type { Users } from './users.ts';
 
-export const roleSchema = z
+const roleSchema = z
   .enum(ROLES)
   .describe(
     'service: submissions; user: lookups of single users; operator: reads submissions, webhooks, deliveries, channels and mutes; admin: everything',
@@ -227,4 +228,57 @@ export function registerCredentials(
 
 function sendUnknown(reply: FastifyReply, id: string): FastifyReply {
   return sendProblem(reply, { status: 404, detail: `there is no credential ${id}` });
+}
+
+const usersBearerSchema = z
+  .enum(['dawatch', 'upstream'])
+  .describe(
+    "The token that user lookups require: one of dawatch, or the upstream's own, which is forwarded",
+  )
+  .meta({ id: 'UsersBearer' });
+
+const WHOAMI_EXAMPLE = {
+  role: 'service',
+  name: 'billing',
+  users_bearer: 'dawatch',
+};
+
+const whoamiSchema = z
+  .object({
+    role: roleSchema,
+    name: z
+      .string()
+      .describe(
+        'Name of the credential, as in the audit; of a person who signed in by OpenID Connect, the e-mail address or subject',
+      ),
+    users_bearer: usersBearerSchema,
+  })
+  .describe('The credential of this request')
+  .meta({ id: 'Whoami', examples: [WHOAMI_EXAMPLE] });
+
+const WHOAMI_OPERATIONS = operations('operations', {
+  getWhoami: {
+    summary: 'Get the role and name of the credential',
+    querystring: z.strictObject({}),
+    response: { 200: whoamiSchema },
+  },
+});
+
+export function registerWhoami(
+  app: TypedServer,
+  { users, ledger }: { users: Users; ledger: { people: PeopleStore } },
+): void {
+  const config = { roles: ROLES };
+  const options = { config, schema: WHOAMI_OPERATIONS.getWhoami };
+  app.get('/v1/whoami', options, async (request, reply) => {
+    const { id, role, ...caller } = callerOf(request);
+    const name = (id === null ? undefined : ledger.people.nameOf(id)) ?? caller.name;
+    const usersBearer = users.forwards ? 'upstream' : 'dawatch';
+    return reply.send({ role, name, users_bearer: usersBearer });
+  });
+}
+
+function callerOf({ caller }: { caller?: Caller }): Caller {
+  if (!caller) throw new Error('the route has no caller');
+  return caller;
 }

@@ -1,8 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
-import type { TypedServer } from '../http/typed-server.ts';
-import { logOf, wholeNumber } from '../http/typed-server.ts';
+import { logOf, type TypedServer, wholeNumber } from '../http/typed-server.ts';
 import {
   type Authenticator,
   type Caller,
@@ -11,8 +10,7 @@ import {
   requireRole,
   sendUnauthenticated,
 } from './access.ts';
-import type { AuditAction, AuditResult } from './audit-actions.ts';
-import type { AuditTrail } from './audit-store.ts';
+import type { AuditAction, AuditResult, AuditTrail } from './audit-store.ts';
 import { isOwnToken } from './credentials-store.ts';
 import type { UserLookup, Users } from './users.ts';
 

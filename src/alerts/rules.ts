@@ -1,8 +1,7 @@
 import type { AlertRule } from '../notifications/alert.ts';
-import type { DisabledReason } from '../notifications/delivery.ts';
-import { parseDestination } from '../notifications/delivery.ts';
+import { type DisabledReason, parseDestination } from '../notifications/delivery.ts';
 import { durationText, encoded, truncate, webhookPath } from '../notifications/message.ts';
-import { ANOTHER_CHAIN } from '../submissions/chain-verdict.ts';
+import { ANOTHER_CHAIN } from '../submissions/submission.ts';
 import { BreakerState } from '../submissions/upstream.ts';
 
 /** What alert rules depend on and the ledger does not contain. Times are epoch milliseconds. */

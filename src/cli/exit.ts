@@ -128,3 +128,17 @@ const SANDBOX_FLAGS = { host: '--host', port: '--port' };
 function apiExitCode(status: number): number {
   return status === 401 || status === 403 || status >= 500 ? ExitCode.server : ExitCode.usage;
 }
+
+/** Resolves at the first SIGTERM or SIGINT; a second one ends the process at once. */
+export function untilStopped(): Promise<void> {
+  return new Promise((resolve) => {
+    let stopping = false;
+    const stop = () => {
+      if (stopping) process.exit(130);
+      stopping = true;
+      resolve();
+    };
+    process.on('SIGTERM', stop);
+    process.on('SIGINT', stop);
+  });
+}

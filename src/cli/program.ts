@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { escapeLines } from '../lib/text.ts';
-import { mistypedReason } from '../operations/config/mistyped.ts';
+import { mistypedReason } from '../operations/config/schema-problems.ts';
 import { VERSION } from '../operations/version.ts';
 import { CommandError, EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
 
@@ -14,12 +14,12 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   status: async () => (await import('../submissions/list-command.ts')).addStatus,
   list: async () => (await import('../submissions/list-command.ts')).addList,
   wait: async () => (await import('../submissions/wait-command.ts')).addWait,
-  cancel: async () => (await import('../submissions/cancel-command.ts')).addCancel,
+  cancel: async () => (await import('../submissions/track-command.ts')).addCancel,
   pacing: async () => (await import('../polling/pacing-command.ts')).addPacing,
   tail: async () => (await import('../submissions/tail-command.ts')).addTail,
   webhooks: async () => (await import('../notifications/webhooks-command.ts')).addWebhooks,
-  users: async () => (await import('../access/users-command.ts')).addUsers,
-  token: async () => (await import('../access/token-command.ts')).addToken,
+  users: async () => (await import('../access/access-command.ts')).addUsers,
+  token: async () => (await import('../access/access-command.ts')).addToken,
   api: async () => (await import('./api-command.ts')).addApi,
   config: async () => (await import('./config-command.ts')).addConfig,
   backup: async () => (await import('./ledger-command.ts')).addBackup,

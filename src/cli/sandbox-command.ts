@@ -2,8 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { checkWith, type SchemaProblem } from '../operations/config/schema-problems.ts';
 import { sandboxOptionFields, sandboxOptionsSchema } from '../sandbox/options.ts';
-import { CommandError, ExitCode } from './exit.ts';
-import { untilStopped } from './signals.ts';
+import { CommandError, ExitCode, untilStopped } from './exit.ts';
 
 export function addSandbox(program: Command): void {
   const command = program

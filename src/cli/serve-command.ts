@@ -2,9 +2,8 @@ import type { Command } from 'commander';
 import { systemClock } from '../lib/clock.ts';
 import { secretsOf } from '../operations/config/load.ts';
 import { loadConfig } from '../wiring/settings.ts';
-import { ExitCode } from './exit.ts';
+import { ExitCode, untilStopped } from './exit.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from './settings-file.ts';
-import { untilStopped } from './signals.ts';
 
 export function addServe(program: Command): void {
   withSettings(program.command('serve'))

@@ -1,4 +1,4 @@
-import { Histogram } from './histogram.ts';
+import { Histogram } from './age-distribution.ts';
 
 /** Parts of a slot in which submissions begin to wait. */
 const PHASES = 40;

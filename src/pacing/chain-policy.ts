@@ -1,6 +1,6 @@
+import { isWeights } from './age-distribution.ts';
 import { BLOCK_COUNTS } from './blocks-to-wait.ts';
 import { HeadPacing, type HeadPacingState, type HeadStatus } from './head-policy.ts';
-import { isWeights } from './histogram.ts';
 import {
   describeCurve,
   type LearnedPacingSettings,

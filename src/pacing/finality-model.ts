@@ -1,13 +1,11 @@
-import { AGE_CELLS, AgeDistribution } from './age-distribution.ts';
-import { FinalityOrder } from './finality-order.ts';
-import { isWeights } from './histogram.ts';
+import { AGE_CELLS, AgeDistribution, isWeights } from './age-distribution.ts';
 import { type Candidate, NEVER } from './port.ts';
 import { SenderQueue } from './sender-queue.ts';
 import { CLOCK_EVENTS, type FinalityEvent, SlotClock } from './slot-clock.ts';
 import { CELLS, DELAYS } from './slot-event.ts';
 import { SlotModel } from './slot-model.ts';
 import { WAIT_COUNTS } from './slots-to-wait.ts';
-import type { Cohort } from './waiting-line.ts';
+import { type Cohort, FinalityOrder } from './waiting-line.ts';
 
 /** Number of blocks whose groups are stored. */
 const MAX_BLOCKS = 512;

@@ -1,6 +1,5 @@
 import { BlocksToWait, type HeadPosition } from './blocks-to-wait.ts';
-import { HeadClock } from './head-clock.ts';
-import { HeadTrust } from './head-trust.ts';
+import { HeadClock, HeadTrust } from './head-clock.ts';
 import { MAX_RESCHEDULED, NET } from './policy.ts';
 import {
   type Candidate,

@@ -171,7 +171,7 @@ export function learnedPacing(settings: LearnedPacingSettings): PolicyFactory {
  *   others are polled when the event has probably happened.
  *
  * Without a known slot time, polls follow the distribution of age, and the head of the waiting line
- * acts as the scout of all (finality-order.ts).
+ * acts as the scout of all (waiting-line.ts).
  */
 class LearnedPacing implements PacingPolicy {
   readonly #price: number;

@@ -1,5 +1,5 @@
+import { Histogram } from './age-distribution.ts';
 import { nextCheck } from './checking-schedule.ts';
-import { Histogram } from './histogram.ts';
 
 /** Cells of this length up to FINE_MS, then each longer by RATIO than the one before. */
 const CELL_MS = 50;

@@ -1,4 +1,4 @@
-import { Histogram } from './histogram.ts';
+import { Histogram } from './age-distribution.ts';
 import type { Candidate } from './port.ts';
 import type { Start } from './slot-model.ts';
 import { SLOTS } from './slots-to-wait.ts';

@@ -1,5 +1,5 @@
+import { Histogram } from './age-distribution.ts';
 import { nextCheck } from './checking-schedule.ts';
-import { Histogram } from './histogram.ts';
 import type { SlotClock } from './slot-clock.ts';
 import {
   CELLS,

@@ -1,4 +1,4 @@
-import { Histogram } from './histogram.ts';
+import { Histogram } from './age-distribution.ts';
 
 /**
  * Number of slots for which the model covers a submission. Later polls follow the distribution of

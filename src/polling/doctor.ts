@@ -14,7 +14,7 @@ import { type Classification, classify } from '../submissions/classify.ts';
 import { openChain } from './chain/chain.ts';
 import type { ChainSettings } from './chain/port.ts';
 import type { UpstreamConfig } from './settings.ts';
-import { UpstreamClient } from './upstream-client.ts';
+import { UpstreamClient } from './upstreams.ts';
 
 type Upstream = UpstreamConfig & { url: string };
 

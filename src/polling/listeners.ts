@@ -1,5 +1,10 @@
-import type { Observation } from '../submissions/classify.ts';
+import { LedgerError } from '../ledger/errors.ts';
+import { escapeText } from '../lib/text.ts';
+import type { Log } from '../operations/logging/event-catalog.ts';
+import { dataOf, type Observation, upstreamTime } from '../submissions/classify.ts';
+import type { SubmissionEventType } from '../submissions/event-types.ts';
 import type { EndedSubmission, RecordedObservation } from '../submissions/store-results.ts';
+import { Status } from '../submissions/submission.ts';
 import type { UpstreamChange } from '../submissions/upstream.ts';
 import type { Finality } from './detection.ts';
 
@@ -54,5 +59,89 @@ export function combineListeners(listeners: readonly WatcherListener[]): Require
     writeFailed: (error) => each((listener) => listener.writeFailed?.(error)),
     ledgerRecovered: () => each((listener) => listener.ledgerRecovered?.()),
     listenerFailed,
+  };
+}
+
+const HARMLESS: ReadonlySet<SubmissionEventType> = new Set([
+  'submission.finalized',
+  'submission.corrected',
+  'submission.failing',
+  'submission.recovered',
+]);
+
+/**
+ * Returns a listener that writes one line per observation, change of a submission and change of an
+ * upstream.
+ */
+export function logMonitor(log: Log): WatcherListener {
+  /** Why the ledger cannot be used, as logged: its retries are not logged again. */
+  let ledgerProblem: string | undefined;
+  return {
+    recorded: (recorded) => {
+      logObservation(log, recorded);
+      const fields = () => fieldsOf({ ...recorded, at: recorded.observation.at });
+      if (recorded.result.becameStuck) log.warn(fields(), 'submission.stuck');
+      if (recorded.result.becameContradicted) {
+        const reason = escapeText(recorded.submission.chainReason ?? '');
+        log.warn({ ...fields(), chain_reason: reason }, 'submission.contradicted');
+      }
+      const event = recorded.result.change?.event;
+      // Requests of clients are logged with the request id.
+      if (event && event !== 'submission.cancelled' && event !== 'submission.retracked')
+        log[HARMLESS.has(event) ? 'info' : 'warn'](fields(), event);
+    },
+    expired: (ended) =>
+      log.warn(
+        fieldsOf(ended),
+        ended.submission.status === Status.failed ? 'submission.failed' : 'submission.expired',
+      ),
+    upstream: ({ upstream, event, reason, lastedMs }) => {
+      const outage = event === 'upstream.up' ? { outage_ms: lastedMs } : {};
+      const level = event === 'upstream.up' ? 'info' : 'error';
+      log[level]({ upstream, reason: escapeText(reason), ...outage }, event);
+    },
+    writeFailed: (error) => {
+      const problem = error instanceof LedgerError ? error.message : undefined;
+      if (problem !== undefined && problem === ledgerProblem) return;
+      ledgerProblem = problem ?? ledgerProblem;
+      log.error({ err: error }, 'ledger.write_failed');
+    },
+    ledgerRecovered: () => {
+      ledgerProblem = undefined;
+    },
+    listenerFailed: (error) => log.error({ err: error }, 'listener.failed'),
+  };
+}
+
+function logObservation(log: Log, { observation, submission }: RecordedObservation): void {
+  if (!log.isLevelEnabled('debug')) return;
+  const { kind, durationMs, worker } = observation;
+  const error =
+    'error' in observation && observation.error ? escapeText(observation.error) : undefined;
+  log.debug(
+    { submission_id: submission.submissionId, kind, duration_ms: durationMs, worker, error },
+    'poll.observed',
+  );
+}
+
+function fieldsOf({ submission, previousStatus, at }: EndedSubmission) {
+  const data = dataOf(submission.envelope);
+  const createdAt = upstreamTime(typeof data?.created_at === 'string' ? data.created_at : null);
+  return {
+    submission_id: submission.submissionId,
+    upstream: submission.upstream,
+    status: submission.status,
+    previous_status: previousStatus,
+    upstream_state: submission.upstreamState && escapeText(submission.upstreamState),
+    error: submission.error === null ? undefined : escapeText(submission.error),
+    block_number: typeof data?.block_number === 'number' ? data.block_number : undefined,
+    block_hash: typeof data?.block_hash === 'string' ? escapeText(data.block_hash) : undefined,
+    tracked_ms: (submission.finalizedAt ?? at) - submission.trackedAt,
+    time_to_finality_ms:
+      submission.finalizedAt === null
+        ? undefined
+        : submission.finalizedAt -
+          Math.min(createdAt ?? submission.trackedAt, submission.finalizedAt),
+    polls: submission.polls,
   };
 }

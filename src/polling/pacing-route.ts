@@ -1,15 +1,13 @@
 import { z } from 'zod';
 import { operations } from '../http/problems.ts';
-import type { TypedServer } from '../http/typed-server.ts';
-import { timeSchema } from '../http/typed-server.ts';
-import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/clock.ts';
+import { type TypedServer, timeSchema } from '../http/typed-server.ts';
+import { type Clock, iso } from '../lib/clock.ts';
 import type { PollingCost } from '../pacing/index.ts';
 import {
   MAX_RECENT_POLLS,
   recentPollSchema,
   toRecentPollBody,
-} from '../submissions/recent-poll.ts';
+} from '../submissions/submission-body.ts';
 import { UPSTREAM_STATES } from '../submissions/upstream.ts';
 import { chainSchema, toChainBody } from './chain/chain-body.ts';
 import type { ChainStatus } from './chain/port.ts';

@@ -5,14 +5,12 @@ import { UpstreamEventType } from '../submissions/event-types.ts';
 import type { RecordedObservation } from '../submissions/store-results.ts';
 import type { Submission } from '../submissions/submission.ts';
 import { BreakerState, type UpstreamChange } from '../submissions/upstream.ts';
-import { Deadlines } from './deadlines.ts';
+import { Deadlines, type PollingStores, Registration } from './deadlines.ts';
 import { DetectionLags, finalitiesOf } from './detection.ts';
 import type { WatcherListener } from './listeners.ts';
 import { NOT_POLLING, OnDemandPolls, type OnDemandResult } from './on-demand-polls.ts';
 import type { PollEngine } from './poll-engine.ts';
 import type { Paced } from './poll-queues.ts';
-import type { PollingStores } from './polling-stores.ts';
-import { Registration } from './registration.ts';
 import type { Scheduler } from './scheduler.ts';
 
 type PollLoopDeps = {

@@ -10,8 +10,14 @@ import type { Observation } from '../submissions/classify.ts';
 import type { Watched } from '../submissions/store-results.ts';
 import { type BreakerState, isSeen } from '../submissions/upstream.ts';
 import type { FoundFinal } from './detection.ts';
-import { Entry, type Paced, PollQueues, type Rating } from './poll-queues.ts';
-import { type BudgetSettings, RequestBudget } from './request-budget.ts';
+import {
+  type BudgetSettings,
+  Entry,
+  type Paced,
+  PollQueues,
+  type Rating,
+  RequestBudget,
+} from './poll-queues.ts';
 import { type BreakerSettings, UpstreamHealth } from './upstream-health.ts';
 
 /**

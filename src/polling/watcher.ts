@@ -1,15 +1,15 @@
 import type { Clock } from '../lib/clock.ts';
 import type { FinalizedHead, PolicyFactory } from '../pacing/index.ts';
-import type { RecentPoll } from '../submissions/recent-poll.ts';
+import type { Observation } from '../submissions/classify.ts';
 import { isFinal, type Submission } from '../submissions/submission.ts';
+import { MAX_RECENT_POLLS, type RecentPoll } from '../submissions/submission-body.ts';
 import type { SubmissionChange } from '../submissions/submission-store.ts';
 import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
+import type { PollingStores } from './deadlines.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import { NOT_POLLING, type OnDemandResult } from './on-demand-polls.ts';
 import type { PollEngine } from './poll-engine.ts';
 import { PollLoop } from './poll-loop.ts';
-import type { PollingStores } from './polling-stores.ts';
-import { RecentActivity } from './recent-activity.ts';
 import { type Outlook, Scheduler, type SchedulerSettings } from './scheduler.ts';
 
 export type WatcherSettings = {
@@ -235,4 +235,35 @@ function healthOf(upstream: string, { scheduler }: PollLoop): UpstreamSummary {
     tracked: size,
     inFlight,
   };
+}
+
+const MAX_HEADS = 500;
+
+/** The newest polls of one upstream, and the newest final blocks of its chain. */
+export class RecentActivity {
+  readonly #polls: (RecentPoll & { submissionId: string })[] = [];
+  readonly #heads: FinalizedHead[] = [];
+
+  addPoll({ submissionId, at, durationMs, kind: result }: Observation): void {
+    this.#polls.push({ submissionId, at, durationMs, result });
+    if (this.#polls.length > MAX_RECENT_POLLS) this.#polls.shift();
+  }
+
+  /** Ignores a head that is announced again, such as by a second node that is behind the first. */
+  addHead({ number, at }: FinalizedHead): void {
+    if (this.#heads.some((head) => head.number === number)) return;
+    this.#heads.push({ number, at });
+    if (this.#heads.length > MAX_HEADS) this.#heads.shift();
+  }
+
+  /** Oldest first. */
+  since(at: number): { polls: RecentPoll[]; heads: FinalizedHead[] } {
+    const isRecent = (one: { at: number }) => one.at >= at;
+    return { polls: this.#polls.filter(isRecent), heads: this.#heads.filter(isRecent) };
+  }
+
+  /** Returns the newest polls of a submission, oldest first. */
+  pollsOf(submissionId: string, limit: number): RecentPoll[] {
+    return this.#polls.filter((poll) => poll.submissionId === submissionId).slice(-limit);
+  }
 }

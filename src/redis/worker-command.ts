@@ -1,7 +1,6 @@
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
-import { CommandError, ExitCode } from '../cli/exit.ts';
-import { untilStopped } from '../cli/signals.ts';
+import { CommandError, ExitCode, untilStopped } from '../cli/exit.ts';
 import { systemClock } from '../lib/clock.ts';
 import { secretsOf } from '../operations/config/load.ts';
 import { VERSION } from '../operations/version.ts';

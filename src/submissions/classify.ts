@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { HttpResult } from '../lib/http-call.ts';
 import { isObject, isTextTooDeep, MAX_NESTING, parseJson } from '../lib/json.ts';
 import { retryAfterMs } from '../lib/retry-after.ts';
-import type { ChainResult } from './chain-verdict.ts';
+import type { ChainResult } from './submission.ts';
 
 type HttpResponse = Extract<HttpResult, { kind: 'response' }>;
 

@@ -4,6 +4,7 @@ import { explainIssue } from '../lib/explain-issue.ts';
 import { isObject } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
 import {
+  byName,
   canonicalId,
   canRetrack,
   isFinal,
@@ -13,7 +14,6 @@ import {
   SUBMISSION_ID_PATTERN,
   UNREACHABLE_ID_REASON,
 } from './submission.ts';
-import { byName } from './text-options.ts';
 import { findWrongTime, hasSameOptions, type TrackItem, trackItemSchema } from './track-request.ts';
 
 /** A submission to track. `from`: its place in the input, such as "line 7". */

@@ -1,13 +1,16 @@
 import { z } from 'zod';
 import { DamagedRowError, isObject, isSameJson, parseStored } from '../lib/json.ts';
 import {
+  byKey,
+  byName,
   type OptionChanges,
   type Submission,
+  TEXT_OPTIONS,
+  type TextFields,
   TRACK_OPTIONS,
   type TrackOption,
   type TrackRequest,
 } from './submission.ts';
-import { byKey, byName, TEXT_OPTIONS, type TextFields } from './text-options.ts';
 
 /** A value before and after a change. */
 const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();

@@ -2,17 +2,17 @@ import { z } from 'zod';
 import { nextCursorSchema, timeSchema } from '../http/typed-server.ts';
 import { iso } from '../lib/clock.ts';
 import { nearestTime, storedData } from '../lib/json.ts';
-import { CHAIN_VERDICTS } from './chain-verdict.ts';
+import type { Observation } from './classify.ts';
 import { durationsOf } from './option-changes.ts';
-import { MAX_RECENT_POLLS, recentPollSchema } from './recent-poll.ts';
 import {
+  byName,
+  CHAIN_VERDICTS,
   FINALITY_SOURCES,
   type HistoryEntry,
   type OptionChanges,
   STATUSES,
   type Submission,
 } from './submission.ts';
-import { byName } from './text-options.ts';
 
 export const statusSchema = z
   .enum(STATUSES)
@@ -34,6 +34,49 @@ const chainFields = {
     .meta({ id: 'ChainVerdict' }),
   chain_reason: z.string().nullable().describe('Why the chain does not confirm the block'),
 };
+
+const POLL_RESULTS = [
+  'pending',
+  'finalized',
+  'error',
+  'not_found',
+  'rejected',
+  'unauthorized',
+  'throttled',
+  'unavailable',
+] as const satisfies Observation['kind'][];
+
+/** A poll that has ended. `at`: when its response arrived, epoch milliseconds. */
+export type RecentPoll = {
+  at: number;
+  durationMs: number;
+  result: (typeof POLL_RESULTS)[number];
+};
+
+/** The server keeps this number for each upstream, in memory only. */
+export const MAX_RECENT_POLLS = 2_000;
+
+export const recentPollSchema = z
+  .object({
+    at: timeSchema.describe('When the response arrived'),
+    duration_ms: z.number(),
+    result: z
+      .enum(POLL_RESULTS)
+      .describe(
+        'pending, finalized, error: the state that the upstream reports; not_found, rejected: it does not know or accept the id; unauthorized: it refuses the key; throttled: it requests a pause; unavailable: no usable response',
+      )
+      .meta({ id: 'PollResult' }),
+  })
+  .describe('A poll since the start of the server')
+  .meta({ id: 'RecentPoll' });
+
+export function toRecentPollBody({
+  at,
+  durationMs,
+  result,
+}: RecentPoll): z.output<typeof recentPollSchema> {
+  return { at: iso(at), duration_ms: Math.round(durationMs), result };
+}
 
 /** The fields of a submission in every response and event. */
 export const submissionFields = {

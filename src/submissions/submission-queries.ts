@@ -9,8 +9,8 @@ import {
   STATUSES,
   Status,
   type Submission,
+  TEXT_OPTIONS,
 } from './submission.ts';
-import { TEXT_OPTIONS } from './text-options.ts';
 
 /** A submission as stored, named like its fields. `endedAt`: the time of its final status. */
 export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata'> & {

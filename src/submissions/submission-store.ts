@@ -2,7 +2,7 @@ import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database
 import { isSameJson } from '../lib/json.ts';
 import type { Observation } from './classify.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './event-types.ts';
-import type { FinalitySums, Finalization } from './finality-sums.ts';
+import type { FinalitySums, Finalization } from './ledger-stats.ts';
 import {
   changedOptions,
   changesBetween,
@@ -30,7 +30,10 @@ import {
   type OptionChanges,
   Status,
   type Submission,
+  TEXT_OPTIONS,
   type TrackRequest,
+  textsOf,
+  textsWith,
 } from './submission.ts';
 import {
   type StatusCounts,
@@ -38,7 +41,6 @@ import {
   type SubmissionRow,
   toSubmission,
 } from './submission-queries.ts';
-import { TEXT_OPTIONS, textsOf, textsWith } from './text-options.ts';
 import {
   contextOfRequest,
   staleResult,

@@ -9,14 +9,17 @@ import {
 } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
-import type { TypedServer } from '../http/typed-server.ts';
-import { goneSignal, isDebugLogged, logOf, wholeNumber } from '../http/typed-server.ts';
+import {
+  goneSignal,
+  isDebugLogged,
+  logOf,
+  type TypedServer,
+  wholeNumber,
+} from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Admission } from './admission.ts';
 import { explorerLink } from './explorer-link.ts';
-import { countEffects, type Intake } from './intake.ts';
+import { type Admission, countEffects, type Intake } from './intake.ts';
 import { originOf } from './option-changes.ts';
-import { type RecentPoll, toRecentPollBody } from './recent-poll.ts';
 import type { SubmissionSearch } from './search.ts';
 import { registerSubmissionSearch } from './search-route.ts';
 import type { TrackEffect, TrackedSubmission } from './store-results.ts';
@@ -29,9 +32,11 @@ import {
   type Submission,
 } from './submission.ts';
 import {
+  type RecentPoll,
   submissionSchema,
   submissionWithHistorySchema,
   toHistoryBody,
+  toRecentPollBody,
   toSubmissionBody,
   toTime,
   trackedSchema,

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
+import { untilStopped } from '../cli/exit.ts';
 import { collectMetadata, collectTypes, parseCount } from '../cli/input.ts';
 import { toJson } from '../cli/output.ts';
-import { untilStopped } from '../cli/signals.ts';
 import type { DawatchEvent, EventOptions, FeedEvent, MetadataFilter } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 

@@ -8,7 +8,7 @@ import { ApiError } from '../client/errors.ts';
 import type { DawatchClient, Tracked, TrackItem, TrackOptions } from '../client/index.ts';
 import { partsOf } from '../client/track.ts';
 import { escapeText } from '../lib/text.ts';
-import { type GivenSubmission, readSubmissions } from './cli-submissions.ts';
+import { type GivenSubmission, readIds, readSubmissions } from './cli-submissions.ts';
 import type { TrackEffect } from './store-results.ts';
 import { awaitFinal } from './wait-command.ts';
 
@@ -201,4 +201,23 @@ function toTrackOptions(options: Options): TrackOptions {
     ...(dataHash !== undefined && { data_hash: dataHash }),
     ...(retrack !== undefined && { retrack }),
   };
+}
+
+export function addCancel(program: Command): void {
+  withServer(program.command('cancel'))
+    .description('Stop tracking submissions. Final submissions are not changed.')
+    .argument('<ids...>', 'submission ids')
+    .option('--json', 'print one JSON line per submission')
+    .addHelpText('after', '\nExample:\n  dawatch cancel 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11')
+    .action(async (args: string[], options: ConnectOptions & { json?: boolean }) => {
+      const ids = await readIds(args, undefined);
+      const client = connect(options);
+      for (const id of ids) {
+        const submission = await client.cancel(id);
+        const text = options.json
+          ? toJson(submission)
+          : escapeText(`${submission.status}  ${submission.submission_id}`);
+        process.stdout.write(`${text}\n`);
+      }
+    });
 }

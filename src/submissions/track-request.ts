@@ -10,14 +10,16 @@ import {
 } from '../lib/json.ts';
 import type { OptionsPatch } from './option-changes.ts';
 import {
+  byKey,
+  byName,
   canonicalId,
   REACHABLE_ID_PATTERN,
   SUBMISSION_ID_PATTERN,
   TRACK_OPTIONS,
   type TrackRequest,
+  textsWith,
   UNREACHABLE_ID_REASON,
 } from './submission.ts';
-import { byKey, byName, textsWith } from './text-options.ts';
 
 /** Of a request, which is one commit: each id takes 20 to 50 µs, in which nothing else runs. */
 export const MAX_IDS_PER_REQUEST = 1_000;

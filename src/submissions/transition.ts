@@ -1,7 +1,6 @@
-import type { ChainResult } from './chain-verdict.ts';
 import { type Observation, sameData } from './classify.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './event-types.ts';
-import { canRetrack, isFinal, Status, type Submission } from './submission.ts';
+import { type ChainResult, canRetrack, isFinal, Status, type Submission } from './submission.ts';
 import { isSeen } from './upstream.ts';
 
 /** The next history row of a submission. */

@@ -1,20 +1,18 @@
 import { z } from 'zod';
 import { operations } from '../http/problems.ts';
-import type { TypedServer } from '../http/typed-server.ts';
-import { timeSchema } from '../http/typed-server.ts';
-import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/clock.ts';
+import { type TypedServer, timeSchema } from '../http/typed-server.ts';
+import { type Clock, iso } from '../lib/clock.ts';
 import type { DurationHistogram } from '../lib/duration-histogram.ts';
 import { upstreamStateSchema } from '../polling/pacing-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
 import {
   FinalitySum,
   type FinalitySums,
+  type LedgerStats,
   SUM_UNITS,
   type SumUnit,
   startOf,
-} from '../submissions/finality-sums.ts';
-import type { LedgerStats } from '../submissions/ledger-stats.ts';
+} from '../submissions/ledger-stats.ts';
 import { STATUSES, type Status } from '../submissions/submission.ts';
 import { statusSchema } from '../submissions/submission-body.ts';
 import type { Readiness } from './health-routes.ts';

@@ -22,14 +22,13 @@ import {
   createAuthenticator,
   refusalRecorder,
 } from '../access/authentication.ts';
-import { registerCredentials } from '../access/credentials-routes.ts';
+import { registerCredentials, registerWhoami } from '../access/credentials-routes.ts';
 import { registerOidc } from '../access/oidc-route.ts';
 import { Provider } from '../access/provider.ts';
 import { registerSession } from '../access/session-route.ts';
 import { Sessions } from '../access/sessions.ts';
 import type { Users } from '../access/users.ts';
 import { registerUsers } from '../access/users-routes.ts';
-import { registerWhoami } from '../access/whoami-route.ts';
 import { registerDashboard } from '../dashboard/assets.ts';
 import {
   acceptEmptyBodies,
@@ -58,23 +57,20 @@ import type { Clock } from '../lib/clock.ts';
 import { type ChannelDescription, registerChannels } from '../notifications/channels-routes.ts';
 import { registerDeliveries } from '../notifications/deliveries-routes.ts';
 import { EVENT_DOCUMENTATION } from '../notifications/event-body.ts';
-import type { EventFeed } from '../notifications/event-feed.ts';
-import { registerEvents } from '../notifications/event-feed.ts';
+import { type EventFeed, registerEvents } from '../notifications/event-feed.ts';
 import { registerWebhooks } from '../notifications/webhooks-routes.ts';
 import type { ChainStatus } from '../polling/chain/port.ts';
 import type { CachedLookup } from '../polling/on-demand-polls.ts';
 import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
-import { Admission } from '../submissions/admission.ts';
-import type { Intake } from '../submissions/intake.ts';
+import { Admission, type Intake } from '../submissions/intake.ts';
 import { registerSubmissions, submissionIdOf } from '../submissions/submissions-routes.ts';
 import type { Feature } from './features.ts';
 import { type Readiness, registerHealth } from './health-routes.ts';
 import type { Ledger } from './ledger-stores.ts';
 import { countRequests } from './metrics/counters.ts';
-import type { Metrics } from './metrics/metrics.ts';
-import { registerMetrics } from './metrics/metrics.ts';
+import { type Metrics, registerMetrics } from './metrics/metrics.ts';
 import { registerOverview } from './overview-routes.ts';
 import type { Config, Tuning } from './settings.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { AUDIT_ACTIONS, type AuditAction } from '../../src/access/audit-actions.ts';
+import { AUDIT_ACTIONS, type AuditAction } from '../../src/access/audit-store.ts';
 import { call } from '../support/app/http-calls.ts';
 import { type Lookups, openLookups } from '../support/app/lookups.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Users, usersOf } from '../../src/access/users.ts';
-import { UpstreamClient } from '../../src/polling/upstream-client.ts';
+import { UpstreamClient } from '../../src/polling/upstreams.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 
 const USER = { name: 'Ada & Söhne', email: 'ada+1@example.com' };

@@ -7,7 +7,7 @@ import {
   resolvedSummary,
 } from '../../src/alerts/rules.ts';
 import { ALERT_RULES, type AlertRule } from '../../src/notifications/alert.ts';
-import { ANOTHER_CHAIN } from '../../src/submissions/chain-verdict.ts';
+import { ANOTHER_CHAIN } from '../../src/submissions/submission.ts';
 
 const QUIET: AlertFacts = {
   upstreams: [],

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { AUDIT_ACTIONS } from '../../src/access/audit-actions.ts';
+import { AUDIT_ACTIONS } from '../../src/access/audit-store.ts';
 
 it('docs/audit.md lists every action of the audit', () => {
   const page = readFileSync('docs/audit.md', 'utf8');

@@ -5,7 +5,7 @@ import { LedgerError } from '../../src/ledger/errors.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { secretsOf } from '../../src/operations/config/load.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
-import { logMonitor } from '../../src/polling/log-polls.ts';
+import { logMonitor } from '../../src/polling/listeners.ts';
 import type { RecordedObservation } from '../../src/submissions/store-results.ts';
 import { transition } from '../../src/submissions/transition.ts';
 import type { Config } from '../../src/wiring/settings.ts';

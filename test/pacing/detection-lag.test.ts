@@ -5,7 +5,7 @@ import { simulate } from '../../bench/pacing/simulate.ts';
 import { summarize } from '../../bench/pacing/summary.ts';
 import { seededRandom } from '../../bench/support/random.ts';
 import { learnedPacing } from '../../src/pacing/index.ts';
-import type { BudgetSettings } from '../../src/polling/request-budget.ts';
+import type { BudgetSettings } from '../../src/polling/poll-queues.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };

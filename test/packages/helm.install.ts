@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { parse } from 'yaml';
 import pkg from '../../package.json' with { type: 'json' };
-import { ENVIRONMENT } from '../../src/operations/config/environment.ts';
+import { ENVIRONMENT } from '../../src/operations/config/load.ts';
 import { fileVariables, isSecret } from '../../src/operations/config/settings-file.ts';
 import { configSchema, loadConfig } from '../../src/wiring/settings.ts';
 import { blocksOf } from '../support/documents.ts';

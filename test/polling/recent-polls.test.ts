@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { RecentActivity } from '../../src/polling/recent-activity.ts';
+import { RecentActivity } from '../../src/polling/watcher.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RequestBudget } from '../../src/polling/request-budget.ts';
+import { RequestBudget } from '../../src/polling/poll-queues.ts';
 
 /** Sends as many requests as are available; returns their number. */
 function sendAll(budget: RequestBudget, now: number): number {

@@ -32,7 +32,7 @@ const ACCEPTED: Record<string, string> = {
     'the address of the server, from the settings of whoever uses the client',
   'notifications/message.ts \\/+$': 'the public address of the server, from the settings',
   'access/cookies.ts \\/+$': 'the public address of the server, from the settings',
-  'polling/upstream-client.ts \\/+$': 'the address of the upstream, from the settings',
+  'polling/upstreams.ts \\/+$': 'the address of the upstream, from the settings',
 };
 
 /**

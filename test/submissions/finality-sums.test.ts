@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { FinalitySums, SUM_UNITS } from '../../src/submissions/finality-sums.ts';
+import { FinalitySums, SUM_UNITS } from '../../src/submissions/ledger-stats.ts';
 import { openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
 
 const { minute, hour, day } = SUM_UNITS;

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { ChainResult } from '../../src/submissions/chain-verdict.ts';
 import type { Observation } from '../../src/submissions/classify.ts';
-import { FINAL_STATUSES, type Status, type Submission } from '../../src/submissions/submission.ts';
+import {
+  type ChainResult,
+  FINAL_STATUSES,
+  type Status,
+  type Submission,
+} from '../../src/submissions/submission.ts';
 import {
   type TransitionInput,
   type TransitionResult,

@@ -1,9 +1,13 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { secretsOfLogin, secretsOfQuery } from '../../lib/request-headers.ts';
-import { ENVIRONMENT } from './environment.ts';
-import { isPath, mistypedReason } from './mistyped.ts';
-import { checkWith, closest, type SchemaProblem } from './schema-problems.ts';
+import {
+  checkWith,
+  closest,
+  isPath,
+  mistypedReason,
+  type SchemaProblem,
+} from './schema-problems.ts';
 import {
   counterpartOf,
   fileVariables,
@@ -16,6 +20,29 @@ import {
   type SettingsTree,
   toList,
 } from './settings-file.ts';
+
+/** Environment variables and the setting each one overrides. */
+export const ENVIRONMENT = {
+  DAWATCH_UPSTREAM_URL: 'upstreams.default.url',
+  DAWATCH_UPSTREAM_API_KEY: 'upstreams.default.api_key',
+  DAWATCH_UPSTREAM_BEARER: 'upstreams.default.bearer',
+  DAWATCH_CHAIN_URL: 'upstreams.default.chain.urls',
+  DAWATCH_DATABASE: 'database',
+  DAWATCH_HOST: 'server.host',
+  DAWATCH_PORT: 'server.port',
+  DAWATCH_PUBLIC_URL: 'server.public_url',
+  DAWATCH_TRUSTED_PROXIES: 'server.trusted_proxies',
+  DAWATCH_LOG_LEVEL: 'log.level',
+  DAWATCH_API_KEY: 'auth.api_key',
+  DAWATCH_ADMIN_TOKEN: 'auth.admin_token',
+  DAWATCH_OIDC_ISSUER: 'oidc.issuer',
+  DAWATCH_OIDC_CLIENT_ID: 'oidc.client_id',
+  DAWATCH_OIDC_CLIENT_SECRET: 'oidc.client_secret',
+  DAWATCH_REDIS_URL: 'redis.url',
+  DAWATCH_HEARTBEAT_URL: 'heartbeat.url',
+  DAWATCH_WEBHOOK_ALLOW: 'webhooks.allow',
+  DAWATCH_WEBHOOK_ALLOW_HTTP: 'webhooks.allow_http',
+} as const;
 
 /** Variables of the command line, and of the receivers in the documents. */
 const OTHERS = [

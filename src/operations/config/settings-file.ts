@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { isMap, isScalar, isSeq, LineCounter, parse, parseDocument } from 'yaml';
-import { mistypedReason } from './mistyped.ts';
+import { mistypedReason } from './schema-problems.ts';
 
 export type SettingsTree = { [key: string]: unknown };
 

@@ -1,5 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../operations/logging/event-catalog.ts';
+import type { Observation } from '../../submissions/classify.ts';
+import type { PollEngine } from '../poll-engine.ts';
 import type { UsableUpstream } from '../upstreams.ts';
 import { openChain } from './chain.ts';
 import type { Chain, ChainHead, ChainStatus } from './port.ts';
@@ -66,4 +68,40 @@ export function openChains(deps: ChainsDeps): Chains {
       await Promise.all([...byUpstream.values()].map((chain) => chain.close()));
     },
   };
+}
+
+/** Reports finalized submissions with what their chain says: its verdict, and since when. */
+export function chainEngine(
+  engine: PollEngine,
+  chains: {
+    byUpstream: ReadonlyMap<string, Pick<Chain, 'finalizedAt'>>;
+    verifierOf(upstream: string): ChainVerifier | undefined;
+  },
+): PollEngine {
+  return {
+    async poll(batch, report) {
+      const { upstream } = batch;
+      const verifications: Promise<void>[] = [];
+      const reportWithTime = (observation: Observation) =>
+        report(withFinality(observation, chains.byUpstream.get(upstream)));
+      await engine.poll(batch, (observation) => {
+        const verifier = chains.verifierOf(upstream);
+        if (observation.kind === 'finalized' && verifier?.isOn)
+          verifications.push(verifier.observe(observation).then(reportWithTime));
+        else reportWithTime(observation);
+      });
+      await Promise.all(verifications);
+    },
+  };
+}
+
+/** Adds the time of finality, unless no node announced the block, or the chain has another one. */
+function withFinality(
+  observation: Observation,
+  chain: Pick<Chain, 'finalizedAt'> | undefined,
+): Observation {
+  if (observation.kind !== 'finalized' || observation.blockNumber === null) return observation;
+  if (observation.chain?.verdict === 'contradicted') return observation;
+  const finalityAt = chain?.finalizedAt(observation.blockNumber) ?? null;
+  return finalityAt === null ? observation : { ...observation, finalityAt };
 }

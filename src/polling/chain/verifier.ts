@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { escapeText } from '../../lib/text.ts';
-import { ANOTHER_CHAIN, type ChainResult } from '../../submissions/chain-verdict.ts';
 import { dataOf, type Observation } from '../../submissions/classify.ts';
+import { ANOTHER_CHAIN, type ChainResult } from '../../submissions/submission.ts';
 import { BlockTransactions, type Transaction } from './block-transactions.ts';
 import { type Chain, ChainError, type ChainHead, type ChainSettings } from './port.ts';
 

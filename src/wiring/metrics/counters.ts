@@ -6,8 +6,8 @@ import {
 } from '../../access/authentication.ts';
 import type { DeadReason } from '../../notifications/delivery.ts';
 import type { Finality } from '../../polling/detection.ts';
-import type { ShedReason } from '../../submissions/admission.ts';
 import type { Observation } from '../../submissions/classify.ts';
+import type { ShedReason } from '../../submissions/intake.ts';
 import { FINAL_STATUSES, type Status } from '../../submissions/submission.ts';
 
 const BUCKETS = {

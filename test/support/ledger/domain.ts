@@ -1,7 +1,11 @@
 import type { HttpResult } from '../../../src/lib/http-call.ts';
 import type { Classification, Observation } from '../../../src/submissions/classify.ts';
-import type { HistoryEntry, Status, Submission } from '../../../src/submissions/submission.ts';
-import { byKey } from '../../../src/submissions/text-options.ts';
+import {
+  byKey,
+  type HistoryEntry,
+  type Status,
+  type Submission,
+} from '../../../src/submissions/submission.ts';
 import {
   contextOfRequest,
   type TransitionContext,

@@ -1,12 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { createServer as createTcpServer } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-import {
-  UpstreamClient,
-  type UpstreamClientOptions,
-} from '../../../src/polling/upstream-client.ts';
+import { UpstreamClient, type UpstreamClientOptions } from '../../../src/polling/upstreams.ts';
 import { freePort } from './free-port.ts';
 
 export const KEY = 'a-key-that-must-stay-secret';

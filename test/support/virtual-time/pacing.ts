@@ -6,8 +6,7 @@ import {
   type PacingPolicy,
   type PolicyFactory,
 } from '../../../src/pacing/index.ts';
-import type { Paced } from '../../../src/polling/poll-queues.ts';
-import type { BudgetSettings } from '../../../src/polling/request-budget.ts';
+import type { BudgetSettings, Paced } from '../../../src/polling/poll-queues.ts';
 import { Scheduler } from '../../../src/polling/scheduler.ts';
 import type { BreakerSettings } from '../../../src/polling/upstream-health.ts';
 import { observation, type VerdictName } from '../ledger/domain.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { HttpResult } from '../../../src/lib/http-call.ts';
 import type { PolicyFactory } from '../../../src/pacing/index.ts';
-import { chainEngine } from '../../../src/polling/chain/chain-engine.ts';
+import { chainEngine } from '../../../src/polling/chain/chains.ts';
 import type { Chain } from '../../../src/polling/chain/port.ts';
 import type { WatcherListener } from '../../../src/polling/listeners.ts';
 import { createLocalEngine } from '../../../src/polling/poll-engine.ts';
