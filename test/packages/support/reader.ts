@@ -78,6 +78,8 @@ const PREPARED = new Map([
   ],
   // It stays open, because the upstream does not know it, and is tracked again later.
   ['docs/backup.md', 'dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
+  // The same: a submission that is final has no time limits to change.
+  ['docs/cli.md', 'ID=9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11; dawatch track $ID'],
   [
     'docs/migrate.md',
     `new_id | jq --raw-input --compact-output '{submission_id: .}' > open.ndjson
