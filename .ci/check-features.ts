@@ -1,6 +1,6 @@
-// Checks that each optional feature can be deleted: in a copy of the repository without its folders,
-// its sections of the settings and its lines in the lists below, the rest compiles, and the tests of
-// two other folders pass. `npm run check:features -- alerts` checks one of them.
+// Checks that each optional feature can be deleted: in a copy of the repository without its
+// folders, its sections of the settings and its lines in the lists below, the rest compiles, and
+// the tests of two other folders pass. `npm run check:features -- alerts` checks one of them.
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   cpSync,
