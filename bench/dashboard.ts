@@ -60,10 +60,10 @@ function fill(path: string): string[] {
   const context = contextOfRequest(now);
   const open: string[] = [];
   for (let done = 0; done < SUBMISSIONS; done += 10_000) {
-    const made = Array.from({ length: 10_000 }, () => randomUUID());
+    const ids = Array.from({ length: 10_000 }, () => randomUUID());
     ledger.store.track(
       [
-        made.map((submissionId) => ({
+        ids.map((submissionId) => ({
           submissionId,
           upstream: 'default',
           metadata: null,
@@ -78,10 +78,10 @@ function fill(path: string): string[] {
       error: null,
       data: { block_number: done, block_hash: '0x0' },
     });
-    if (SUBMISSIONS - done <= OPEN) open.push(...made);
+    if (SUBMISSIONS - done <= OPEN) open.push(...ids);
     else
       ledger.store.record(
-        made.map((submissionId) => {
+        ids.map((submissionId) => {
           const verdict = {
             kind: 'finalized',
             state: 'Finalized',

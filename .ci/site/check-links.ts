@@ -26,8 +26,8 @@ function defectOf(page: string, link: string): string | undefined {
   const path = decodeURIComponent(pathname).slice(1);
   const file = path === '' || path.endsWith('/') ? `${path}index.html` : path;
   if (!existsSync(join(DIST, file))) return 'leads to no file of the site';
-  const known = parts.get(file);
-  return hash === '' || known === undefined || known.has(decodeURIComponent(hash.slice(1)))
+  const anchors = parts.get(file);
+  return hash === '' || anchors === undefined || anchors.has(decodeURIComponent(hash.slice(1)))
     ? undefined
     : 'leads to no part of the page';
 }

@@ -99,10 +99,10 @@ function report({ name, bars }: LiveScenario, { submissions, requests, lagsMs }:
     ['s mean lag', lags.reduce((sum, lag) => sum + lag, 0) / lags.length, bars.meanS],
     ['s p99 lag', quantile(lags, 0.99), bars.p99S],
   ] as const;
-  const shown = results.map(
+  const rows = results.map(
     ([what, value, bar]) => `${value.toFixed(2)} ${what} ${value <= bar ? '✓' : '✗'} ${bar}`,
   );
-  console.log(`${name} (${submissions} submissions): ${shown.join(' · ')}`);
+  console.log(`${name} (${submissions} submissions): ${rows.join(' · ')}`);
   if (results.some(([, value, bar]) => value > bar)) process.exitCode = 1;
 }
 
@@ -162,10 +162,10 @@ async function run({ upstream, perS, hasNode }: LiveScenario): Promise<Measured>
 async function submitAll(sandbox: Sandbox, client: DawatchClient, perS: number): Promise<number> {
   const random = seededRandom(SEED);
   const startMs = Date.now();
-  let made = 0;
-  for (let atMs = startMs; ; made++) {
+  let submitted = 0;
+  for (let atMs = startMs; ; submitted++) {
     atMs += (-1_000 * Math.log(1 - random())) / perS;
-    if (atMs > startMs + minutes * 60_000) return made;
+    if (atMs > startMs + minutes * 60_000) return submitted;
     await setTimeout(Math.max(0, atMs - Date.now()));
     await client.track([await submit(sandbox.url)]);
   }

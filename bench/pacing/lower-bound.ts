@@ -19,8 +19,8 @@ const cache = new Map<string, LowerBound>();
  */
 export function lowerBound(world: WorldName, senders: boolean, price = 1): LowerBound {
   const key = `${world} ${senders} ${price}`;
-  const known = cache.get(key);
-  if (known) return known;
+  const cached = cache.get(key);
+  if (cached) return cached;
   const bound = optimumSchedule(drawFinalityTimes(world, senders), price);
   cache.set(key, bound);
   return bound;

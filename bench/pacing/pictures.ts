@@ -56,13 +56,13 @@ for (const picture of PICTURES) {
 
 /** One line per submission: from its tracking to its finality, its polls, and its lag. */
 function draw({ submissions }: Run, { title, fromS, toS }: Picture): string {
-  const shown = submissions.filter(
+  const visible = submissions.filter(
     ({ trackedAt }) => trackedAt >= fromS * 1_000 && trackedAt < (toS - 65) * 1_000,
   );
-  const height = TOP + shown.length * ROW + 26;
+  const height = TOP + visible.length * ROW + 26;
   const x = (ms: number) =>
     (LEFT + ((ms / 1_000 - fromS) / (toS - fromS)) * (WIDTH - LEFT - 10)).toFixed(1);
-  const parts = shown.flatMap(({ trackedAt, finalAt, detectedAt, polledAt }, index) => {
+  const parts = visible.flatMap(({ trackedAt, finalAt, detectedAt, polledAt }, index) => {
     const y = TOP + index * ROW + ROW / 2;
     const line = (from: number, to: number, color: string) =>
       `<path d="M${x(from)} ${y}H${x(to)}" stroke="${color}" stroke-width="2"/>`;
@@ -76,10 +76,10 @@ function draw({ submissions }: Run, { title, fromS, toS }: Picture): string {
       ...dots,
     ];
   });
-  const requests = shown.reduce((sum, { polledAt }) => sum + polledAt.length, 0) / shown.length;
+  const requests = visible.reduce((sum, { polledAt }) => sum + polledAt.length, 0) / visible.length;
   const lagS =
-    shown.reduce((sum, { detectedAt, finalAt }) => sum + detectedAt - finalAt, 0) /
-    shown.length /
+    visible.reduce((sum, { detectedAt, finalAt }) => sum + detectedAt - finalAt, 0) /
+    visible.length /
     1_000;
   const caption = `${title}: ${requests.toFixed(1)} requests each, known after ${lagS.toFixed(1)} s`;
   const seconds = Array.from(

@@ -133,10 +133,10 @@ export async function startDemoWorld() {
   /** Varies the number of submissions over time. */
   async function submit(): Promise<void> {
     const random = seededRandom(11);
-    for (let made = 0; !enough.signal.aborted; made++) {
-      const caller = CALLERS[made % 7 === 0 ? 2 : made % 2] ?? '';
-      await client.track([sandbox.model.submit(`order ${made}`, clock.now())], {
-        metadata: { order: 4_711 + made, from: caller },
+    for (let number = 0; !enough.signal.aborted; number++) {
+      const caller = CALLERS[number % 7 === 0 ? 2 : number % 2] ?? '';
+      await client.track([sandbox.model.submit(`order ${number}`, clock.now())], {
+        metadata: { order: 4_711 + number, from: caller },
       });
       const perS = PER_S * (1 + 0.6 * Math.sin((clock.now() / HOUR_MS) * 2 * Math.PI));
       const delayS = -Math.log(1 - random()) / perS;

@@ -58,14 +58,14 @@ export async function startServer(
 ): Promise<BenchServer> {
   const port = await freePort();
   const file = join(folder, 'dawatch.yaml');
-  const own = {
+  const defaults = {
     server: { port },
     auth: { api_key: API_KEY, admin_token: ADMIN_TOKEN },
     database: join(folder, 'ledger.db'),
     limits: NO_LIMITS,
     log: { level: 'warn' },
   };
-  writeFileSync(file, JSON.stringify({ ...own, ...settings }));
+  writeFileSync(file, JSON.stringify({ ...defaults, ...settings }));
   const startedAt = performance.now();
   const child = spawn(process.execPath, [...SERVER_FLAGS, program, 'serve', '--config', file], {
     stdio: ['ignore', 'ignore', 'inherit'],

@@ -245,8 +245,8 @@ function normalOf(email: string): string {
 
 function masked(email: string): string {
   const at = email.lastIndexOf('@');
-  const shown = at > 1 ? email.slice(0, 1) : '';
-  return at < 1 ? '…' : `${shown}…${email.slice(at)}`;
+  const initial = at > 1 ? email.slice(0, 1) : '';
+  return at < 1 ? '…' : `${initial}…${email.slice(at)}`;
 }
 
 function readOrCreateKey(database: LedgerDatabase): Buffer {

@@ -198,10 +198,10 @@ export class PeopleStore {
   ): 'signed_in' | 'revoked' {
     return this.#db.transaction(() => {
       const { role, name } = person;
-      const known = this.#find(person);
-      if (known?.revokedAt != null) return 'revoked';
-      const { id, hash } = known ?? this.#add(person, now);
-      if (known) {
+      const found = this.#find(person);
+      if (found?.revokedAt != null) return 'revoked';
+      const { id, hash } = found ?? this.#add(person, now);
+      if (found) {
         this.#db.run`UPDATE credentials SET role = ${role} WHERE id = ${id} AND role <> ${role}`;
         this.#db.run`UPDATE people SET name = ${name} WHERE credential = ${id} AND name <> ${name}`;
       }
@@ -217,8 +217,8 @@ export class PeopleStore {
 
   /** Ends the sessions of a person who has no role any more. */
   endSessions(person: PersonRecord): void {
-    const known = this.#find(person);
-    if (known) this.#sessions.endAll(known.hash);
+    const found = this.#find(person);
+    if (found) this.#sessions.endAll(found.hash);
   }
 
   /** Returns the name of the person with this credential; undefined if there is none. */

@@ -37,8 +37,8 @@ Submit data and query the submission:
 /** Returns the flag of a sandbox option: slotS → --slot-s. */
 function toFlag(name: string, schema: z.ZodType): Option {
   const fallback = z.parse(z.object({ value: schema }), { value: undefined }).value;
-  const shown = fallback === undefined ? '' : ` (default: ${JSON.stringify(fallback)})`;
-  const option = new Option(`${flagOf(name)} <value>`, `${schema.description}${shown}`);
+  const note = fallback === undefined ? '' : ` (default: ${JSON.stringify(fallback)})`;
+  const option = new Option(`${flagOf(name)} <value>`, `${schema.description}${note}`);
   return option.argParser((text) => {
     // The options without a default are numbers.
     if (typeof fallback === 'number' || fallback === undefined)

@@ -65,10 +65,10 @@ export function noResponse(url: string, cause: unknown): ConnectionError {
   if (cause instanceof DOMException && cause.name === 'TimeoutError')
     return new ConnectionError(`no response from ${url} in time`, { cause });
   const { code, message } = innermost(cause);
-  const known = isCertificateCode(code)
+  const explanation = isCertificateCode(code)
     ? 'its certificate is not trusted'
     : REASONS.find(([codes]) => codes.test(code ?? ''))?.[1];
-  const reason = known === undefined ? message : `${known} (${code})`;
+  const reason = explanation === undefined ? message : `${explanation} (${code})`;
   return new ConnectionError(`no response from ${url}: ${reason}`, { cause, code });
 }
 

@@ -33,15 +33,15 @@ export function claimPrimary(
   { installation, now }: { installation: string; now: number },
 ): Primary & { isCopy: boolean } {
   const file = `${guarded(database.file, () => realPath(database.file))}.primary`;
-  const known = database.row<Primary>(READ);
+  const stored = database.row<Primary>(READ);
   const published = publishedIn(file);
-  const isCopy = known !== undefined && known.installation !== installation;
-  const next = known === undefined ? 1 : known.generation + (isCopy ? 1 : 0);
+  const isCopy = stored !== undefined && stored.installation !== installation;
+  const next = stored === undefined ? 1 : stored.generation + (isCopy ? 1 : 0);
   // A restored backup of this installation may be of an earlier generation than its claim.
   const generation =
     published?.installation === installation ? Math.max(next, published.generation) : next;
-  const isUnchanged = !isCopy && generation === known?.generation;
-  const primary = isUnchanged ? known : { generation, installation, since: now };
+  const isUnchanged = !isCopy && generation === stored?.generation;
+  const primary = isUnchanged ? stored : { generation, installation, since: now };
   if (!isUnchanged)
     database.transaction(() => {
       database.run(WRITE, generation, installation, now);
@@ -95,16 +95,16 @@ export function checkPrimary(file: string, copy: string): PrimaryCheck {
   // Litestream starts after this check, and the server could not replace the ledger beside it.
   guarded(file, () => recoverBeside(path, file));
   const primary = guarded(copy, () => primaryIn(copy));
-  const own = guarded(file, () => primaryIn(path));
+  const local = guarded(file, () => primaryIn(path));
   // A ledger that was never served here is a restored copy, which this installation will continue.
   const isServedHere =
-    own !== undefined && guardedLock(file, () => installationOf(path)) === own.installation;
+    local !== undefined && guardedLock(file, () => installationOf(path)) === local.installation;
   if (!primary) return { kind: 'allowed', primary };
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0)
     return { kind: 'not_restored', primary };
   if (!isServedHere) return { kind: 'allowed', primary };
   const isSuperseded =
-    primary.installation !== own.installation && primary.generation >= own.generation;
+    primary.installation !== local.installation && primary.generation >= local.generation;
   return { kind: isSuperseded ? 'superseded' : 'allowed', primary };
 }
 

@@ -116,9 +116,9 @@ function closeReplaced(
     return { newestEvent };
   } catch (error) {
     closeUnchanged(db);
-    const known = toLedgerError(file, error);
-    if (known instanceof LedgerError && known.problem === 'corrupt') return unreadable;
-    throw known;
+    const failure = toLedgerError(file, error);
+    if (failure instanceof LedgerError && failure.problem === 'corrupt') return unreadable;
+    throw failure;
   }
 }
 
@@ -143,8 +143,8 @@ export function continueCopy(
   db: Database.Database,
   { newestEvent = 0, now }: { newestEvent?: number; now: number },
 ) {
-  const own = Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0);
-  const newest = Math.max(newestEvent, own + SKIPPED_EVENTS);
+  const last = Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0);
+  const newest = Math.max(newestEvent, last + SKIPPED_EVENTS);
   db.prepare("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run();
   db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', ?)").run(newest);
   db.prepare(RECORD_MISSING_EVENTS).run({ through: newest });

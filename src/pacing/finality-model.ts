@@ -307,10 +307,10 @@ export class FinalityModel {
     const cohort = queue.line.cohortOf(item);
     const queuedAt = queue.queuedAt(item);
     const event = { after: Math.min(at, this.#openAt(item)), by: at };
-    const known = this.#groupOf(block, event);
-    if (known) this.#groups.addMember(known, event);
+    const earlier = this.#groupOf(block, event);
+    if (earlier) this.#groups.addMember(earlier, event);
     const group =
-      known ??
+      earlier ??
       this.#groups.begin(block, {
         after: Math.max(event.after, cohort?.openAt ?? NEVER),
         by: at,
@@ -327,7 +327,7 @@ export class FinalityModel {
       queuedAt,
       openAt: item.openAt,
       foundAt: group.foundAt,
-      isExact: known !== null,
+      isExact: earlier !== null,
     };
     this.#recent.push(final);
     this.#recent.splice(0, this.#recent.length - RECENT.finals);
@@ -344,7 +344,7 @@ export class FinalityModel {
     if (slots && !cohort) queue.count.catchUp(item.order, at);
     // Its group was found earlier, but a poll may have found this member open after that.
     queue.removeFinal(item, Math.max(item.openAt, group.foundAt));
-    if (!known && this.#clock.learn(group, this.ages.medianMs, queue.senders !== null)) {
+    if (!earlier && this.#clock.learn(group, this.ages.medianMs, queue.senders !== null)) {
       this.#beginSlots();
       isOther = true;
     }
@@ -382,9 +382,9 @@ export class FinalityModel {
     const waiting = UNSENT_SHARE * unsent;
     if (slot !== slots?.slotAt(now)) return cohort.size + waiting;
     const within = (of: Cohort) => slots.prospect({ start: of, openAt: of.openAt }, slot).within;
-    const own = within(cohort);
+    const probability = within(cohort);
     return cohorts.reduce(
-      (sum, other) => sum + (other.size && other.size * Math.min(own, within(other))),
+      (sum, other) => sum + (other.size && other.size * Math.min(probability, within(other))),
       waiting,
     );
   }

@@ -95,9 +95,9 @@ export class SlotEvent {
    */
   cdf({ before, within }: Prospect, since: number): Float64Array {
     this.#mean ??= this.#meanCdf();
-    const known = since < 0 ? 0 : before + within * (this.#mean[since] as number);
+    const passed = since < 0 ? 0 : before + within * (this.#mean[since] as number);
     return this.#mean.map((p) =>
-      Math.min(1, Math.max(0, (before + within * p - known) / Math.max(1e-6, 1 - known))),
+      Math.min(1, Math.max(0, (before + within * p - passed) / Math.max(1e-6, 1 - passed))),
     );
   }
 

@@ -316,8 +316,8 @@ export class SlotModel {
   prospect(waiting: Waiting, slot: number): Prospect {
     const { start, openAt } = waiting;
     const key = `${start.slot} ${start.zone} ${openAt} ${slot}`;
-    const known = this.#prospects.get(key);
-    if (known) return known;
+    const cached = this.#prospects.get(key);
+    if (cached) return cached;
     const prospect = this.#prospectOf(waiting, slot);
     this.#prospects.set(key, prospect);
     return prospect;

@@ -136,8 +136,8 @@ export class SlotsToWait {
 
   /** Returns the hazard of each event k. */
   hazards(zone: number): Float64Array {
-    const known = this.#zones.get(zone);
-    if (known) return known;
+    const cached = this.#zones.get(zone);
+    if (cached) return cached;
     let left = 1;
     const hazards = this.#slots(zone).map((learned, k) => {
       const p = learned + this.#changeProbability * ((COMMON.slots[k] as number) - learned);
@@ -180,9 +180,10 @@ export class SlotsToWait {
   #slots(zone: number): Float64Array {
     if (zone === 0)
       return this.#pool(COMMON, (phase) => (this.#isInEdge(phase) ? 0 : 1), this.#cut);
-    const own = zone - 1;
-    const distance = (phase: number) => Math.round((own - phase) / PHASES) * PHASES + phase - own;
-    const skipped = own >= this.#cut ? 1 : 0;
+    const center = zone - 1;
+    const distance = (phase: number) =>
+      Math.round((center - phase) / PHASES) * PHASES + phase - center;
+    const skipped = center >= this.#cut ? 1 : 0;
     // Near the cut it is the slot that adjacent phases have in common, and not the number of
     // events.
     const weightOf = (phase: number) => NEARNESS[Math.abs(distance(phase))] ?? 0;
@@ -190,7 +191,7 @@ export class SlotsToWait {
       IN_EDGE,
       weightOf,
       this.#cut,
-      (phase) => skipped - Math.floor((own + distance(phase)) / PHASES),
+      (phase) => skipped - Math.floor((center + distance(phase)) / PHASES),
     );
   }
 

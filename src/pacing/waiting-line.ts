@@ -59,8 +59,8 @@ export class WaitingLine {
 
   /** Returns the first submission behind this order. */
   firstAfter(order: number): Candidate | undefined {
-    const known = order < this.#found.after ? 0 : this.#found.order;
-    let next = Math.max(order + 1, known, this.#base);
+    const start = order < this.#found.after ? 0 : this.#found.order;
+    let next = Math.max(order + 1, start, this.#base);
     while (next < this.#end && !this.#at(next)) next++;
     this.#found = { after: order, order: next };
     return this.#at(next);

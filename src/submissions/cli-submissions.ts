@@ -48,13 +48,13 @@ export async function readSubmissions(
   now: number,
 ): Promise<GivenSubmissions> {
   const ids = args.length > 0 ? await readIds(args, undefined) : [];
-  const given = new Collected(now, retrack);
+  const collected = new Collected(now, retrack);
   if (ids.length === 0 || file !== undefined) {
-    readFrom(await readInput(file), given);
+    readFrom(await readInput(file), collected);
   }
   for (const [index, submission_id] of ids.entries())
-    given.add(`id ${index + 1}`, { submission_id });
-  return given.end();
+    collected.add(`id ${index + 1}`, { submission_id });
+  return collected.end();
 }
 
 /** Reads submissions whose format the first line with content determines. */
@@ -145,9 +145,9 @@ class Collected {
         this.refuse(from, `${id} is also in ${first.from}, with other options`);
       return;
     }
-    const given = { from, item };
-    this.#byId.set(id, given);
-    this.#submissions.push(given);
+    const entry = { from, item };
+    this.#byId.set(id, entry);
+    this.#submissions.push(entry);
   }
 
   end(): GivenSubmissions {

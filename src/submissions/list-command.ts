@@ -244,14 +244,14 @@ function paragraph(submission: SubmissionWithHistory): string {
     ['data hash', submission.data_hash],
     ['metadata', submission.metadata && JSON.stringify(submission.metadata)],
   ];
-  const shown = facts.filter(([, value]) => value !== null && value !== undefined);
+  const lines = facts.filter(([, value]) => value !== null && value !== undefined);
   const history = submission.history.map((entry) => {
     const state = entry.upstream_state === null ? '' : `  (upstream: ${entry.upstream_state})`;
     const chain = entry.chain === null ? '' : `  chain: ${chainText(entry)}`;
     const why = `${state}${entry.error === null ? '' : `  ${entry.error}`}${chain}`;
     return `    ${escapeText(entry.at)}  ${coloured(entry.status)}${escapeText(why, MAX_CHARS)}${changesText(entry.changes)}`;
   });
-  const head = shown.map(([name, value]) => {
+  const head = lines.map(([name, value]) => {
     const text = escapeText(String(value), MAX_CHARS);
     return `  ${name.padEnd(15)} ${name === 'status' ? coloured(text) : text}`;
   });

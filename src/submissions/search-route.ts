@@ -160,10 +160,10 @@ function metadataRefusal(fields: unknown): string | undefined {
   if (entries.length === 0 || entries.length > MAX_METADATA)
     return `must have 1 to ${MAX_METADATA} names`;
   for (const [name, value] of entries) {
-    const shown = JSON.stringify(name.slice(0, 40));
-    if (Array.isArray(value)) return `${shown} must be given once, as one value`;
+    const quoted = JSON.stringify(name.slice(0, 40));
+    if (Array.isArray(value)) return `${quoted} must be given once, as one value`;
     if (typeof value === 'object' && value !== null)
-      return `${shown} must be a string, a number, true, false or null`;
+      return `${quoted} must be a string, a number, true, false or null`;
     const reason = unsearchable(name, toText(value));
     if (reason !== undefined) return reason;
   }
@@ -315,8 +315,8 @@ export function registerSubmissionSearch(
       const { submission_ids } = request.body;
       const ids = [...new Map(submission_ids.map((id) => [canonicalId(id), id])).values()];
       const found = submissions.lookup(ids);
-      const shown = found.submissions.map(shownTo(request));
-      return { submissions: shown, not_found: found.notFound, remaining: found.remaining };
+      const bodies = found.submissions.map(shownTo(request));
+      return { submissions: bodies, not_found: found.notFound, remaining: found.remaining };
     },
   );
 }

@@ -144,11 +144,11 @@ export function registerSubmissions(
     const { callbackUrl: url } = submission;
     const callbackUrl = url === null || caller?.role === 'admin' ? url : originOf(url);
     const nextPollAt = watcher.nextPollAt(submission);
-    const shown = toSubmissionBody(submission, callbackUrl);
+    const fields = toSubmissionBody(submission, callbackUrl);
     const template = deps.explorerOf(submission.upstream);
-    const explorer_url = template && explorerLink(template, shown.data);
+    const explorer_url = template && explorerLink(template, fields.data);
     return {
-      ...shown,
+      ...fields,
       ...(explorer_url && { explorer_url }),
       next_poll_at: nextPollAt === null ? null : toTime(nextPollAt),
     };
@@ -180,8 +180,8 @@ export function registerSubmissions(
           const counts = countEffects(result.submissions);
           logTracked(request, counts, result.submissions);
           reply.code(202);
-          const shown = ({ submission }: TrackedSubmission) => body(submission, request);
-          return { ...counts, submissions: result.submissions.map(shown) };
+          const toBody = ({ submission }: TrackedSubmission) => body(submission, request);
+          return { ...counts, submissions: result.submissions.map(toBody) };
         }
         default:
           return result satisfies never;

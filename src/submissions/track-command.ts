@@ -97,9 +97,9 @@ function located(error: unknown, batch: readonly GivenSubmission[]): unknown {
   if (!(error instanceof ApiError)) return error;
   const problems = error.errors.flatMap(({ pointer, detail }) => {
     const [, index, option] = POINTER.exec(pointer) ?? [];
-    const given = index === undefined ? undefined : batch[Number(index)];
-    return given
-      ? [`${given.from}: ${option === undefined ? '' : `${option}: `}${escapeText(detail)}`]
+    const entry = index === undefined ? undefined : batch[Number(index)];
+    return entry
+      ? [`${entry.from}: ${option === undefined ? '' : `${option}: `}${escapeText(detail)}`]
       : [];
   });
   return problems.length === 0 ? error : new CommandError(problems.join('\n'), ExitCode.usage);

@@ -196,13 +196,13 @@ export function toTrackRequests(body: TrackBody, context: TrackContext): TrackRe
   if (submissions) return toItemRequests(submissions, shared, context);
   const options = toRequestOptions(shared, context);
   if ('kind' in options) return options;
-  const given = (submission_ids ?? (submission_id === undefined ? [] : [submission_id])).map(
+  const ids = (submission_ids ?? (submission_id === undefined ? [] : [submission_id])).map(
     canonicalId,
   );
-  const requests = [...new Set(given)].map((submissionId) => ({ submissionId, ...options }));
+  const requests = [...new Set(ids)].map((submissionId) => ({ submissionId, ...options }));
   const fieldOf = (index: number, option: keyof TrackItem) =>
     option === 'submission_id' && submission_ids
-      ? `submission_ids/${given.indexOf(requests[index]?.submissionId ?? '')}`
+      ? `submission_ids/${ids.indexOf(requests[index]?.submissionId ?? '')}`
       : option;
   return { kind: 'requests', requests, fieldOf };
 }

@@ -47,9 +47,9 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
       const block = open[index];
       if (block !== undefined) return block;
       if (source === undefined) throw new Error('the chain has not started yet');
-      const made = source();
-      const nextIndex = firstIndexOf(options.seed, made.number);
-      open.push({ ...made, nextIndex, transactions: [] });
+      const next = source();
+      const nextIndex = firstIndexOf(options.seed, next.number);
+      open.push({ ...next, nextIndex, transactions: [] });
     }
   }
 

@@ -72,15 +72,15 @@ function serialSenders<T>(
 
   return {
     accept(submission, atMs) {
-      const own = addressee();
-      for (const sender of senders) if (sender !== own) skip(sender, atMs);
-      if (own === undefined) return;
-      if (!own.isBusy) {
-        start(own, submission, Math.max(own.freeMs, atMs));
+      const chosen = addressee();
+      for (const sender of senders) if (sender !== chosen) skip(sender, atMs);
+      if (chosen === undefined) return;
+      if (!chosen.isBusy) {
+        start(chosen, submission, Math.max(chosen.freeMs, atMs));
         return;
       }
-      own.queue.push({ submission, skipped: own.toSkip });
-      own.toSkip = 0;
+      chosen.queue.push({ submission, skipped: chosen.toSkip });
+      chosen.toSkip = 0;
     },
     release(submission, atMs) {
       const sender = holders.get(submission);

@@ -24,8 +24,8 @@ export function createRateLimit(options: SandboxOptions) {
   let maxPerWindow = 0;
 
   function windowOf(windows: Map<string, SlidingWindow>, key: string): SlidingWindow {
-    const known = windows.get(key);
-    if (known !== undefined) return known;
+    const existing = windows.get(key);
+    if (existing !== undefined) return existing;
     const fresh = new SlidingWindow(windowMs);
     windows.set(key, fresh);
     return fresh;

@@ -39,7 +39,7 @@ export function AlertsPage({ query }) {
   };
   useLive(reload, REFRESH_MS, isAlert);
   const mayChange = isAdmin(session);
-  const { state = 'firing' } = list.given;
+  const { state = 'firing' } = list.filters;
   const columns = COLUMNS.filter(({ title }) => title !== 'State' || state === 'all');
   if (mayChange) columns.push(muteColumn(mutes.data?.mutes ?? []));
 

@@ -35,7 +35,7 @@ export function AuditPage({ query }) {
       caption="Entries, newest first"
       columns=${COLUMNS}
       keyOf=${(/** @type {AuditEntry} */ { seq }) => seq}
-      empty=${html`<${Empty} title=${Object.keys(list.given).length > 0 ? 'No entry matches.' : 'No entries yet.'}>
+      empty=${html`<${Empty} title=${Object.keys(list.filters).length > 0 ? 'No entry matches.' : 'No entries yet.'}>
         <p>Every change and every lookup of users becomes an entry. The newest ones in a terminal:</p>
         <${Command}>npx dawatch api /v1/audit?limit=20<//>
       <//>`}

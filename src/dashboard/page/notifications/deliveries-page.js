@@ -29,7 +29,7 @@ export function DeliveryLog({ webhookId, version, onReplayed, query }) {
   const { session } = useDashboard();
   const fixed = { destination: webhookId && `webhook:${webhookId}` };
   const list = useList('v1/deliveries', { query, fixed, ...(version && { version }) });
-  const { given, hrefOf, loaded } = list;
+  const { filters, hrefOf, loaded } = list;
   /** @type {readonly Delivery[]} */
   const deliveries = loaded.data?.deliveries ?? [];
   const isWaiting = deliveries.some(({ state }) => state === 'waiting');
@@ -41,7 +41,7 @@ export function DeliveryLog({ webhookId, version, onReplayed, query }) {
   const { overview } = useLiveData();
   const isAll = webhookId === undefined;
   const numbers = isAll ? overview.data?.deliveries : undefined;
-  const destination = isAll ? given.destination : `webhook:${webhookId}`;
+  const destination = isAll ? filters.destination : `webhook:${webhookId}`;
   const fields = [
     { name: 'state', label: 'State', values: STATES },
     { name: 'submission_id', label: 'Submission ID' },
@@ -58,8 +58,8 @@ export function DeliveryLog({ webhookId, version, onReplayed, query }) {
     { label: 'Dead letters', state: 'dead', number: numbers?.dead },
   ].map(({ state, ...tab }) => ({
     ...tab,
-    href: hrefOf({ ...given, state }),
-    isCurrent: given.state === state,
+    href: hrefOf({ ...filters, state }),
+    isCurrent: filters.state === state,
   }));
   const mayReplay = isAdmin(session) && !loaded.error && destination;
   return html`<${Tabs} label="Deliveries by state" of=${tabs} />
@@ -68,10 +68,10 @@ export function DeliveryLog({ webhookId, version, onReplayed, query }) {
     <${List}
       list=${list}
       of="deliveries"
-      caption=${`Deliveries${given.state ? ` that are ${given.state}` : ''}, newest first`}
+      caption=${`Deliveries${filters.state ? ` that are ${filters.state}` : ''}, newest first`}
       columns=${useDeliveryColumns({ hidden: isAll ? [] : ['To'], onReplayed: replayed })}
       details=${detailsOf}
-      empty=${html`<${Empty} title=${titleOf(given)}>
+      empty=${html`<${Empty} title=${titleOf(filters)}>
         <p>Each event becomes a delivery per matching destination, such as a webhook:</p>
         <${CreateCommand} />
       <//>`}

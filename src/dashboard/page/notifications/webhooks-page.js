@@ -89,9 +89,9 @@ const COLUMNS = [
 export function LastDay({ webhook: { last_day: day } }) {
   if (day === null) return html`<span class="muted">no deliveries in 24 h</span>`;
   const { attempts, success_rate: rate, response_p95_ms: p95 } = day;
-  const of = `${count(attempts)} ${attempts === 1 ? 'attempt' : 'attempts'}`;
+  const total = `${count(attempts)} ${attempts === 1 ? 'attempt' : 'attempts'}`;
   const time = p95 === null ? 'no response' : `p95 ${duration(p95 / 1_000)}`;
-  return html`<span title=${`${of} in 24 h`}>${percent(rate)}<span class="muted"> · ${time}</span></span>`;
+  return html`<span title=${`${total} in 24 h`}>${percent(rate)}<span class="muted"> · ${time}</span></span>`;
 }
 
 /** @type {Record<string, string>} */

@@ -173,10 +173,10 @@ function Numbers({ overview: { range, total, deliveries } }) {
 }
 
 function Figure({ name, value, note, href, isBad }) {
-  const shown = html`<strong class=${isBad ? 'wrong' : ''}>${value}</strong>`;
+  const figure = html`<strong class=${isBad ? 'wrong' : ''}>${value}</strong>`;
   return html`<div>
     <span class="muted">${name}</span>
-    ${href ? html`<a href=${href}>${shown}</a>` : shown}
+    ${href ? html`<a href=${href}>${figure}</a>` : figure}
     <span class="muted">${note}</span>
   </div>`;
 }

@@ -227,15 +227,15 @@ export function plotData(curve, pollsMs) {
   const endMs =
     Math.min(last.after_ms, 1.1 * (quantileMs(curve, SHOWN * last.probability) ?? last.after_ms)) ||
     last.after_ms;
-  const shown = pollsMs.filter((ms) => ms <= endMs);
+  const planned = pollsMs.filter((ms) => ms <= endMs);
   const times = new Set([
     0,
     ...curve.map(({ after_ms }) => after_ms).filter((ms) => ms <= endMs),
-    ...shown,
+    ...planned,
     endMs,
   ]);
   const at = [...times].toSorted((a, b) => a - b);
-  const isPoll = new Set(shown);
+  const isPoll = new Set(planned);
   return {
     at: at.map((ms) => ms / 1_000),
     final: at.map((ms) => probabilityAt(curve, ms)),

@@ -15,9 +15,9 @@ const METADATA = 'metadata';
  * @param {{ list: import('./list.js').ListState, label: string, fields: readonly FilterField[] }} props
  *   `label`: what the list contains
  */
-export function Filters({ list: { given, hrefOf, loaded }, label, fields }) {
+export function Filters({ list: { filters, hrefOf, loaded }, label, fields }) {
   const names = new Set(fields.map(({ name }) => name));
-  const others = Object.keys(given).filter((name) => !names.has(name));
+  const others = Object.keys(filters).filter((name) => !names.has(name));
   const all = [...fields, ...others.map((name) => ({ name, label: name }))];
   const [wrong, setWrong] = useState(/** @type {string | undefined} */ (undefined));
   const apply = (event) => {
@@ -28,15 +28,15 @@ export function Filters({ list: { given, hrefOf, loaded }, label, fields }) {
     setWrong(invalid);
     if (invalid === undefined) location.hash = hrefOf(Object.fromEntries(entries));
   };
-  const isGiven = Object.keys(given).length > 0;
+  const hasFilters = Object.keys(filters).length > 0;
   return html`<div class="bar" role="search" aria-label=${label}>
-    <details class="filters" open=${isGiven}>
+    <details class="filters" open=${hasFilters}>
       <summary>Filters</summary>
-      <form key=${JSON.stringify(given)} onSubmit=${apply} novalidate>
-        ${all.map((field) => html`<${Control} key=${field.name} field=${field} value=${given[field.name] ?? ''} error=${wrong === field.name ? 'Write it like 2026-01-31 14:00.' : undefined} />`)}
+      <form key=${JSON.stringify(filters)} onSubmit=${apply} novalidate>
+        ${all.map((field) => html`<${Control} key=${field.name} field=${field} value=${filters[field.name] ?? ''} error=${wrong === field.name ? 'Write it like 2026-01-31 14:00.' : undefined} />`)}
         <div class="actions">
           <button class="primary">Apply</button>
-          ${isGiven && html`<a href=${hrefOf({})}>Clear filters</a>`}
+          ${hasFilters && html`<a href=${hrefOf({})}>Clear filters</a>`}
         </div>
       </form>
     </details>

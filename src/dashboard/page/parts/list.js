@@ -10,8 +10,8 @@ import { Table } from './table.js';
  * A list of the server with filters and pages. The address of the dashboard contains the filters
  * under the names of the HTTP parameters; the server explains a wrong one.
  * @typedef {Record<string, string | undefined>} Query
- * @typedef {{ given: Record<string, string>, cursor: string, hrefOf: (query: Query) => string, loaded: import('../data/context.js').Loaded<any> }} ListState
- *   `given`: the filters that are not empty; `hrefOf`: the address of the list with other filters
+ * @typedef {{ filters: Record<string, string>, cursor: string, hrefOf: (query: Query) => string, loaded: import('../data/context.js').Loaded<any> }} ListState
+ *   `filters`: the filters that are not empty; `hrefOf`: the address of the list with other filters
  *   or another page
  */
 
@@ -20,8 +20,8 @@ function filtersIn(query) {
   const names = [...new Set(query.keys())].filter((name) => name !== 'cursor');
   const pairs = names.map((name) => [name, query.getAll(name).filter(Boolean).join(',')]);
   /** @type {Record<string, string>} */
-  const given = Object.fromEntries(pairs.filter(([, value]) => value !== ''));
-  return given;
+  const filters = Object.fromEntries(pairs.filter(([, value]) => value !== ''));
+  return filters;
 }
 
 const PAGE = 50;
@@ -36,11 +36,11 @@ export function useList(path, { query, fixed, version }) {
   const { api } = useDashboard();
   const { page, id } = parseRoute(location.hash);
   const hrefOf = (/** @type {Query} */ changed) => hrefTo(page, id, changed);
-  const given = filtersIn(query);
+  const filters = filtersIn(query);
   const cursor = query.get('cursor') ?? '';
-  const url = withQuery(path, { ...fixed, ...given, cursor, limit: PAGE });
+  const url = withQuery(path, { ...fixed, ...filters, cursor, limit: PAGE });
   const loaded = useLoad((signal) => api.get(url, { signal }), url, version);
-  return { given, cursor, hrefOf, loaded };
+  return { filters, cursor, hrefOf, loaded };
 }
 
 /**
@@ -48,7 +48,7 @@ export function useList(path, { query, fixed, version }) {
  * @param {{ list: ListState, of: string, empty?: any } & Omit<import('./table.js').Props, 'rows'>} props
  *   `of`: the member of the response with the rows; `empty`: shown if there are none
  */
-export function List({ list: { given, cursor, hrefOf, loaded }, of, empty, ...table }) {
+export function List({ list: { filters, cursor, hrefOf, loaded }, of, empty, ...table }) {
   return html`<${Loadable} loaded=${loaded}>
     ${(page) => html`
       ${
@@ -59,10 +59,10 @@ export function List({ list: { given, cursor, hrefOf, loaded }, of, empty, ...ta
             : html`<${Empty} title="No match so far."><p>The search continues on the next page.</p><//>`
       }
       <${Pager}
-        key=${JSON.stringify(given)}
+        key=${JSON.stringify(filters)}
         cursor=${cursor}
         next=${page.next_cursor}
-        to=${(place) => hrefOf({ ...given, cursor: place })}
+        to=${(place) => hrefOf({ ...filters, cursor: place })}
       />
     `}
   <//>`;

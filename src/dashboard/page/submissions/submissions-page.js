@@ -14,7 +14,7 @@ import { COLUMNS, OPEN_STATUSES, STATUSES, submissionId, TrackHint } from './sub
 /** The submissions that match the filters in the URL. */
 export function SubmissionsPage({ query }) {
   const list = useList('v1/submissions', { query });
-  const { given, loaded } = list;
+  const { filters, loaded } = list;
   /** @type {readonly Submission[]} */
   const rows = loaded.data?.submissions ?? [];
   const ids = new Set(rows.map(submissionId));
@@ -22,16 +22,16 @@ export function SubmissionsPage({ query }) {
   useLive(loaded.reload, undefined, (event) => ids.has(submissionOf(event)?.submission_id ?? ''));
   const { overview } = useLiveData();
   return html`<${PageHeader} title="Submissions" />
-    <${Tabs} label="Submissions by state" of=${tabsOf(given, overview.data)} />
+    <${Tabs} label="Submissions by state" of=${tabsOf(filters, overview.data)} />
     <${Filters} list=${list} label="Submissions" fields=${fieldsOf(overview.data)} />
-    ${!loaded.error && html`<${Count} key=${JSON.stringify(given)} given=${given} version=${loaded.data} />`}
+    ${!loaded.error && html`<${Count} key=${JSON.stringify(filters)} filters=${filters} version=${loaded.data} />`}
     <${List}
       list=${list}
       of="submissions"
       caption="Submissions"
       columns=${COLUMNS}
       keyOf=${submissionId}
-      empty=${html`<${Nothing} given=${given} cursor=${list.cursor} />`}
+      empty=${html`<${Nothing} filters=${filters} cursor=${list.cursor} />`}
     />`;
 }
 
@@ -52,8 +52,8 @@ function fieldsOf(overview) {
 
 const FAILED = ['failed', 'unknown', 'rejected', 'expired'];
 
-/** @param {Record<string, string>} given @param {Overview | undefined} overview */
-function tabsOf(given, overview) {
+/** @param {Record<string, string>} filters @param {Overview | undefined} overview */
+function tabsOf(filters, overview) {
   const counts = new Map(Object.entries(overview?.submissions ?? {}));
   return [
     { label: 'All', statuses: STATUSES, status: undefined },
@@ -63,27 +63,27 @@ function tabsOf(given, overview) {
     label,
     href: hrefTo('submissions', undefined, { status }),
     number: overview && statuses.reduce((sum, one) => sum + (counts.get(one) ?? 0), 0),
-    isCurrent: given.status === status,
+    isCurrent: filters.status === status,
   }));
 }
 
-function Nothing({ given, cursor }) {
+function Nothing({ filters, cursor }) {
   if (cursor) return html`<${Empty} title="No more submissions." />`;
-  if (Object.keys(given).length === 0)
+  if (Object.keys(filters).length === 0)
     return html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`;
   return html`<${Empty} title="No submission matches.">
-    ${given.prefix ? html`<${TrackHint} />` : html`<p>The newest submissions in a terminal:</p><${Command}>npx dawatch list<//>`}
+    ${filters.prefix ? html`<${TrackHint} />` : html`<p>The newest submissions in a terminal:</p><${Command}>npx dawatch list<//>`}
   <//>`;
 }
 
 /**
  * The number of submissions that match the filters. What one response does not count is counted on
- * demand. @param {{ given: Record<string, string>, version: unknown }} props `version`: a change
+ * demand. @param {{ filters: Record<string, string>, version: unknown }} props `version`: a change
  * counts again
  */
-function Count({ given, version }) {
+function Count({ filters, version }) {
   const { api } = useDashboard();
-  const path = (cursor) => withQuery('v1/submission_count', { ...given, cursor });
+  const path = (cursor) => withQuery('v1/submission_count', { ...filters, cursor });
   const { data } = useLoad((signal) => api.get(path(undefined), { signal }), 'count', version);
   const countAll = async () => {
     let all = data.count;
