@@ -36,15 +36,6 @@ describe('a change and its entry', () => {
       },
     ]);
   });
-
-  it('have no entry if nothing was changed', () => {
-    const ledger = openLedger();
-    const revoke = () => ledger.credentials.revoke(4711, 2);
-    expect(ledger.audit.change(ACTOR, 2, revoke, (revoked) => (revoked ? REVOKE : undefined))).toBe(
-      false,
-    );
-    expect(actionsOf(ledger)).toEqual([]);
-  });
 });
 
 describe('a list', () => {

@@ -1,31 +1,11 @@
 import { expect, it } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
-import {
-  createCredential,
-  credentialsOf,
-  revokeCredential,
-} from '../../src/access/credentials-store.ts';
-import { LedgerError } from '../../src/ledger/errors.ts';
+import { createCredential, credentialsOf } from '../../src/access/credentials-store.ts';
 import { SERVER } from '../../src/lib/actor.ts';
 import { openLedger } from '../support/ledger/ledger-file.ts';
 
 const NO_SETTINGS = { api_key: undefined, admin_token: undefined };
 const credential = { role: 'admin', name: 'ops', expiresAt: null } as const;
-
-it('on a full disk nothing changes, and the credentials stay usable', () => {
-  const ledger = openLedger({ maxPages: 80 });
-  const { record, secret } = createCredential(ledger, { actor: SERVER, now: 0, credential });
-  const actor = { name: 'x'.repeat(500), credentialId: null, address: null };
-  expect(() => {
-    for (;;) ledger.audit.append(actor, 1, { action: 'users.get' });
-  }).toThrow(LedgerError);
-  const change = { actor, now: 2, id: record.id };
-  expect(() => createCredential(ledger, { actor, now: 2, credential })).toThrow(LedgerError);
-  expect(() => revokeCredential(ledger, { ...change, isLastAllowed: true })).toThrow(LedgerError);
-  expect(ledger.credentials.page({ limit: 9 }).credentials).toEqual([record]);
-  const { find } = credentialsOf(NO_SETTINGS, ledger.credentials, { now: () => 1_000_000 });
-  expect(find(sha256(secret))).toMatchObject({ id: record.id, role: 'admin' });
-});
 
 it('the time of the last use never goes back when the clock is set back', () => {
   const { credentials, audit } = openLedger();

@@ -196,40 +196,14 @@ describe('a sign-in', () => {
     }
   });
 
+  const HTTPS = 'https://da.example';
+  const HOST = '__Host-dawatch-session';
   it.each([
-    ['https', 'https://da.example', undefined, '__Host-dawatch-session', '/', true],
-    [
-      'https at the public address',
-      'https://da.example',
-      'https://da.example/',
-      '__Host-dawatch-session',
-      '/',
-      true,
-    ],
-    [
-      'https below a path',
-      'https://da.example',
-      'https://da.example/watch/',
-      '__Host-dawatch-session-watch',
-      '/',
-      true,
-    ],
-    [
-      'a port of this machine, if the public address has https',
-      'http://[::1]:8080',
-      'https://da.example',
-      '__Host-dawatch-session',
-      '/',
-      true,
-    ],
-    [
-      'http below a path',
-      'http://da.example',
-      'http://da.example/watch/',
-      'dawatch-session',
-      '/watch/',
-      false,
-    ],
+    ['https', HTTPS, undefined, HOST, '/', true],
+    ['https at the public address', HTTPS, `${HTTPS}/`, HOST, '/', true],
+    ['https below a path', HTTPS, `${HTTPS}/watch/`, `${HOST}-watch`, '/', true],
+    ['a port here, if the public address has https', 'http://[::1]:8080', HTTPS, HOST, '/', true],
+    ['http below a path', 'http://a.b', 'http://a.b/watch/', 'dawatch-session', '/watch/', false],
   ])(
     'over %s sets a cookie that is bound to it',
     async (_, origin, publicUrl, name, path, isSecure) => {
@@ -283,23 +257,17 @@ it('with https, a cookie that another server of the domain can set is no session
 
 describe('the cookie of a session', () => {
   const NONE = { 'sec-fetch-site': [], origin: [] };
+  const EVIL = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' };
+  const PORT = 'http://127.0.0.1:1';
   it.each([
     ['a page of this server', {}, 202],
     ['a page of this server, in a browser without Sec-Fetch-Site', { 'sec-fetch-site': [] }, 202],
     ['a client that is no browser', NONE, 202],
-    [
-      'a page of another site',
-      { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
-      401,
-    ],
+    ['a page of another site', EVIL, 401],
     ['a page of the same site', { 'sec-fetch-site': 'same-site' }, 401],
     ['the address bar', { 'sec-fetch-site': 'none', origin: [] }, 401],
-    [
-      'another origin, in a browser without Sec-Fetch-Site',
-      { ...NONE, origin: 'http://127.0.0.1:1' },
-      401,
-    ],
-    ['two origins', { ...NONE, origin: ['http://127.0.0.1:1', 'http://127.0.0.1:2'] }, 401],
+    ['another origin, in a browser without Sec-Fetch-Site', { ...NONE, origin: PORT }, 401],
+    ['two origins', { ...NONE, origin: [PORT, 'http://127.0.0.1:2'] }, 401],
     ['a form, which has no header of its own', { 'x-requested-with': [] }, 401],
   ])('authenticates a change by %s: %o → %i', async (_, headers, status) => {
     const { url, tokens } = lookups();
@@ -372,15 +340,13 @@ describe('the cookie of a session', () => {
     expect((await callWith(forwarding.url, cookie, path)).status).toBe(401);
   });
 
-  it.each([
-    ['empty', (name: string) => `${name}=`],
-    ['followed by other characters', (name: string, value: string) => `${name}=${value}%00`],
-    ['sent twice', (name: string, value: string) => `${name}=${value}; ${name}=${value}`],
-    ['of another server', (name: string) => `${name}=${'x'.repeat(43)}`],
-    [
-      'beside a wrong one for https',
-      (name: string, value: string) => `${name}=${value}; __Host-${name}=${'x'.repeat(43)}`,
-    ],
+  const other = 'x'.repeat(43);
+  it.each<[string, (name: string, value: string) => string]>([
+    ['empty', (name) => `${name}=`],
+    ['followed by other characters', (name, value) => `${name}=${value}%00`],
+    ['sent twice', (name, value) => `${name}=${value}; ${name}=${value}`],
+    ['of another server', (name) => `${name}=${other}`],
+    ['beside a wrong one for https', (name, value) => `${name}=${value}; __Host-${name}=${other}`],
   ])('is refused if it is %s', async (_, change) => {
     const { url, tokens } = lookups();
     const { cookie } = await signInWith(url, tokens.admin);

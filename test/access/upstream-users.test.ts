@@ -48,65 +48,24 @@ describe('a request', () => {
     for (const { headers } of requests) expect(headers['content-type']).toBe('application/json');
   });
 
+  const PROXY = { kind: 'unavailable', reason: 'http_status' };
+  const ABSENT = { kind: 'not_found' };
+  const PAGE = '<html><h1>Forbidden</h1></html>';
   it.each<[string, number, unknown, object]>([
     ['the record', 200, RECORD, { kind: 'found', value: RECORD }],
-    ['an unknown user, in text', 404, 'User not found', { kind: 'not_found' }],
-    ['an unknown user, in JSON', 404, { error: 'no such user' }, { kind: 'not_found' }],
-    [
-      'an unknown user, as a server error',
-      500,
-      { state: 'ERROR', error: 'Record not found' },
-      { kind: 'not_found' },
-    ],
-    [
-      'a page of a proxy',
-      404,
-      '<html>Not Found</html>',
-      { kind: 'unavailable', reason: 'http_status' },
-    ],
-    ['a router (Go)', 404, '404 page not found\n', { kind: 'unavailable', reason: 'http_status' }],
-    [
-      'a router (Fastify)',
-      404,
-      {
-        message: 'Route GET:/users/get_user?name=a not found',
-        error: 'Not Found',
-        statusCode: 404,
-      },
-      { kind: 'unavailable', reason: 'http_status' },
-    ],
-    [
-      'an unknown user, in another wording',
-      404,
-      { detail: 'User not found' },
-      { kind: 'not_found' },
-    ],
-    [
-      'another fault',
-      500,
-      { state: 'ERROR', error: 'Database connection error' },
-      { kind: 'unavailable' },
-    ],
+    ['an unknown user, in text', 404, 'User not found', ABSENT],
+    ['an unknown user, in JSON', 404, { error: 'no such user' }, ABSENT],
+    ['an unknown user, as an error', 500, { state: 'ERROR', error: 'Record not found' }, ABSENT],
+    ['an unknown user, in another wording', 404, { detail: 'User not found' }, ABSENT],
+    ['a page of a proxy', 404, '<html>Not Found</html>', PROXY],
+    ['a router (Go)', 404, '404 page not found\n', PROXY],
+    ['a router (Fastify)', 404, { message: 'Route GET:/a not found', error: 'Not Found' }, PROXY],
+    ['another fault', 500, { error: 'Database connection error' }, { kind: 'unavailable' }],
     ['a refusal', 401, 'Unauthorized', { kind: 'unauthorized' }],
     ['a refused request', 403, 'Forbidden', { kind: 'forbidden' }],
-    [
-      'the 401 of a proxy or firewall',
-      401,
-      '<html><h1>Forbidden</h1></html>',
-      { kind: 'unavailable', reason: 'http_status', detail: 'HTTP 401' },
-    ],
-    [
-      'the 403 of a proxy or firewall',
-      403,
-      '<html><h1>Forbidden</h1></html>',
-      { kind: 'unavailable', reason: 'http_status', detail: 'HTTP 403' },
-    ],
-    [
-      'a complaint',
-      400,
-      'missing field',
-      { kind: 'unavailable', reason: 'http_status', detail: 'HTTP 400' },
-    ],
+    ['the 401 of a proxy or firewall', 401, PAGE, { ...PROXY, detail: 'HTTP 401' }],
+    ['the 403 of a proxy or firewall', 403, PAGE, { ...PROXY, detail: 'HTTP 403' }],
+    ['a complaint', 400, 'missing field', { ...PROXY, detail: 'HTTP 400' }],
   ])('%s (%i)', async (_, status, body, expected) => {
     const { url } = await upstream(body, status);
     expect(await usersAt(url).getUser(USER)).toMatchObject(expected);

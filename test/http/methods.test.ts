@@ -85,27 +85,16 @@ describe('a method that a path does not support', () => {
       const others = METHODS.filter((method) => !methods.includes(method));
       // A static path can also match a path with a parameter.
       const also = paths.get(ALSO_AN_ID[path] ?? '') ?? [];
+      const at = path.replace('{id}', '1');
+      const readable = (methods.includes('GET') && path !== '/v1/events') || also.includes('GET');
+      const expected = new Set([...methods, ...also, 'OPTIONS', ...(readable ? ['HEAD'] : [])]);
       for (const method of others.filter((one) => !also.includes(one))) {
-        const headers = { 'x-api-key': [] };
-        const response = await call(app.url, path.replace('{id}', '1'), { method, headers });
+        const response = await call(app.url, at, { method, headers: { 'x-api-key': [] } });
         expect(response.status, `${method} ${path}`).toBe(405);
-        const { detail } = problemOf(response);
         const allowed = String(response.headers.allow).split(', ');
-        expect(detail).toBe(
-          `${path.replace('{id}', '1')} does not support ${method}, only ${allowed.join(', ')}`,
-        );
-        const head = methods.includes('GET') && path !== '/v1/events' ? ['HEAD'] : [];
-        expect(allowed.toSorted(), path).toEqual(
-          [
-            ...new Set([
-              ...methods,
-              ...also,
-              ...head,
-              ...(also.includes('GET') ? ['HEAD'] : []),
-              'OPTIONS',
-            ]),
-          ].toSorted(),
-        );
+        const detail = `${at} does not support ${method}, only ${allowed.join(', ')}`;
+        expect(problemOf(response).detail).toBe(detail);
+        expect(allowed.toSorted(), path).toEqual([...expected].toSorted());
       }
     }
   });
@@ -137,16 +126,8 @@ describe('a method that a path does not support', () => {
     );
   });
 
-  it.each([
-    '/nowhere',
-    '/v1',
-    '/v1/',
-    '/v1/submissions/a/b',
-    '//livez',
-    '/LIVEZ',
-    '/livez/',
-    '/asset/x',
-  ])('is 404 where there is nothing: %s', async (path) => {
+  const NOTHING = '/nowhere /v1 /v1/ /v1/submissions/a/b //livez /LIVEZ /livez/ /asset/x';
+  it.each(NOTHING.split(' '))('is 404 where there is nothing: %s', async (path) => {
     for (const method of [...METHODS, 'OPTIONS']) {
       const response = await call(app.url, path, { method });
       expect([response.status, response.headers.allow], method).toEqual([404, undefined]);
@@ -176,16 +157,8 @@ describe('OPTIONS', () => {
 });
 
 it('HEAD is GET without the body', async () => {
-  for (const path of [
-    '/',
-    '/livez',
-    '/readyz',
-    '/openapi.json',
-    '/docs',
-    '/assets/main.js',
-    '/v1/submissions',
-    '/v1/whoami',
-  ]) {
+  const PATHS = '/ /livez /readyz /openapi.json /docs /assets/main.js /v1/submissions /v1/whoami';
+  for (const path of PATHS.split(' ')) {
     const [head, get] = [await call(app.url, path, { method: 'HEAD' }), await call(app.url, path)];
     expect([head.status, head.text, head.headers['content-type']], path).toEqual([
       200,

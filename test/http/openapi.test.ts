@@ -51,18 +51,6 @@ it('passes the recommended rules of redocly without an error or a warning, and r
   ).toEqual([]);
 });
 
-it('would not pass with a mistake in it', async () => {
-  const broken = spec.text.replace(
-    '"operationId":"listSubmissions"',
-    '"operationId":"getSubmission"',
-  );
-  const problems = await lintFromString({
-    source: broken,
-    config: await createConfig({ extends: ['recommended'] }),
-  });
-  expect(problems.map(({ ruleId }) => ruleId)).toContain('operation-operationId-unique');
-});
-
 it('names both ways to send a credential, and the routes that require one', () => {
   expect(spec.document.components.securitySchemes).toMatchObject({
     apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },

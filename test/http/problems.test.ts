@@ -2,14 +2,7 @@ import { fastify } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { registerProblems } from '../../src/http/problems.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import {
-  call,
-  type HttpResponse,
-  listOf,
-  post,
-  problemOf,
-  sendRaw,
-} from '../support/app/http-calls.ts';
+import { call, type HttpResponse, post, problemOf, sendRaw } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
@@ -25,22 +18,12 @@ function parseResponse(received: string): HttpResponse {
   return { status: Number(first.split(' ')[1]), headers, text };
 }
 
-describe('an unknown route is 404:', () => {
-  it.each([
-    ['GET', '/nothing'],
-    ['GET', '/v1'],
-    ['GET', '/v1/submissions/a/history'],
-    ['GET', '/v1/submissions/a/wait/'],
-    ['GET', '//livez'],
-    ['GET', '/LIVEZ'],
-    ['PUT', '/v2/submissions'],
-    ['OPTIONS', '/nothing'],
-    ['PROPFIND', '/nothing'],
-  ])('%s %s', async (method, path) => {
-    const response = await call(app.url, path, { method });
+it('an unknown route is 404, whatever the method', async () => {
+  for (const method of ['GET', 'OPTIONS', 'PROPFIND']) {
+    const response = await call(app.url, '/nothing', { method });
     expect(response.status).toBe(404);
-    expect(problemOf(response).detail).toBe(`there is no ${method} ${path}`);
-  });
+    expect(problemOf(response).detail).toBe(`there is no ${method} /nothing`);
+  }
 });
 
 it.each([
@@ -102,41 +85,16 @@ describe('invalid HTTP is refused with 400:', () => {
     ],
     ['an unknown method', 'BREW / HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['an unknown version', 'GET / HTTP/9.9\r\nhost: x\r\n\r\n'],
-    ['no Host', 'GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n'],
     ['a fragment, which other programs cut off', 'GET /livez?x=1#frag HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['a fragment in the path', 'GET /livez#/../metrics HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['a header without a name', 'GET / HTTP/1.1\r\nhost: x\r\n: y\r\n\r\n'],
     ['a NUL in a header', 'GET / HTTP/1.1\r\nhost: x\r\na: \0\r\n\r\n'],
-    ['two lengths', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
-    [
-      'a length and chunks',
-      'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
-    ],
-    ['a negative length', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n'],
   ])('%s', async (_, bytes) => {
     const response = parseResponse(await sendRaw(app.url, bytes));
     expect(response.status).toBe(400);
     problemOf(response);
   });
 });
-
-it('ignores an unknown expectation', async () => {
-  expect((await call(app.url, '/livez', { headers: { expect: 'the-unexpected' } })).status).toBe(
-    200,
-  );
-});
-
-it('gives every problem its own instance', async () => {
-  const instances = await Promise.all(
-    [1, 2, 3].map(async () => problemOf(await call(app.url, '/nothing')).instance),
-  );
-  expect(new Set(instances).size).toBe(3);
-});
-
-it('still works after all of these', async () => {
-  listOf(await call(app.url, '/v1/submissions'));
-});
-
 describe('an internal error', () => {
   async function responseTo(error: unknown): Promise<{ response: HttpResponse; logged: string }> {
     let logged = '';

@@ -107,13 +107,3 @@ it('a slow response does not time out', async () => {
   );
   expect(response.status).toBe(200);
 });
-
-it('hundreds of silent and dripping connections delay no other client, and all are closed', async () => {
-  const silent = await Promise.all(Array.from({ length: 100 }, () => openConnection('')));
-  const dripping = await Promise.all(
-    Array.from({ length: 100 }, () => openConnection('GET /livez HTTP/1.1\r\na: ', 'x')),
-  );
-  expect((await call(app.url, '/v1/submissions')).status).toBe(200);
-  expect((await post(app.url, { submission_id: 'among-slow-ones' })).status).toBe(202);
-  await closed(...silent, ...dripping);
-});

@@ -127,27 +127,17 @@ it('distinguishes an id that was not polled yet from one that was not found', as
 });
 
 describe('refuses, and changes nothing:', () => {
-  it.each<[string, unknown, number, string | undefined]>([
-    ['no field', {}, 400, undefined],
-    ['an option that cannot be removed', { metadata: {}, deadline: null }, 400, '/deadline'],
-    [
-      'a deadline in the past',
-      { metadata: {}, deadline: '2020-01-01T00:00:00Z' },
-      400,
-      '/deadline',
-    ],
-    ['a deadline more than 366 days away', { metadata: {}, deadline: FAR }, 400, '/deadline'],
-    ['metadata that are too large', { metadata: { a: 'x'.repeat(5_000) } }, 400, '/metadata'],
-    [
-      'a callback URL that is not allowed',
-      { metadata: {}, callback_url: 'http://10.0.0.1/' },
-      400,
-      '/callback_url',
-    ],
-  ])('%s', async (_, body, status, pointer) => {
+  it.each<[string, object, string | undefined]>([
+    ['no field', {}, undefined],
+    ['an option that cannot be removed', { metadata: {}, deadline: null }, '/deadline'],
+    ['a past deadline', { metadata: {}, deadline: '2020-01-01T00:00:00Z' }, '/deadline'],
+    ['a deadline more than 366 days away', { metadata: {}, deadline: FAR }, '/deadline'],
+    ['metadata that are too large', { metadata: { a: 'x'.repeat(5_000) } }, '/metadata'],
+    ['a refused callback', { metadata: {}, callback_url: 'http://10.0.0.1/' }, '/callback_url'],
+  ])('%s', async (_, body, pointer) => {
     await track({ submission_id: 'kept', metadata: { kept: true } });
     const problem = problemOf(await patch('kept', body));
-    expect(problem.status).toBe(status);
+    expect(problem.status).toBe(400);
     if (pointer) expect(problem.errors?.map((error) => error.pointer)).toContain(pointer);
     const details = detailsOf(await call(app.url, pathOf('kept')));
     expect([details.metadata, details.history.length]).toEqual([{ kept: true }, 1]);

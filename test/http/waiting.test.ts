@@ -11,7 +11,6 @@ import {
 } from '../support/app/http-calls.ts';
 import { openApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
-import { cli } from '../support/processes/cli.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';
@@ -147,13 +146,6 @@ describe('a submission that is final already, and whose first scheduled poll is 
     for (const response of await Promise.all(waits))
       expect(submissionOf(response).status).toBe('finalized');
     expect(requests).toHaveLength(1);
-  });
-
-  it('is polled at once by a command that waits', async () => {
-    const { server } = await openLate();
-    const command = ['track', 'from-cli', '--wait'];
-    const { code, stdout } = await cli(command, { env: { DAWATCH_URL: server.url } });
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/^finalized {2}from-cli /)]);
   });
 
   it('is polled at once when it is tracked again', async () => {
