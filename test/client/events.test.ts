@@ -148,14 +148,10 @@ describe('throws an ApiError without a retry', () => {
 describe('retries', () => {
   const EVENT =
     'id: 3\ndata: {"id":"evt_3","type":"upstream.up","data":{"upstream":"default"}}\n\n';
+  const PROBLEM = '{"title":"Not possible","detail":"now"}';
   it.each<[string, number, string, string]>([
-    ['if a proxy reports that the server is unreachable', 502, 'text/html', '<h1>Bad Gateway</h1>'],
-    [
-      'if the server is unavailable',
-      503,
-      'application/problem+json',
-      '{"title":"Not possible","detail":"now"}',
-    ],
+    ['if a proxy does not reach the server', 502, 'text/html', '<h1>Bad Gateway</h1>'],
+    ['if the server is unavailable', 503, 'application/problem+json', PROBLEM],
     ['if another program responds', 200, 'text/html', '<h1>Welcome</h1>'],
     ['if the stream breaks off within an event', 200, 'text/event-stream', EVENT.slice(0, 20)],
   ])('%s', async (_, status, type, body) => {

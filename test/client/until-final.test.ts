@@ -137,9 +137,4 @@ describe('rejects', () => {
     const { signal } = stop;
     await expect(readAll(client().untilFinal(['aborted'], { signal }))).rejects.toThrow('enough');
   });
-
-  it('with the refusal of its key', async () => {
-    const refused = new DawatchClient({ url: app.url, apiKey: 'nobody' }).untilFinal(['a']);
-    await expect(readAll(refused)).rejects.toMatchObject({ name: 'ApiError', status: 401 });
-  });
 });

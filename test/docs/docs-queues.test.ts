@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { openApp } from '../support/app/running-app.ts';
@@ -33,18 +32,6 @@ function start(name: string, redisUrl: string, args: string[] = []) {
   }));
   return { child, printed, ended };
 }
-
-/** Resolves when the consumer waits for jobs. */
-async function whenItWaits(url: string): Promise<void> {
-  const redis = new Redis(url);
-  await vi.waitFor(
-    async () => expect(await redis.client('LIST')).toContain('cmd=bzpopmin'),
-    10_000,
-  );
-  redis.disconnect();
-}
-
-const linesOf = (output: string) => output.split('\n').filter((line) => line !== '');
 
 describe.skipIf(isRedisMissing())('with Redis, the example of', () => {
   async function openWorld() {
@@ -79,37 +66,5 @@ describe.skipIf(isRedisMissing())('with Redis, the example of', () => {
       'refused: the job data must be a request body of POST /v1/submissions',
     );
     expect(code).toBe(1);
-  });
-
-  it('a consumer ends when Redis goes away, with one line', async () => {
-    const redis = await redisForTest();
-    const { ended } = start('consume.mjs', redis.url);
-    await whenItWaits(redis.url);
-    await redis.kill();
-    const { code, stderr } = await ended;
-    expect(code).toBe(1);
-    expect(linesOf(stderr)).toHaveLength(1);
-  });
-
-  it('a consumer ends on SIGTERM while Redis does not respond', async () => {
-    const redis = await redisForTest();
-    const { child, ended } = start('consume.mjs', redis.url);
-    await whenItWaits(redis.url);
-    redis.pause();
-    child.kill();
-    expect(await ended).toMatchObject({ code: 0, stderr: '' });
-  });
-});
-
-describe('without Redis, the example of', () => {
-  const UNREACHABLE = 'redis://127.0.0.1:1';
-
-  it.each([
-    ['a producer', 'enqueue.mjs'],
-    ['a consumer', 'consume.mjs'],
-  ])('%s ends, with one line', async (_name, file) => {
-    const { code, stderr } = await start(file, UNREACHABLE, ['an-id']).ended;
-    expect(code).toBe(1);
-    expect(linesOf(stderr)).toEqual([expect.stringContaining('ECONNREFUSED')]);
   });
 });

@@ -53,44 +53,23 @@ async function refused(bytes: string): Promise<Received> {
   return received;
 }
 
+/** Body framing that Node's parser and a proxy could read in two ways. */
+const CHUNKS = `${HEAD}transfer-encoding: chunked\r\n`;
 describe('is refused with 400 once, and the rest of its connection is ignored:', () => {
   it.each<[string, string]>([
     [
       'a length and chunks (CL.TE)',
       `${HEAD}content-length: ${5 + INNER.length}\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
     ],
-    [
-      'chunks and a length (TE.CL)',
-      `${HEAD}transfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n${CHUNKED}`,
-    ],
-    [
-      'the same length twice',
-      `${HEAD}content-length: ${SIZE}\r\ncontent-length: ${SIZE}\r\n\r\n${BODY}`,
-    ],
+    ['chunks and a length (TE.CL)', `${CHUNKS}content-length: 4\r\n\r\n${CHUNKED}`],
     ['two lengths', `${HEAD}content-length: ${SIZE}\r\ncontent-length: 0\r\n\r\n${BODY}`],
     ['a negative length', `${HEAD}content-length: -1\r\n\r\n${BODY}`],
     ['a space before a colon', `${HEAD}content-length : ${SIZE}\r\n\r\n${BODY}`],
     ['a folded header', `${HEAD}content-length: ${SIZE}\r\nx-a: b\r\n c\r\n\r\n${BODY}`],
     ['lines that end in LF', 'GET /livez HTTP/1.1\nhost: x\n\n'],
-    ['a CR within a line', 'GET /livez HTTP/1.1\r\nhost: x\rx-b: c\r\n\r\n'],
     ['an encoding after chunked', `${HEAD}transfer-encoding: chunked, identity\r\n\r\n${CHUNKED}`],
-    ['chunk sizes with 0x', `${HEAD}transfer-encoding: chunked\r\n\r\n0x${CHUNKED}`],
-    [
-      'a chunk size that overflows',
-      `${HEAD}transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n${BODY}`,
-    ],
-    [
-      'chunks that end in LF',
-      `${HEAD}transfer-encoding: chunked\r\n\r\n${CHUNKED.replaceAll('\r\n', '\n')}`,
-    ],
-    [
-      'a chunk longer than its size',
-      `${HEAD}transfer-encoding: chunked\r\n\r\n1\r\n${BODY}\r\n0\r\n\r\n`,
-    ],
-    [
-      'an endless chunk size',
-      `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX};${'a'.repeat(20_000)}\r\n`,
-    ],
+    ['a chunk size that overflows', `${CHUNKS}\r\nffffffffffffffffff\r\n${BODY}`],
+    ['a chunk longer than its size', `${CHUNKS}\r\n1\r\n${BODY}\r\n0\r\n\r\n`],
     ['a NUL in its target', 'GET /livez\0 HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['HTTP/2 by prior knowledge', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ])('%s', async (_, bytes) => {
@@ -102,17 +81,14 @@ describe('is refused with 400 once, and the rest of its connection is ignored:',
   });
 });
 
+const MB = 'x'.repeat(1_000_000);
+const MANY = Array.from({ length: 2_000 }, (_, n) => `h${n}: x\r\n`).join('');
 it.each<[string, string]>([
-  [
-    '2,000 headers',
-    `GET /livez HTTP/1.1\r\nhost: x\r\n${Array.from({ length: 2_000 }, (_, n) => `h${n}: x\r\n`).join('')}\r\n`,
-  ],
-  ['a header of 1 MB', `GET /livez HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(1_000_000)}\r\n\r\n`],
-  ['a target of 1 MB', `GET /${'x'.repeat(1_000_000)} HTTP/1.1\r\nhost: x\r\n\r\n`],
-  [
-    'a trailer of 1 MB',
-    `${HEAD}transfer-encoding: chunked\r\n\r\n0\r\na: ${'x'.repeat(1_000_000)}\r\n\r\n`,
-  ],
+  ['2,000 headers', `GET /livez HTTP/1.1\r\nhost: x\r\n${MANY}\r\n`],
+  ['a header of 1 MB', `GET /livez HTTP/1.1\r\nhost: x\r\na: ${MB}\r\n\r\n`],
+  ['a target of 1 MB', `GET /${MB} HTTP/1.1\r\nhost: x\r\n\r\n`],
+  ['a trailer of 1 MB', `${CHUNKS}\r\n0\r\na: ${MB}\r\n\r\n`],
+  ['an endless chunk size', `${CHUNKS}\r\n${HEX};${MB}\r\n`],
 ])('%s are never read completely', async (_, bytes) => {
   const { statuses } = await refused(bytes);
   // A client that is still sending may be disconnected before it reads the response.

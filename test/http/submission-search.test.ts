@@ -67,6 +67,7 @@ describe('a list', () => {
   });
 
   const cursor = (text: string) => `cursor=${Buffer.from(text).toString('base64url')}`;
+  const eleven = Array.from({ length: 11 }, (_, i) => `metadata.k${i}=1`).join('&');
   it.each([
     ['an unknown status', 'status=pending,done', 'status'],
     ['an unknown upstream', 'upstream=nowhere', 'upstream'],
@@ -74,11 +75,7 @@ describe('a list', () => {
     ['metadata that is not JSON', 'metadata=order', 'metadata'],
     ['metadata with a long name', `metadata.${'n'.repeat(129)}=x`, 'metadata'],
     ['metadata in both forms', 'metadata={}&metadata.a=2', 'metadata'],
-    [
-      'eleven values of metadata',
-      Array.from({ length: 11 }, (_, i) => `metadata.k${i}=1`).join('&'),
-      'metadata',
-    ],
+    ['eleven values of metadata', eleven, 'metadata'],
     ['a time without a zone', 'tracked_since=2026-01-02T03:04:05', 'tracked_since'],
     ['an empty range', `tracked_since=${AFTER}&tracked_until=${BEFORE}`, 'tracked_until'],
     ['the cursor of another order', `ended_since=${BEFORE}&${cursor('t1.5.7')}`, 'cursor'],

@@ -7,8 +7,7 @@ import {
   MAX_NESTING,
   parseJson,
 } from '../../src/lib/json.ts';
-import { classify, dataOf } from '../../src/submissions/classify.ts';
-import { trackBodySchema } from '../../src/submissions/track-request.ts';
+import { classify } from '../../src/submissions/classify.ts';
 
 const arrays = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
@@ -74,21 +73,6 @@ it.each(['data', 'extra', 'error'])(
     }
   },
 );
-
-it('data that an older version stored is omitted if it is nested too deeply', () => {
-  expect(dataOf(`{"data":{"a":${arrays(4_400)}}}`)).toBeNull();
-});
-
-it.each([64, 2_030, 1_000_000])('metadata %d levels deep is refused with the reason', (levels) => {
-  const body = { submission_id: 's', metadata: { a: JSON.parse(arrays(levels)) } };
-  const { error } = trackBodySchema.safeParse(body);
-  expect(error?.issues.map(({ message }) => message)).toEqual([
-    'metadata may be nested at most 64 levels deep',
-  ]);
-  expect(
-    trackBodySchema.safeParse({ ...body, metadata: { a: JSON.parse(arrays(63)) } }).success,
-  ).toBe(true);
-});
 
 describe('isSameJson', () => {
   it.each<[boolean, unknown, unknown]>([

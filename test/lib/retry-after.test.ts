@@ -59,24 +59,8 @@ describe('Retry-After as a date', () => {
 
 describe('an unusable Retry-After', () => {
   const date = 'Wed, 21 Oct 2026 07:28:00 GMT';
-  it.each([
-    null,
-    '',
-    '  ',
-    '0',
-    '0.0',
-    '-5',
-    '+5',
-    '1e3',
-    '0x10',
-    '5s',
-    '5, 5',
-    'soon',
-    'NaN',
-    'Infinity',
-    '12abc',
-    '2099-01-01',
-  ])('%j', (text) => {
+  const TEXTS = '0 0.0 -5 +5 1e3 0x10 5s soon NaN Infinity 12abc 2099-01-01'.split(' ');
+  it.each([null, '', '  ', '5, 5', ...TEXTS])('%j', (text) => {
     expect(wait(text, date)).toBeNull();
   });
 });

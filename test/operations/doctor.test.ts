@@ -155,6 +155,8 @@ describe('an upstream', () => {
     expect(requests[0]?.headers['x-api-key']).toBe(KEY);
   });
 
+  const page = respondWith(200, '<html>');
+  const invalid = respondWith(406, '{"error":"invalid submission id"}');
   it.each<[string, RequestListener, 'warning' | 'problem', RegExp, RegExp]>([
     [
       'that refuses the key',
@@ -172,15 +174,9 @@ describe('an upstream', () => {
       /firewalls and proxies/,
     ],
     ['that redirects', respondWith(302, ''), 'problem', /302/, /upstreams\.default\.url/],
-    ['behind a proxy', respondWith(200, '<html>'), 'problem', /not respond like/, /proxies/],
+    ['behind a proxy', page, 'problem', /not respond like/, /proxies/],
     ['that fails', respondWith(503, `${KEY} bad`), 'problem', /\[redacted\] bad/, /runs/],
-    [
-      'that refuses UUIDs',
-      respondWith(406, '{"error":"invalid submission id"}'),
-      'warning',
-      /invalid submission id/,
-      /UUIDs/,
-    ],
+    ['that refuses UUIDs', invalid, 'warning', /invalid submission id/, /UUIDs/],
   ])('%s', async (_what, respond, status, message, action) => {
     const [found] = await upstream((await serve(respond)).url);
     expect(found).toMatchObject({

@@ -67,21 +67,6 @@ describe('the final status of submissions', () => {
   });
 });
 
-describe('the oldest open submissions', () => {
-  it('are listed in the order of tracking, of every open status', () => {
-    const ledger = openLedger();
-    for (let index = 0; index < 6; index++) ledger.track([trackRequest(`s${index}`)], index);
-    ledger.record([observation('pending', 9, 's1'), observation('error', 9, 's0')], context());
-    ledger.record([observation('finalized', 9, 's2')], context());
-    expect(ledger.stats.oldestOpen(4)).toEqual([
-      { submissionId: 's0', upstream: 'default', status: 'failing', trackedAt: 0 },
-      { submissionId: 's1', upstream: 'default', status: 'pending', trackedAt: 1 },
-      { submissionId: 's3', upstream: 'default', status: 'tracking', trackedAt: 3 },
-      { submissionId: 's4', upstream: 'default', status: 'tracking', trackedAt: 4 },
-    ]);
-  });
-});
-
 it('counts waiting deliveries and dead letters, with the time of the oldest waiting one', () => {
   const ledger = openLedger();
   expect(ledger.stats.deliveries()).toEqual({
@@ -114,14 +99,4 @@ it('a replayed delivery waits since the replay, not since its event', () => {
   expect(ledger.stats.deliveries().oldestWaitingAt).toBe(5_000);
   ledger.deliveries.replayDead('channel:ops', 4_000);
   expect(ledger.stats.deliveries().oldestWaitingAt).toBe(4_000);
-});
-
-it('reports the duration of each commit, and not of rollbacks', () => {
-  const ledger = openLedger();
-  const reported: number[] = [];
-  ledger.stats.onCommitted((durationMs) => reported.push(durationMs));
-  ledger.track(trackRequests(2), 0);
-  expect(() => ledger.track([trackRequest('x', { upstream: 'nowhere' })], 0)).toThrow();
-  expect(reported).toHaveLength(1);
-  expect(reported[0]).toBeGreaterThan(0);
 });

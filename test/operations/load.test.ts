@@ -132,10 +132,6 @@ describe('the effective settings', () => {
     expect(settings.map(({ path }) => path)).toContain('upstreams.other-1.timeout_s');
   });
 
-  it('every setting has a description', () => {
-    for (const { path, description } of load('').settings) expect(description, path).not.toBe('');
-  });
-
   it('every address that may have a login is a secret; the others refuse one', () => {
     const { settings } = load(
       [
@@ -194,51 +190,51 @@ describe('config/dawatch.yaml', () => {
 });
 
 describe('a problem is reported with its setting and source', () => {
+  const upstream = (fields: string) => `upstreams: { a: { ${fields} } }`;
+  const address = /^ must be an http/;
   it.each<[string, RegExp]>([
     ['sever: { port: 1 }', /^sever is not a setting; did you mean server\? \(FILE:1\)$/],
     [
       'server: { prot: 1 }',
       /^server\.prot is not a setting; did you mean server\.port\? \(FILE:1\)$/,
     ],
-    [
-      'upstreams: { a: { budget: { rps: 1 } } }',
-      /^upstreams\.a\.budget\.rps is not a setting.*FILE/,
-    ],
+    [upstream('budget: { rps: 1 }'), /^upstreams\.a\.budget\.rps is not a setting.*FILE/],
     ['server: { port: "80" }', /^server\.port must be a number, not a string \(FILE:1\)$/],
     ['server: { port: 65536 }', /^server\.port must be at most 65535 \(FILE:1\)$/],
     ['server: 80', /^server must be an object, not a number \(FILE:1\)$/],
     ['upstreams: { default: { timeout_s: .inf } }', /^upstreams\.default\.timeout_s .*FILE/],
     ['upstreams: { "Bad Name": {} }', /^upstreams\.Bad Name .*a-z.*FILE/],
-    ['upstreams: { a: { url: u.example } }', /^upstreams\.a\.url must be an http.*FILE/],
-    [
-      'upstreams: { a: { chain: { urls: ["wss://n.example", "https://n.example"] } } }',
-      /^upstreams\.a\.chain\.urls\.1 must be the WebSocket address of the node: wss:\/\/ instead of https:\/\/ /,
-    ],
-    [
-      'upstreams: { a: { chain: { urls: ["http://n.example"] } } }',
-      /^upstreams\.a\.chain\.urls\.0 must be .*: ws:\/\/ instead of http:\/\/ /,
-    ],
-    [
-      'upstreams: { a: { chain: { urls: [n.example] } } }',
-      /^upstreams\.a\.chain\.urls\.0 must be a ws:\/\/ or wss:\/\/ address/,
-    ],
+    [upstream('url: u.example'), /^upstreams\.a\.url must be an http.*FILE/],
+    ...(
+      [
+        [
+          '"wss://n", "https://n"',
+          /1 must be the WebSocket address of the node: wss:\/\/ instead of https:\/\/ /,
+        ],
+        ['"http://n.example"', /0 must be .*: ws:\/\/ instead of http:\/\/ /],
+        ['n.example', /0 must be a ws:\/\/ or wss:\/\/ address/],
+      ] as const
+    ).map(([urls, problem]): [string, RegExp] => [
+      upstream(`chain: { urls: [${urls}] }`),
+      new RegExp(`^upstreams\\.a\\.chain\\.urls\\.${problem.source}`),
+    ]),
     ...(
       [
         ['https://e.example/block/{hash}', /^ must use only the placeholders \{block_number\}, /],
         ['https://e.example/block', /^ must contain a placeholder/],
-        ['javascript:{block_hash}', /^ must be an http/],
-        ['https://{block_hash}.example/', /^ must be an http/],
-        ['https://e.example/{block_hash}}', /^ must be an http/],
+        ['javascript:{block_hash}', address],
+        ['https://{block_hash}.example/', address],
+        ['https://e.example/{block_hash}}', address],
         ['https://u:p@e.example/{block_hash}', /^ must be an address without a user/],
       ] as const
     ).map(([template, problem]): [string, RegExp] => [
-      `upstreams: { a: { chain: { explorer: "${template}" } } }`,
+      upstream(`chain: { explorer: "${template}" }`),
       new RegExp(`^upstreams\\.a\\.chain\\.explorer${problem.source.slice(1)}`),
     ]),
-    ['upstreams: { a: { users: { get_path: users } } }', /get_path must be a path that.*FILE/],
-    ['upstreams: { a: { users: { list_path: "/a?b" } } }', /list_path .*without a query.*FILE/],
+    [upstream('users: { get_path: users }'), /get_path must be a path that.*FILE/],
+    [upstream('users: { list_path: "/a?b" }'), /list_path .*without a query.*FILE/],
     [
-      'server: { cors_origins: ["https://a.example/"] }',
+      'server: { cors_origins: ["https://a/"] }',
       /^server\.cors_origins\.0 must be an origin.*FILE/,
     ],
     ['server: { public_url: "https://u:p@d.example" }', /^server\.public_url .*without user.*FILE/],
@@ -262,10 +258,10 @@ describe('a problem is reported with its setting and source', () => {
         [`A: "${SECRET}\\r\\nb: c"`, /^A must be printable ASCII without line breaks/],
         [`A: "${SECRET}ü"`, /^A must be printable ASCII/],
         ['A: 1', /^A must be a string, not a number/],
-        ['{ x-a: x, X-A: y }', /^X-A must not be set twice/],
+        ['x-a: x, X-A: y', /^X-A must not be set twice/],
       ] as const
-    ).map(([header, problem]): [string, RegExp] => [
-      `upstreams: { a: { headers: ${header.startsWith('{') ? header : `{ ${header} }`} } }`,
+    ).map(([headers, problem]): [string, RegExp] => [
+      upstream(`headers: { ${headers} }`),
       new RegExp(`^upstreams\\.a\\.headers\\.[^]*${problem.source.replace(/^\^/, '')}.*FILE`),
     ]),
     ['- 1', /FILE: expected named settings/],
@@ -297,19 +293,6 @@ describe('a problem is reported with its setting and source', () => {
       expect.stringMatching(
         new RegExp(`^${ENVIRONMENT[name].replaceAll('.', '\\.')}(\\.\\d)? must .* \\(${name}\\)$`),
       ),
-    ]);
-  });
-
-  it('together with all other problems', () => {
-    const yaml = 'server: { port: x, prot: 1 }\nwebhooks: { allow_http: 0 }';
-    const names = problems(yaml, { DAWATCH_LOG_LEVEL: 'loud' }).map(
-      (problem) => problem.split(' ')[0],
-    );
-    expect(names.sort()).toEqual([
-      'log.level',
-      'server.port',
-      'server.prot',
-      'webhooks.allow_http',
     ]);
   });
 
@@ -399,32 +382,17 @@ describe('refuses a hostile settings file:', () => {
   });
 });
 
-describe('a problem names the line of its setting, also for', () => {
-  it.each<[string, string, RegExp]>([
-    [
-      'a nested setting',
-      '# first\nserver:\n  host: h\n  port: x\n',
-      /^server\.port .* \(FILE:4\)$/,
-    ],
-    [
-      'an entry of a list',
-      'webhooks:\n  allow:\n    - 10.0.0.0/8\n    - all\n',
-      /^webhooks\.allow\.1 .* \(FILE:4\)$/,
-    ],
-    ['an unknown setting', 'server:\n  host: h\n  prot: 1\n', /^server\.prot .* \(FILE:3\)$/],
-    [
-      'a setting without a value',
-      'server:\n  prot:\n',
-      /^server\.prot is not a setting.* \(FILE:2\)$/,
-    ],
-    [
-      'a missing setting',
-      'channels:\n  ops:\n    type: email\n    from: a@b.c\n    to: [a@b.example]\n',
-      /smtp_url must be .*\(FILE:2\)$/,
-    ],
-  ])('%s', (_name, yaml, expected) => {
-    expect(problems(yaml)).toEqual([expect.stringMatching(expected)]);
-  });
+it.each<[string, RegExp]>([
+  ['# first\nserver:\n  host: h\n  port: x\n', /^server\.port .* \(FILE:4\)$/],
+  ['webhooks:\n  allow:\n    - 10.0.0.0/8\n    - all\n', /^webhooks\.allow\.1 .* \(FILE:4\)$/],
+  ['server:\n  host: h\n  prot: 1\n', /^server\.prot .* \(FILE:3\)$/],
+  ['server:\n  prot:\n', /^server\.prot is not a setting.* \(FILE:2\)$/],
+  [
+    'channels:\n  a:\n    type: email\n    from: a@b.c\n    to: [a@b.c]\n',
+    /smtp_url must.*\(FILE:2\)$/,
+  ],
+])('a problem names the line of its setting: %j', (yaml, expected) => {
+  expect(problems(yaml)).toEqual([expect.stringMatching(expected)]);
 });
 
 it.each([`auth: { api_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
@@ -493,18 +461,15 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
   });
 
   it.each<[string, RegExp]>([
-    [
-      `database: '"/data/x.db"'`,
-      /^database must not be in quotes; remove them: \/data\/x.db \(FILE:1\)$/,
-    ],
+    [`database: '"/x.db"'`, /^database must not be in quotes; remove them: \/x.db \(FILE:1\)$/],
     ['database: ~/x.db', /^database must not begin with ~.*\(FILE:1\)$/],
     [
-      `upstreams: { default: { api_key: '"${SECRET}"' } }`,
-      /^upstreams\.default\.api_key must not be in quotes; remove them \(FILE:1\)$/,
+      `auth: { api_key: '"${SECRET}"' }`,
+      /^auth\.api_key must not be in quotes; remove them \(FILE:1\)$/,
     ],
     [
       `oidc: { roles: { admin: ["'staff'"] } }`,
-      /^oidc\.roles\.admin must not be in quotes; remove them: staff \(FILE:1\)$/,
+      /^oidc\.roles\.admin must not .*: staff \(FILE:1\)$/,
     ],
   ])('in a file: %s', (yaml, expected) => {
     expect(problems(yaml)).toEqual([expect.stringMatching(expected)]);

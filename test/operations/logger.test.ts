@@ -184,13 +184,6 @@ describe('repeated lines', () => {
     expect(lines().at(-1)).toMatchObject({ event: 'upstream.down' });
   });
 
-  it('are not counted below the level', () => {
-    const clock = new HeldClock(60_000);
-    const { log } = openLog({ level: 'error', repeatsPerMinute: 1, clock });
-    for (let at = 0; at < 3; at++) log.warn({}, 'polls.job_failed');
-    expect(clock.held(60_000)).toBe(0);
-  });
-
   it('are counted at the end of the log, too', () => {
     const clock = new HeldClock(60_000);
     const { log, loose, lines } = openLog({ level: 'warn', repeatsPerMinute: 1, clock });
@@ -231,14 +224,6 @@ describe('a message of a library', () => {
     ]);
     expect(JSON.stringify(lines())).not.toContain('ada@');
   });
-});
-
-it('the types take no name that is not documented', () => {
-  const { log } = openLog({ level: 'silent' });
-  // @ts-expect-error: no such name
-  log.info({}, 'server.begun');
-  // @ts-expect-error: no name
-  log.error({ upstream: 'a' });
 });
 
 describe('the monitor', () => {

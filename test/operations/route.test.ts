@@ -104,12 +104,6 @@ it('equals /v1/overview for submissions, deliveries and readers', async () => {
   expect(reading(now, 'dawatch_oldest_open_submission_age_seconds')).toBe(0);
 });
 
-it('has no samples for Redis and workers without Redis', async () => {
-  const families = familiesOf(await text());
-  expect(families.get('dawatch_redis_up')?.samples).toEqual([]);
-  expect(families.get('dawatch_workers')?.samples).toEqual([]);
-});
-
 it('serves the other metrics if the ledger cannot be read', async () => {
   const database = join(tempFolder(), 'dawatch.db');
   const broken = await openApp({ database });

@@ -216,18 +216,9 @@ redis:
 `;
   }
   const ALL = [
-    ...[
-      'auth.admin_token',
-      'auth.api_key',
-      'channels.mail.smtp_url',
-      'channels.ops.url',
-      'redis.url',
-    ],
-    ...[
-      'upstreams.default.api_key',
-      'upstreams.default.bearer',
-      'upstreams.default.headers.X-Gateway',
-    ],
+    ...['auth.admin_token', 'auth.api_key', 'channels.mail.smtp_url', 'channels.ops.url'],
+    ...['redis.url', 'upstreams.default.api_key', 'upstreams.default.bearer'],
+    'upstreams.default.headers.X-Gateway',
   ];
 
   it.each([

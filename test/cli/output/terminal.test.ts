@@ -1,6 +1,4 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { cli } from '../../support/processes/cli.ts';
 import { inTerminal, isScriptMissing } from '../../support/processes/terminal.ts';
 import { serve } from '../../support/servers/upstream-server.ts';
@@ -16,97 +14,42 @@ const EVIL =
 const OWN_ESCAPES = /\u001b\[(?:\?(?:25|7)[hl]|[\d;]*[mKGABJ])/g;
 const STEERING = /(?![\n\r])[\p{Cc}\p{Cf}\u2028\u2029]/u;
 
+/** An object with hostile text in each of these fields. */
+const evil = (names: string) => Object.fromEntries(names.split(' ').map((name) => [name, EVIL]));
+
 /** A foreign server that sends hostile text in every field of every response. */
 async function evilServer(status = 200): Promise<string> {
   const submission = {
-    submission_id: `id${EVIL}`,
-    upstream: EVIL,
-    status: 'failed',
-    upstream_state: EVIL,
-    data: { block_number: EVIL, block_hash: EVIL },
-    error: EVIL,
-    tracked_at: EVIL,
-    finalized_at: EVIL,
-    finality_at: EVIL,
-    finality_source: EVIL,
-    deadline_at: EVIL,
-    metadata: { [EVIL]: EVIL },
-    polls: EVIL,
-    history: [{ at: EVIL, status: EVIL, upstream_state: EVIL, error: EVIL }],
+    ...evil('upstream upstream_state error tracked_at finalized_at deadline_at polls'),
+    ...evil('finality_at finality_source'),
+    ...{ submission_id: `id${EVIL}`, status: 'failed', metadata: { [EVIL]: EVIL } },
+    data: evil('block_number block_hash'),
+    history: [evil('at status upstream_state error')],
   };
   const webhook = {
-    id: EVIL,
-    url: EVIL,
-    types: [EVIL],
-    metadata: { [EVIL]: EVIL },
-    description: EVIL,
-    enabled: false,
-    last_day: null,
+    ...evil('id url description'),
+    ...{ types: [EVIL], metadata: { [EVIL]: EVIL }, enabled: false, last_day: null },
   };
-  const delivery = {
-    ...{
-      id: EVIL,
-      event_id: EVIL,
-      event_type: EVIL,
-      submission_id: EVIL,
-      destination: EVIL,
-      state: EVIL,
-    },
-    ...{ dead_reason: EVIL, attempts_made: EVIL, created_at: EVIL, ended_at: EVIL, event: null },
-    attempts: [{ at: EVIL, duration_ms: 1, http_status: EVIL, error: EVIL, response: EVIL }],
-  };
-  const credential = {
-    ...{ id: 1, name: EVIL, person: EVIL, role: EVIL, created_at: EVIL },
-    ...{ expires_at: EVIL, last_used_at: EVIL, revoked_at: EVIL },
-  };
-  const httpResponse = {
+  const everything = {
     ...submission,
-    submissions: [submission],
-    credentials: [credential],
-    accepted: 1,
-    already_tracked: 0,
-    entries: [
-      { at: EVIL, caller: EVIL, credential_id: EVIL, action: EVIL, result: EVIL, detail: EVIL },
-    ],
-    ...{
-      webhooks: [webhook],
-      deliveries: [delivery],
-      next_cursor: null,
-      not_found: [],
-      remaining: [],
-    },
+    ...{ submissions: [submission], webhooks: [webhook], next_cursor: null },
+    ...{ not_found: [], remaining: [] },
+    entries: [evil('at caller credential_id action result detail')],
   };
   // `wait` waits for the id that it was given.
-  const found = { ...httpResponse, submissions: [{ ...submission, submission_id: 'a' }] };
-  const server = createServer((request, response) => {
-    const path = request.url ?? '';
+  const found = { ...everything, submissions: [{ ...submission, submission_id: 'a' }] };
+  const { url } = await serve(({ url: path = '' }, response) => {
     if (/\/events/.test(path) && status === 200) {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(`: ${EVIL}\nid: 1\n\n`);
       return;
     }
-    const body =
-      status >= 400
-        ? { title: EVIL, detail: `${EVIL}\ndawatch: all is well` }
-        : /\/webhooks\/\w/.test(path)
-          ? {
-              ...webhook,
-              created_at: EVIL,
-              updated_at: EVIL,
-              secret: EVIL,
-            }
-          : /\/deliveries\/\d/.test(path)
-            ? delivery
-            : /get_user/.test(path)
-              ? { [EVIL]: EVIL, name: EVIL }
-              : /lookup/.test(path)
-                ? found
-                : httpResponse;
+    const user = /get_user/.test(path) && { [EVIL]: EVIL, name: EVIL };
+    const problem = status >= 400 && { title: EVIL, detail: `${EVIL}\ndawatch: all is well` };
+    const body = problem || user || (/lookup/.test(path) ? found : everything);
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-  }).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  return url;
 }
 
 const ADMIN = { DAWATCH_ADMIN_TOKEN: 'an-admin-token-for-tests-0123456789' };

@@ -28,7 +28,21 @@ export function startCli(args: readonly string[], { env = {}, cwd = tmpdir() }: 
   });
   // The process may end before it has read everything.
   child.stdin.on('error', () => undefined);
-  return { child, exit };
+  const stop = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    return await exit;
+  };
+  return { child, exit, stop };
+}
+
+/** What a process has written so far. */
+export function outputOf(child: ChildProcessWithoutNullStreams) {
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (chunk) => {
+      output[name] += chunk;
+    });
+  return output;
 }
 
 /** Runs a command to its end in its own process, for what depends on the process itself. */

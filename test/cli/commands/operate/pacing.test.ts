@@ -40,62 +40,45 @@ it('shows a paragraph per upstream', async () => {
   expect(second).toMatch(/^other\n/);
 });
 
+/** The output with these fields of the first upstream, which depend on the time of the server. */
+async function printed(fieldsAt: (at: number) => object): Promise<string> {
+  const pacing = JSON.parse((await call(await open(), '/v1/pacing')).text);
+  const upstreams = [{ ...pacing.upstreams[0], ...fieldsAt(Date.parse(pacing.at)) }];
+  const text = JSON.stringify({ ...pacing, upstreams });
+  const { url } = await serve((_, response) => response.end(text));
+  return (await run(url)).stdout;
+}
+const iso = (ms: number) => new Date(ms).toISOString();
+
 it('shows the node of the chain in a line', async () => {
-  const server = await open();
-  const pacing = JSON.parse((await call(server, '/v1/pacing')).text);
-  const chain = {
-    state: 'connected',
-    node: 'node.example',
-    name: 'Test Chain',
-    genesis_hash: null,
-    block_number: 7,
-    block_at: new Date(Date.parse(pacing.at) - 12_340).toISOString(),
-    problem: null,
-  };
-  const none = { state: 'unavailable', name: null, block_number: null, block_at: null };
-  const responses = [
-    [chain, /^ {2}chain +connected, Test Chain at node\.example, block 7 final since 12\.3 s$/m],
-    [
-      { ...chain, ...none, problem: 'node.example: TLS failed' },
-      /unavailable, unknown chain at node\.example, no finalized block yet; node\.example: TLS failed$/m,
-    ],
-  ] as const;
-  for (const [shown, expected] of responses) {
-    const { url } = await serve((_request, response) =>
-      response.end(
-        JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], chain: shown }] }),
-      ),
-    );
-    expect((await run(url)).stdout).toMatch(expected);
-  }
-  expect((await run(server)).stdout).not.toMatch(/^ {2}chain/m);
+  const node = { node: 'node.example', genesis_hash: null };
+  const block = { name: 'Test Chain', block_number: 7, problem: null };
+  const connected = (at: number) => ({
+    chain: { ...node, ...block, state: 'connected', block_at: iso(at - 12_340) },
+  });
+  expect(await printed(connected)).toMatch(
+    /^ {2}chain +connected, Test Chain at node\.example, block 7 final since 12\.3 s$/m,
+  );
+  const none = { name: null, block_number: null, block_at: null };
+  const chain = { ...node, ...none, state: 'unavailable', problem: 'node.example: TLS failed' };
+  expect(await printed(() => ({ chain }))).toMatch(
+    /unavailable, unknown chain at node\.example, no finalized block yet; node\.example: TLS failed$/m,
+  );
+  expect(await printed(() => ({}))).not.toMatch(/^ {2}chain/m);
 });
 
 it('shows the next poll and its reason', async () => {
-  const server = await open();
-  const pacing = JSON.parse((await call(server, '/v1/pacing')).text);
-  const next = {
-    submission_id: 'a\u001b[2J',
-    at: new Date(Date.parse(pacing.at) + 12_340).toISOString(),
-  };
-  const responses = [
-    [
-      { ...next, reason: 'scout', held_by: null },
-      /in 12\.3 s: scout, polled first, as a sample of the submissions that are likely to become final with it$/m,
-    ],
-    [
-      { ...next, at: null, reason: 'net', held_by: 'budget' },
-      /after the next response: net, .*; waits for the request budget/m,
-    ],
-  ] as const;
-  for (const [shown, expected] of responses) {
-    const { url } = await serve((_request, response) =>
-      response.end(
-        JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], next: shown }] }),
-      ),
-    );
-    expect((await run(url)).stdout).toMatch(expected);
-  }
+  const next = { submission_id: 'a\u001b[2J' };
+  const scout = (at: number) => ({
+    next: { ...next, at: iso(at + 12_340), reason: 'scout', held_by: null },
+  });
+  expect(await printed(scout)).toMatch(
+    /in 12\.3 s: scout, polled first, as a sample of the submissions that are likely to become final with it$/m,
+  );
+  const held = { next: { ...next, at: null, reason: 'net', held_by: 'budget' } };
+  expect(await printed(() => held)).toMatch(
+    /after the next response: net, .*; waits for the request budget/m,
+  );
 });
 
 it('prints the JSON of the HTTP interface', async () => {

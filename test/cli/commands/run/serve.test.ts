@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { call } from '../../../support/app/http-calls.ts';
-import { cli, startCli } from '../../../support/processes/cli.ts';
+import { cli, outputOf, startCli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 // A process takes seconds to start while other tests use the CPU.
@@ -12,14 +12,10 @@ vi.setConfig({ testTimeout: 90_000 });
 
 /** Starts `dawatch serve` and resolves once it listens. */
 async function serve(env: Record<string, string | null>) {
-  const { child, exit } = startCli(['serve'], {
+  const { child, stop } = startCli(['serve'], {
     env: { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_PORT: '0', ...env },
   });
-  const output = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const)
-    child[name].setEncoding('utf8').on('data', (chunk) => {
-      output[name] += chunk;
-    });
+  const output = outputOf(child);
   const url = await vi.waitFor(
     () => {
       const found = /"url":"([^"]+)"/.exec(output.stdout)?.[1];
@@ -28,10 +24,6 @@ async function serve(env: Record<string, string | null>) {
     },
     { timeout: 60_000 },
   );
-  const stop = async (signal: NodeJS.Signals) => {
-    child.kill(signal);
-    return await exit;
-  };
   return { url, output, stop };
 }
 
@@ -105,22 +97,11 @@ describe('does not start', () => {
     expect(stderr).not.toContain('too-short');
   });
 
+  const MISSING = '/nowhere/dawatch.yaml';
   it.each([
-    [
-      'a missing settings file',
-      { DAWATCH_CONFIG: '/nowhere/dawatch.yaml' },
-      '/nowhere/dawatch.yaml',
-    ],
-    [
-      'a folder for the ledger that cannot be created',
-      { DAWATCH_DATABASE: '/dev/null/l.db' },
-      '/dev/null/l.db',
-    ],
-    [
-      'a public address without a key',
-      { DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: null },
-      'set DAWATCH_API_KEY',
-    ],
+    ['a missing settings file', { DAWATCH_CONFIG: MISSING }, MISSING],
+    ['a ledger that cannot be created', { DAWATCH_DATABASE: '/dev/null/l.db' }, '/dev/null/l.db'],
+    ['a public address', { DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY'],
   ])('with %s', async (_, env, message) => {
     const database = {
       DAWATCH_DATABASE: join(tempFolder(), 'l.db'),

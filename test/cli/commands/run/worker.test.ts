@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { cli, cliProcess, startCli } from '../../../support/processes/cli.ts';
+import { cli, cliProcess, outputOf, startCli } from '../../../support/processes/cli.ts';
 import { isRedisMissing, redisForTest } from '../../../support/redis/redis-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
@@ -23,23 +23,12 @@ it('reports a missing Redis or upstream', async () => {
 });
 
 async function started(url: string, command = 'worker', env: Record<string, string> = {}) {
-  const { child, exit } = startCli([command], {
+  const { child, stop } = startCli([command], {
     env: { ...UPSTREAM, ...env, DAWATCH_REDIS_URL: url },
   });
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (chunk) => {
-    output += chunk;
-  });
-  let stderr = '';
-  child.stderr.setEncoding('utf8').on('data', (chunk) => {
-    stderr += chunk;
-  });
-  await vi.waitUntil(() => /(?:worker|server)\.started/.test(output), { timeout: 15_000 });
-  const stop = async (signal: NodeJS.Signals) => {
-    child.kill(signal);
-    return { code: await exit, output, stderr };
-  };
-  return { child, stop, output: () => output };
+  const output = outputOf(child);
+  await vi.waitUntil(() => /(?:worker|server)\.started/.test(output.stdout), { timeout: 15_000 });
+  return { stop, output };
 }
 
 it.each(['worker', 'serve'])(
@@ -58,16 +47,16 @@ it.each(['worker', 'serve'])(
       DAWATCH_PORT: '0',
     });
     // A process that is slow to log has made attempts before.
-    const isReported = () => running.output().includes('redis.disconnected');
+    const isReported = () => running.output.stdout.includes('redis.disconnected');
     await vi.waitUntil(() => attempts > 3 && isReported(), { timeout: 15_000 });
-    const { code, output, stderr } = await running.stop('SIGTERM');
-    expect(code).toBe(0);
-    expect(output.match(/redis\.disconnected/g)).toHaveLength(1);
+    expect(await running.stop('SIGTERM')).toBe(0);
+    const { stdout, stderr } = running.output;
+    expect(stdout.match(/redis\.disconnected/g)).toHaveLength(1);
     expect(stderr).not.toContain('ECONN');
-    const lines = output.trimEnd().split('\n');
+    const lines = stdout.trimEnd().split('\n');
     expect(lines.length).toBeLessThan(10);
     for (const line of lines) expect(JSON.parse(line)).toHaveProperty('event');
-    expect(output).not.toMatch(/S3cret-password|a-key-of-the-upstream/);
+    expect(stdout).not.toMatch(/S3cret-password|a-key-of-the-upstream/);
   },
 );
 
@@ -82,7 +71,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     });
     const worker = await started(redis.url);
     await vi.waitFor(async () => expect((await check()).code).toBe(0), 10_000);
-    expect((await worker.stop('SIGINT')).code).toBe(0);
+    expect(await worker.stop('SIGINT')).toBe(0);
     expect((await check()).code).toBe(5);
     await redis.kill();
     expect(await check()).toMatchObject({
@@ -93,13 +82,13 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it.each(['worker', 'serve'])('`%s` exits with 0 while Redis is suspended', async (command) => {
     const redis = await redisForTest();
-    const database = join(tempFolder(), 'ledger.db');
     const running = await started(redis.url, command, {
-      DAWATCH_DATABASE: database,
+      DAWATCH_DATABASE: join(tempFolder(), 'ledger.db'),
       DAWATCH_PORT: '0',
     });
-    await vi.waitUntil(() => running.output().includes('redis.connected'), { timeout: 15_000 });
+    const isConnected = () => running.output.stdout.includes('redis.connected');
+    await vi.waitUntil(isConnected, { timeout: 15_000 });
     redis.pause();
-    expect((await running.stop('SIGTERM')).code).toBe(0);
+    expect(await running.stop('SIGTERM')).toBe(0);
   });
 });

@@ -78,6 +78,8 @@ describe('the list of another installation', () => {
 
 describe('tracks nothing, exits with 2 and names the line, if the file has', () => {
   const good = '{"submission_id":"good-1"}';
+  const conflict = '{"submission_id":"a","metadata":{}}\n{"submission_id":"a"}\n';
+  const unknown = `${good}\n{"submission_id":"a","status":"open"}\n`;
   it.each<[string, string, string]>([
     ['an invalid id', 'good-1\n\n# c\nb\u00e4d\n', 'line 4: "b\u00e4d": a submission id is'],
     ['an escape sequence', 'good-1\n\u001b[2J\n', 'line 2: "\\u001b[2J"'],
@@ -86,16 +88,8 @@ describe('tracks nothing, exits with 2 and names the line, if the file has', () 
     ['text that is not JSON', `${good}\n{"submission_id":\n`, 'line 2: is not a JSON object'],
     ['a list in JSON', `[${good}]`, 'line 1: is a list in JSON'],
     ['an unknown field', `${good}\n{"submission_id":"a","x":1}\n`, 'line 2: there is no field "x"'],
-    [
-      'an unknown status',
-      `${good}\n{"submission_id":"a","status":"open"}\n`,
-      'line 2: status: must',
-    ],
-    [
-      'an id with other options',
-      '{"submission_id":"a","metadata":{}}\n{"submission_id":"a"}\n',
-      'line 2: a is also in line 1, with other options',
-    ],
+    ['an unknown status', unknown, 'line 2: status: must'],
+    ['an id with other options', conflict, 'line 2: a is also in line 1, with other options'],
   ])('%s', async (_, input, message) => {
     const { code, stdout, stderr } = await track(input);
     expect([code, stdout]).toEqual([2, '']);

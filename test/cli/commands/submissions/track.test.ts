@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { call, detailsOf, pathOf } from '../../../support/app/http-calls.ts';
-import { useAppWithSandbox } from '../../../support/app/running-app.ts';
+import { API_KEY, useAppWithSandbox } from '../../../support/app/running-app.ts';
 import { cli } from '../../../support/processes/cli.ts';
 import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
@@ -31,32 +31,6 @@ it('tracks the ids in the lines of a file and prints the counts as JSON', async 
     { accepted: 3, already_tracked: 0, already_final: 0, retracked: 0 },
   ]);
   for (const id of ['f-1', 'f-2', 'f-3']) detailsOf(await call(app.url, pathOf(id)));
-});
-
-it('treats a UUID in different cases as one id: tracked, awaited, shown and cancelled', async () => {
-  const id = app.submit();
-  const upper = id.toUpperCase();
-  const { code, stdout, stderr } = await cli(['track', upper, id, '--wait', '--json'], {
-    env: at(),
-  });
-  expect([code, stderr.includes('accepted 1, already tracked 0')]).toEqual([0, true]);
-  expect(
-    stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line)),
-  ).toMatchObject([{ submission_id: id }]);
-  for (const args of [
-    ['wait', upper, id, '--json'],
-    ['status', upper, '--json'],
-    ['cancel', upper, id, '--json'],
-  ]) {
-    const shown = await cli(args, { env: at() });
-    expect([shown.code, JSON.parse(shown.stdout)]).toMatchObject([
-      0,
-      { submission_id: id, status: 'finalized' },
-    ]);
-  }
 });
 
 it('retries when a busy server requests it, and after no other refusal', async () => {
@@ -107,20 +81,11 @@ describe('refuses with exit code 2, before anything is tracked,', () => {
   });
 });
 
+const SECRET_URL = 'http://user:SECRET@127.0.0.1:8080';
 it.each<[string, string, string | null, string]>([
   ['there is no key', '', null, 'set DAWATCH_API_KEY to the service key'],
-  [
-    'the address has no scheme',
-    'localhost:8080',
-    'a-service-key-for-tests-0123456789',
-    '"localhost:8080" is not an http:// or',
-  ],
-  [
-    'the address has a password',
-    'http://user:SECRET@127.0.0.1:8080',
-    'a-service-key-for-tests-0123456789',
-    'the address of the server must not contain a user name or a password',
-  ],
+  ['the address has no scheme', 'localhost:8080', API_KEY, 'is not an http:// or'],
+  ['the address has a password', SECRET_URL, API_KEY, 'must not contain a user name or a password'],
 ])('exits with 2 and the remedy if %s', async (_, url, key, message) => {
   const args = ['track', 'good-1', '--server', url || app.url];
   const { code, stdout, stderr } = await cli(args, { env: { DAWATCH_API_KEY: key } });
