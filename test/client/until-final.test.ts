@@ -108,15 +108,6 @@ it('ends at once without ids', async () => {
   expect(await readAll(client('http://127.0.0.1:1').untilFinal([]))).toEqual([]);
 });
 
-it('stops when the reader stops', async () => {
-  await client().track(['stopped-1', 'stopped-2'], { upstream: 'other' });
-  await client().cancel('stopped-1');
-  for await (const { submission_id } of client().untilFinal(['stopped-1', 'stopped-2'])) {
-    expect(submission_id).toBe('stopped-1');
-    break;
-  }
-});
-
 describe('rejects', () => {
   it('with the ids that are not tracked', async () => {
     const error = await readAll(client().untilFinal(named('never', 8))).catch((thrown) => thrown);

@@ -6,15 +6,6 @@ import { serve } from '../support/servers/upstream-server.ts';
 const app = useAppWithSandbox();
 const client = (url = app.url) => new DawatchClient({ url, apiKey: API_KEY });
 
-it('resolves with the submission once it is final', async () => {
-  const id = app.submit();
-  await client().track([id]);
-  expect(await client().waitUntilFinal(id)).toMatchObject({
-    submission_id: id,
-    status: 'finalized',
-  });
-});
-
 it('resolves with the current submission after the timeout', async () => {
   await client().track(['open'], { upstream: 'other' });
   expect(await client().waitUntilFinal('open', { timeoutMs: 0 })).toMatchObject({

@@ -110,21 +110,6 @@ it('a pipelined request waits until the response before it is sent, and does not
   await reached('/list?text', '/other-list', '/list?behind');
 });
 
-it('pipelined requests are not served when their client has disconnected', async () => {
-  const { get, send, begun, reached, finish, settled } = await open();
-  const socket = await send('/list?text', '/list?behind', '/list?last');
-  await reached('/list?text');
-  finish();
-  await settled();
-  socket.destroy();
-  await settled();
-  const other = get('/other-list');
-  await vi.waitFor(() => expect(begun).toContain('/other-list'), UNTIL);
-  finish();
-  expect(await other).toBe('done');
-  expect(begun).toEqual(['/list?text', '/other-list']);
-});
-
 it('requests behind a response that never ends do not delay those of others', async () => {
   const { get, send, reached, finish } = await open();
   await send('/feed', '/list?behind', '/other-list?behind', '/list?last');

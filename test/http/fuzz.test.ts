@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { call, problemOf, sendRaw } from '../support/app/http-calls.ts';
+import { call, problemOf } from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
@@ -84,26 +84,4 @@ it('never responds with 5xx or with an error that is no problem document', async
     }),
     { numRuns: 400 },
   );
-});
-
-it('responds to arbitrary bytes with 4xx or not at all', async () => {
-  const head = fc.constantFrom(
-    'GET /livez HTTP/1.1\r\nhost: x\r\n',
-    'POST /v1/submissions HTTP/1.1\r\n',
-    'GET ',
-    '',
-  );
-  const input = fc
-    .tuple(head, fc.uint8Array({ maxLength: 300 }))
-    .map(([begin, rest]) => Buffer.concat([Buffer.from(begin), rest, Buffer.from('\r\n\r\n')]));
-  // A response to some of them is awaited for its full time.
-  const inputs = fc.array(input, { minLength: 20, maxLength: 20 });
-  await fc.assert(
-    fc.asyncProperty(inputs, async (each) => {
-      const received = await Promise.all(each.map((bytes) => sendRaw(app.url, bytes)));
-      for (const text of received) expect(text).toMatch(/^$|^HTTP\/1\.1 [24]\d\d /);
-    }),
-    { numRuns: 10 },
-  );
-  expect((await call(app.url, '/livez')).status).toBe(200);
 });

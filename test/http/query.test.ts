@@ -1,14 +1,7 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import {
-  cursorSchema,
-  fromCursor,
-  fromTimeCursor,
-  toCursor,
-  toTimeCursor,
-} from '../../src/http/typed-server.ts';
-import { fromIdCursor, toIdCursor } from '../../src/submissions/search-route.ts';
-import { SUBMISSION_ID_PATTERN } from '../../src/submissions/submission.ts';
+import { expect, it } from 'vitest';
+import { toCursor } from '../../src/http/typed-server.ts';
+import { toIdCursor } from '../../src/submissions/search-route.ts';
 import { call, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
@@ -30,44 +23,6 @@ const text = fc.oneof(
     .tuple(id, fc.constantFrom('=', '==', ' ', '\n', 'A', '.'))
     .map(([name, rest]) => `${toIdCursor(name)}${rest}`),
 );
-
-describe('a cursor', () => {
-  it('decodes to the position or id it was made of', () => {
-    fc.assert(
-      fc.property(
-        position,
-        (at) => fromCursor(toCursor(at)) === at && cursorSchema.safeParse(toCursor(at)).success,
-      ),
-    );
-    fc.assert(fc.property(id, (name) => fromIdCursor(toIdCursor(name)) === name));
-    fc.assert(
-      fc.property(
-        fc.constantFrom('tracked', 'ended', 'created'),
-        fc.maxSafeInteger(),
-        position,
-        (kind, time, at) => {
-          expect(fromTimeCursor(kind, toTimeCursor(kind, [time, at]))).toEqual([time, at]);
-        },
-      ),
-    );
-  });
-
-  it('has one valid spelling; any other text is refused', () => {
-    fc.assert(
-      fc.property(text, (given) => {
-        const at = fromCursor(given);
-        if (at !== undefined)
-          expect([Number.isSafeInteger(at) && at > 0, toCursor(at)]).toEqual([true, given]);
-        const name = fromIdCursor(given);
-        if (name !== undefined)
-          expect([SUBMISSION_ID_PATTERN.test(name), toIdCursor(name)]).toEqual([true, given]);
-        const time = fromTimeCursor('tracked', given);
-        if (time !== undefined) expect(toTimeCursor('tracked', time)).toBe(given);
-      }),
-      { numRuns: 2_000 },
-    );
-  });
-});
 
 const app = useApp({ adminToken: ADMIN_TOKEN });
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { call, pathOf, post, problemOf, sendRaw } from '../support/app/http-calls.ts';
+import { call, pathOf, problemOf, sendRaw } from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
 
 const lines: Record<string, unknown>[] = [];
@@ -108,12 +108,5 @@ describe('at the level debug', () => {
     expect(await linesOf('looking')).toMatchObject([
       { event: 'http.responded', submission_id: 'log/1' },
     ]);
-  });
-
-  it('many at once are counted, not listed', async () => {
-    await post(app.url, { submission_ids: ['many-1', 'many-2'], upstream: 'other' });
-    const tracked = lines.find(({ event }) => event === 'submissions.tracked');
-    expect(tracked).toMatchObject({ accepted: 2, already_tracked: 0 });
-    expect(tracked).not.toHaveProperty('submission_id');
   });
 });

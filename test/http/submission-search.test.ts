@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { foundSchema } from '../../src/submissions/search-route.ts';
-import { call, detailsOf, listOf, pathOf, post, problemOf } from '../support/app/http-calls.ts';
+import { call, listOf, pathOf, post, problemOf } from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
@@ -93,15 +93,6 @@ describe('a list', () => {
 it('a name of metadata that objects inherit is an ordinary one', async () => {
   for (const name of ['__proto__', 'constructor', 'toString'])
     expect(await list(`metadata.${name}=x`)).toEqual([]);
-});
-
-it('an id may have the name of another route', async () => {
-  for (const id of ['lookup', 'count']) {
-    await post(app.url, { submission_id: id });
-    expect(detailsOf(await call(app.url, `/v1/submissions/${id}`))).toMatchObject({
-      submission_id: id,
-    });
-  }
 });
 
 describe('a lookup', () => {

@@ -119,13 +119,6 @@ it('audits a change with the names of the options, and nothing if no option diff
   ]);
 });
 
-it('distinguishes an id that was not polled yet from one that was not found', async () => {
-  await track({ submission_id: 'fresh', upstream: 'other' });
-  expect(detailsOf(await call(app.url, pathOf('fresh')))).toMatchObject({ not_found_since: null });
-  await call(app.url, pathOf('fresh'), { method: 'DELETE' });
-  expect(detailsOf(await call(app.url, pathOf('fresh'))).next_poll_at).toBeNull();
-});
-
 describe('refuses, and changes nothing:', () => {
   it.each<[string, object, string | undefined]>([
     ['no field', {}, undefined],

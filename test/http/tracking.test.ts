@@ -30,13 +30,6 @@ it('tracks one submission and shows it with the first entry of its history', asy
   ]);
 });
 
-it('tracks 1,000 ids of 128 characters at once, in their order', async () => {
-  const ids = Array.from({ length: 1_000 }, (_, index) => `many-${index}-`.padEnd(128, '~'));
-  const tracked = await track({ submission_ids: ids });
-  expect(tracked.accepted).toBe(1_000);
-  expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual(ids);
-});
-
 it('refuses 1,001 ids with the limit, and tracks none of them', async () => {
   const ids = Array.from({ length: 1_001 }, (_, index) => `too-many-${index}`);
   const response = await post(app.url, { submission_ids: ids });

@@ -53,14 +53,6 @@ describe('a UUID in any case is one submission', () => {
     expect(submissionOf(cancelled)).toMatchObject({ submission_id: id, status: 'cancelled' });
   });
 
-  it('in one request it counts once, as the same id twice does', async () => {
-    const [id, other] = [newId(), newId()];
-    const submission_ids = [...spellings(id), other, id];
-    const tracked = trackedOf(await post(app.url, { submission_ids, upstream: 'other' }));
-    expect(tracked).toMatchObject({ accepted: 2, already_tracked: 0 });
-    expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual([id, other]);
-  });
-
   it('is found by each spelling of its prefix, page by page', async () => {
     const begin = `b${randomUUID().slice(1, 7)}`;
     const uuid = (last: string) => `${begin}0-0000-4000-8000-00000000000${last}`;

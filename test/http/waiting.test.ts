@@ -6,7 +6,6 @@ import {
   type HttpResponse,
   pathOf,
   post,
-  problemOf,
   submissionOf,
 } from '../support/app/http-calls.ts';
 import { openApp, useAppWithSandbox } from '../support/app/running-app.ts';
@@ -84,12 +83,6 @@ it('responds at the deadline of an id that the upstream does not know', async ()
     status: 'expired',
     deadline_at: deadline,
   });
-});
-
-it('responds at once for an unknown submission', async () => {
-  const response = await wait('never', 204);
-  expect(response.status).toBe(404);
-  problemOf(response);
 });
 
 it('drops a disconnected client and still responds to the other', async () => {

@@ -388,7 +388,7 @@ it.each<[string, RegExp]>([
   ['server:\n  host: h\n  prot: 1\n', /^server\.prot .* \(FILE:3\)$/],
   ['server:\n  prot:\n', /^server\.prot is not a setting.* \(FILE:2\)$/],
   [
-    'channels:\n  a:\n    type: email\n    from: a@b.c\n    to: [a@b.c]\n',
+    'channels:\n  a:\n    type: email\n    from: a@b.c\n    to: [a@b.example]\n',
     /smtp_url must.*\(FILE:2\)$/,
   ],
 ])('a problem names the line of its setting: %j', (yaml, expected) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_LINE_BYTES, toJsonLine, toPrettyLine } from '../../src/operations/logging/logger.ts';
+import { MAX_LINE_BYTES, toJsonLine } from '../../src/operations/logging/logger.ts';
 
 const HEAD = { level: 'warn', time: '2026-01-02T03:04:05.678Z' };
 const lineOf = (fields: object) =>
@@ -58,14 +58,4 @@ it('a line with any content is one line of JSON without control characters and k
       expect(JSON.parse(written).message).toBe(JSON.parse(lineOf({ message })).message);
     }),
   );
-});
-
-it('text for people contains no control characters except the line breaks of a stack', () => {
-  const evil = 'a\u001b[2J\nb\u009b\u202e';
-  const shown = JSON.parse(
-    toPrettyLine(lineOf({ message: evil, err: { message: evil, stack: `x\n    ${evil}` } })),
-  );
-  const harmless = 'a\\u001b[2J\\u000ab\\u009b\\u202e';
-  expect(shown.message).toBe(harmless);
-  expect(shown.err).toEqual({ message: harmless, stack: 'x\n    a\\u001b[2J\nb\\u009b\\u202e' });
 });

@@ -143,22 +143,6 @@ describe('a line', () => {
       expect(text()).toContain('[redacted]');
     }
   });
-
-  it('is limited in length, however long the error is', () => {
-    const { log, loose, lines } = openLog();
-    const cause = Object.assign(new Error('c'.repeat(1_000_000)), {
-      code: 'ENOSPC',
-      body: 'b'.repeat(1_000_000),
-    });
-    log.error({ err: new Error('m'.repeat(1_000_000), { cause }) }, 'http.failed');
-    loose.error(cause, 'request.failed');
-    loose.error(new Error('\u0001'.repeat(1_000_000)));
-    expect(lines()).toMatchObject([
-      { err: { message: expect.stringMatching(/^m+/) } },
-      { err: { message: expect.stringMatching(/^c+/), code: 'ENOSPC' } },
-      { err: { type: 'Error' } },
-    ]);
-  });
 });
 
 describe('repeated lines', () => {

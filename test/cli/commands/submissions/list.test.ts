@@ -56,10 +56,6 @@ it('reads as many pages as the limit needs, and all of them on request', async (
   expect(sizes).toEqual(['2', '1', '1000', '1000', '1000']);
 });
 
-it('prints the count as JSON', async () => {
-  expect((await run('list --count --json --status cancelled', cli)).stdout).toBe('{"count":2}\n');
-});
-
 describe('refuses', () => {
   it.each([
     ['--status done', /is not a status/],
