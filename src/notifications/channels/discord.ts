@@ -36,7 +36,7 @@ const escaped = (char: string) => (/[!-/:-@[-`{-~]/.test(char) ? `\\${char}` : c
 const inCode = escapeWith({ '`': "'" });
 
 /** Exported to test the limits, which current messages do not reach. */
-export function toDiscordBody({ title, severity, lines, link }: Message): unknown {
+function toDiscordBody({ title, severity, lines, link }: Message): unknown {
   const heading = truncate(title, MAX_TITLE_CHARS, escaped);
   let available = MAX_EMBED_CHARS - heading.length;
   const fields: { name: string; value: string; inline: boolean }[] = [];

@@ -28,7 +28,7 @@ export function createTeamsChannel(options: ChatOptions): Channel {
 const escaped = (char: string) => (/[\\`*_{}[\]()#|~<>&]/.test(char) ? `\\${char}` : char);
 
 /** Exported to test the limit, which current messages do not reach. */
-export function toTeamsBody({ title, severity, lines, link }: Message): unknown {
+function toTeamsBody({ title, severity, lines, link }: Message): unknown {
   const heading = block(truncate(title, MAX_TEXT_CHARS, escaped), {
     size: 'Medium',
     weight: 'Bolder',
