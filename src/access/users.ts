@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { HttpResult } from '../lib/http-call.ts';
+import { retryAfterMs } from '../lib/http-call.ts';
 import { isObject, isTextTooDeep, parseJson } from '../lib/json.ts';
-import { retryAfterMs } from '../lib/retry-after.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import { isOwnToken } from './credentials-store.ts';
 import type { AccessSettings } from './settings.ts';

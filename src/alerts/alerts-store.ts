@@ -1,7 +1,7 @@
 import { callerShown } from '../access/sessions.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
-import type { Alert, AlertRule } from '../notifications/alert.ts';
+import type { Alert, AlertRule } from '../notifications/event-body.ts';
 import type { Outbox } from '../notifications/outbox.ts';
 import { AlertEventType } from '../submissions/event-types.ts';
 import type { LedgerStats } from '../submissions/ledger-stats.ts';

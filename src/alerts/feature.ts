@@ -4,7 +4,7 @@ import { LedgerError } from '../ledger/errors.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
-import type { Alert } from '../notifications/alert.ts';
+import type { Alert } from '../notifications/event-body.ts';
 import { linkTo } from '../notifications/message.ts';
 import type { Outbox } from '../notifications/outbox.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';

@@ -1,5 +1,5 @@
-import type { AlertRule } from '../notifications/alert.ts';
 import { type DisabledReason, parseDestination } from '../notifications/delivery.ts';
+import type { AlertRule } from '../notifications/event-body.ts';
 import { durationText, encoded, truncate, webhookPath } from '../notifications/message.ts';
 import { ANOTHER_CHAIN } from '../submissions/submission.ts';
 import { BreakerState } from '../submissions/upstream.ts';

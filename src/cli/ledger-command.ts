@@ -14,7 +14,7 @@ export function addBackup(program: Command): void {
     .addHelpText('after', '\nExample:\n  dawatch backup backups/dawatch-$(date +%F).db')
     .action(async (file: string, options: SettingsOptions & { json?: boolean }) => {
       const ledger = ledgerOf(options);
-      const { backupLedger } = await import('../ledger/backup.ts');
+      const { backupLedger } = await import('../ledger/restore.ts');
       const progress = createProgress(100, 'copying', process.stderr);
       const { bytes } = await backupLedger(ledger, file, (step) => {
         if (step.kind === 'checking') progress.advance(100, '%, checking the copy');

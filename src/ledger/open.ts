@@ -4,13 +4,14 @@ import Database from 'better-sqlite3';
 import { damaged, guarded, guardedLock, LedgerError, sqliteCodeOf } from './errors.ts';
 import {
   createPrivateFile,
+  INSTALLATION,
+  lockFile,
   refuseLinkedSideFiles,
   refuseSpecialFile,
   syncWithFolder,
   tightenPermissions,
 } from './files.ts';
 import { LedgerDatabase, PROBE } from './ledger-database.ts';
-import { INSTALLATION, lockFile } from './lock.ts';
 import {
   markingFailedSync,
   needsRecovery,

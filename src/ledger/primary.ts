@@ -1,9 +1,8 @@
 import { existsSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { guarded, guardedLock, LedgerError } from './errors.ts';
-import { createPrivateFile } from './files.ts';
+import { createPrivateFile, installationOf } from './files.ts';
 import type { LedgerDatabase } from './ledger-database.ts';
-import { installationOf } from './lock.ts';
 import { realPath } from './open.ts';
 import { recoverBeside } from './recovery.ts';
 import { continueCopy } from './restore.ts';

@@ -1,18 +1,18 @@
 import { chownSync, existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { assertUndamaged } from './check.ts';
 import { damaged, guardedLock, isFailedSync, LedgerError, sqliteCodeOf } from './errors.ts';
 import {
   copyToPrivateFile,
   createPrivateFile,
+  isServed,
   linkOrCopy,
+  lockFile,
   refuseLinkedSideFiles,
   syncWithFolder,
 } from './files.ts';
-import { isServed, lockFile } from './lock.ts';
 import { assertOwnSchema } from './schema.ts';
-import { openStaging } from './staging.ts';
+import { assertUndamaged, openStaging } from './staging.ts';
 
 /** Files beside a ledger: its last sync failed; a complete file that replaces it. */
 const MARKER = '.sync-failed';

@@ -1,6 +1,319 @@
 import type Database from 'better-sqlite3';
 import { LedgerError } from './errors.ts';
-import { SCHEMA_1 } from './schema-1.ts';
+
+/**
+ * The values of the metadata of a row that searches find, as in SEARCHABLE: name and value as text,
+ * at the top level, within the limits in UTF-8, the first 32. Every value of a schema is literal,
+ * because a released schema does not change with the code.
+ */
+const searchable = (row: string) => `
+  SELECT key, CASE type WHEN 'text' THEN value ELSE ${row}.metadata -> fullkey END, ${row}.id
+  FROM json_each(${row}.metadata)
+  WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND 128
+    AND (type <> 'text' OR octet_length(value) <= 256)
+  LIMIT 32`;
+
+const UPSTREAMS = `
+  CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+  -- The state of each upstream that outlives the process: its outage, the pause that it requested with Retry-After, and until
+  -- when polls may have been sent.
+  CREATE TABLE upstreams (
+    name TEXT PRIMARY KEY,
+    state TEXT NOT NULL DEFAULT 'up',
+    out_since INTEGER,
+    reason TEXT,
+    polling_until INTEGER,
+    paused_until INTEGER
+  ) STRICT, WITHOUT ROWID;
+`;
+
+const SUBMISSIONS = `
+  -- One narrow row per submission, written at every poll. The response of the upstream is in the newest row of history.
+  -- ended_at: time of the final status, which retention depends on. not_found_since: the first "not found" of the series.
+  -- is_contradicted: whether the newest row of history has the verdict 'contradicted'. data_hash: what the data_hash of the
+  -- upstream must be. finality_at: when it became final, finality_source: how that is known.
+  CREATE TABLE submissions (
+    id INTEGER PRIMARY KEY,
+    submission_id TEXT NOT NULL UNIQUE,
+    upstream TEXT NOT NULL REFERENCES upstreams (name),
+    status TEXT NOT NULL CHECK (status IN ('tracking', 'pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled')),
+    watched INTEGER NOT NULL CHECK (watched IN (0, 1)),
+    stuck INTEGER NOT NULL DEFAULT 0 CHECK (stuck IN (0, 1)),
+    version INTEGER NOT NULL,
+    polls INTEGER NOT NULL DEFAULT 0,
+    polled_at INTEGER,
+    not_found_since INTEGER,
+    tracked_at INTEGER NOT NULL,
+    finalized_at INTEGER,
+    finality_at INTEGER,
+    finality_source TEXT CHECK (finality_source IN ('chain', 'estimate')),
+    ended_at INTEGER,
+    deadline_at INTEGER NOT NULL,
+    grace_ends_at INTEGER NOT NULL,
+    stuck_at INTEGER NOT NULL,
+    metadata TEXT CHECK (json_valid(metadata)),
+    callback_url TEXT,
+    is_contradicted INTEGER NOT NULL DEFAULT 0 CHECK (is_contradicted IN (0, 1)),
+    data_hash TEXT
+  ) STRICT;
+  CREATE INDEX submissions_watched ON submissions (upstream, id) WHERE watched = 1;
+  CREATE INDEX submissions_deadline ON submissions (upstream, deadline_at) WHERE ended_at IS NULL;
+  CREATE INDEX submissions_stuck ON submissions (upstream) WHERE stuck = 1 AND watched = 1;
+  CREATE INDEX submissions_contradicted ON submissions (upstream) WHERE is_contradicted = 1 AND watched = 1;
+  CREATE INDEX submissions_by_status ON submissions (status, tracked_at);
+  CREATE INDEX submissions_by_upstream ON submissions (upstream, id);
+  CREATE INDEX submissions_tracked ON submissions (tracked_at);
+  CREATE INDEX submissions_ended ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 0;
+  CREATE INDEX submissions_ended_watched ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 1;
+  -- An ended submission can be tracked again, unless it is finalized: as a new change, polled, and exempt from retention.
+  CREATE TRIGGER a_final_status_stays BEFORE UPDATE OF status ON submissions
+    WHEN OLD.status IN ('finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled') AND NEW.status <> OLD.status
+      AND NOT (OLD.status <> 'finalized' AND NEW.status = 'tracking' AND NEW.version = OLD.version + 1
+               AND NEW.watched = 1 AND NEW.ended_at IS NULL)
+    BEGIN SELECT RAISE(ABORT, 'only tracking an ended submission again changes its status'); END;
+
+  -- The metadata by value. submission-store.ts adds new submissions; the triggers maintain the rest.
+  CREATE TABLE submission_metadata (
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    submission INTEGER NOT NULL,
+    PRIMARY KEY (key, value, submission)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TRIGGER metadata_removed AFTER DELETE ON submissions WHEN OLD.metadata IS NOT NULL
+    BEGIN DELETE FROM submission_metadata WHERE (key, value, submission) IN (${searchable('OLD')}); END;
+  CREATE TRIGGER metadata_changed AFTER UPDATE OF metadata ON submissions WHEN NEW.metadata IS NOT OLD.metadata
+    BEGIN
+      DELETE FROM submission_metadata WHERE (key, value, submission) IN (${searchable('OLD')});
+      INSERT OR IGNORE INTO submission_metadata ${searchable('NEW')};
+    END;
+
+  -- One row per change, never altered. version counts the changes of one submission from 1; seq is global. changes: the options
+  -- that a client changed, with values before and after. polls: those of the submission until this change. chain: what the chain
+  -- says about the block in the response; NULL: it was not verified.
+  CREATE TABLE history (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    submission INTEGER NOT NULL REFERENCES submissions (id),
+    version INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('tracking', 'pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled')),
+    previous_status TEXT,
+    upstream_state TEXT,
+    error TEXT,
+    response TEXT CHECK (json_valid(response)),
+    changes TEXT CHECK (json_valid(changes)),
+    polls INTEGER NOT NULL,
+    chain TEXT CHECK (chain IN ('confirmed', 'contradicted', 'unavailable')),
+    chain_reason TEXT,
+    UNIQUE (submission, version)
+  ) STRICT;
+  CREATE TRIGGER history_is_append_only BEFORE UPDATE ON history
+    BEGIN SELECT RAISE(ABORT, 'history is append-only'); END;
+
+  -- Events, each written with the change that it reports. Events of alerts and tests have no upstream; their content is in detail.
+  -- alert: the id of the alert, which may have been deleted.
+  CREATE TABLE outbox (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    upstream TEXT REFERENCES upstreams (name),
+    submission INTEGER REFERENCES submissions (id),
+    history_seq INTEGER REFERENCES history (seq),
+    detail TEXT CHECK (json_valid(detail)),
+    alert INTEGER
+  ) STRICT;
+  CREATE INDEX outbox_by_alert ON outbox (alert) WHERE alert IS NOT NULL;
+  CREATE INDEX outbox_ups ON outbox (upstream, seq) WHERE type = 'upstream.up';
+  CREATE INDEX outbox_by_submission ON outbox (submission) WHERE submission IS NOT NULL;
+  -- Without this index, deleting a row of history would scan all events.
+  CREATE INDEX outbox_by_history ON outbox (history_seq) WHERE history_seq IS NOT NULL;
+  CREATE INDEX outbox_failures ON outbox (at) WHERE type IN ('submission.failing', 'submission.failed');
+  CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
+    BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
+`;
+
+const NOTIFICATIONS = `
+  -- Webhook endpoints. Secrets are stored in clear, as signing requires; old_secret also signs until old_secret_until. The one without a url is for callbacks, whose addresses are stored with the submissions.
+  CREATE TABLE webhooks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook_id TEXT NOT NULL UNIQUE,
+    url TEXT,
+    types TEXT NOT NULL CHECK (json_valid(types)),
+    metadata TEXT CHECK (json_valid(metadata)),
+    description TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    old_secret TEXT,
+    old_secret_until INTEGER,
+    enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+    disabled_reason TEXT,
+    failing_since INTEGER,
+    failed_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    headers TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(headers)),
+    CHECK ((enabled = 1) = (disabled_reason IS NULL))
+  ) STRICT;
+
+  -- One event for one destination, written with the event. A replayed delivery waits since the replay, not since its event.
+  CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    event INTEGER NOT NULL REFERENCES outbox (seq),
+    destination TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'delivered', 'dead', 'discarded')),
+    dead_reason TEXT,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    next_at INTEGER,
+    created_at INTEGER NOT NULL,
+    replayed_at INTEGER,
+    ended_at INTEGER,
+    CHECK ((state = 'waiting') = (next_at IS NOT NULL)),
+    CHECK ((state = 'waiting') = (ended_at IS NULL)),
+    CHECK ((state = 'dead') = (dead_reason IS NOT NULL))
+  ) STRICT;
+  CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
+  CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
+  CREATE INDEX deliveries_failing ON deliveries (id) WHERE state = 'waiting' AND attempts > 0;
+  CREATE INDEX deliveries_dead_by_id ON deliveries (id) WHERE state = 'dead';
+  CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
+  CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';
+  CREATE INDEX deliveries_by_event ON deliveries (event);
+  CREATE INDEX deliveries_by_destination ON deliveries (destination, id);
+
+  -- Attempts at deliveries, never altered.
+  CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY,
+    delivery INTEGER NOT NULL REFERENCES deliveries (id) ON DELETE CASCADE,
+    at INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    http_status INTEGER,
+    error TEXT,
+    response TEXT
+  ) STRICT;
+  CREATE INDEX attempts_by_delivery ON attempts (delivery, id);
+  CREATE TRIGGER attempts_are_append_only BEFORE UPDATE ON attempts
+    BEGIN SELECT RAISE(ABORT, 'attempts are append-only'); END;
+
+  -- Attempts at webhooks in the last 24 hours. hour: its beginning. duration: bucket of lib/duration-histogram.ts.
+  CREATE TABLE webhook_stats (
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    hour INTEGER NOT NULL,
+    duration INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    responses INTEGER NOT NULL,
+    PRIMARY KEY (webhook, hour, duration)
+  ) STRICT, WITHOUT ROWID;
+
+  -- When each channel last succeeded and failed.
+  CREATE TABLE channel_results (
+    channel TEXT PRIMARY KEY,
+    last_success_at INTEGER,
+    last_failure_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+`;
+
+const ALERTS = `
+  -- Resolved alerts are kept for a while. sent_at: when its beginning was sent; NULL: not yet, because it has been muted.
+  CREATE TABLE alerts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    rule TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    summary TEXT NOT NULL,
+    count INTEGER,
+    since INTEGER NOT NULL,
+    sent_at INTEGER,
+    resolved_at INTEGER
+  ) STRICT;
+  CREATE UNIQUE INDEX alerts_firing ON alerts (rule, subject) WHERE resolved_at IS NULL;
+  CREATE INDEX alerts_resolved ON alerts (resolved_at) WHERE resolved_at IS NOT NULL;
+
+  -- Alerts that it covers are recorded and not sent until ends_at. rule NULL: all alerts. subject NULL: all of the rule.
+  CREATE TABLE mutes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    rule TEXT,
+    subject TEXT,
+    ends_at INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    CHECK (rule IS NOT NULL OR subject IS NULL)
+  ) STRICT;
+  CREATE INDEX mutes_by_end ON mutes (ends_at);
+`;
+
+const ACCESS = `
+  -- Only hashes (SHA-256) of secrets are stored.
+  CREATE TABLE credentials (
+    id INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    role TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    last_used_at INTEGER,
+    expires_at INTEGER,
+    revoked_at INTEGER
+  ) STRICT;
+
+  -- The person behind a credential whose secret nobody knows.
+  CREATE TABLE people (
+    credential INTEGER PRIMARY KEY REFERENCES credentials (id) ON DELETE CASCADE,
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    name TEXT NOT NULL,
+    UNIQUE (issuer, subject)
+  ) STRICT;
+
+  -- Sessions of the dashboard. hash: of the secret in the cookie. credential_hash: of the secret presented at the sign-in.
+  CREATE TABLE sessions (
+    hash BLOB PRIMARY KEY,
+    credential_hash BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX sessions_by_credential ON sessions (credential_hash, created_at);
+  CREATE INDEX sessions_by_age ON sessions (created_at);
+
+  -- Changes, and lookups of users, whose addresses are stored only masked and as a keyed hash (the key is in meta).
+  CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    caller TEXT NOT NULL,
+    credential_id INTEGER REFERENCES credentials (id),
+    address TEXT,
+    action TEXT NOT NULL,
+    result TEXT NOT NULL,
+    subject TEXT,
+    detail TEXT,
+    email_hash TEXT,
+    email_masked TEXT
+  ) STRICT;
+  CREATE INDEX audit_by_email ON audit (email_hash) WHERE email_hash IS NOT NULL;
+  CREATE INDEX audit_prunes ON audit (seq) WHERE action = 'audit.prune';
+  CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+  -- Retention deletes entries only after an entry that records it: its subject is the number of the newest deleted entry.
+  CREATE TRIGGER audit_is_pruned_on_record BEFORE DELETE ON audit
+    WHEN OLD.seq > coalesce((SELECT max(CAST(subject AS INTEGER)) FROM audit WHERE action = 'audit.prune'), 0)
+    BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+`;
+
+const OVERVIEW = `
+  -- What became final in the minute, hour or day that begins at "start". The histograms of durations are JSON. lags_by_chain:
+  -- number of the lags known from the chain; the others are estimates.
+  CREATE TABLE finality_sums (
+    unit TEXT NOT NULL CHECK (unit IN ('minute', 'hour', 'day')),
+    start INTEGER NOT NULL,
+    finalized INTEGER NOT NULL,
+    polls INTEGER NOT NULL,
+    lags_by_chain INTEGER NOT NULL,
+    time_to_finality TEXT NOT NULL CHECK (json_valid(time_to_finality)),
+    lag TEXT NOT NULL CHECK (json_valid(lag)),
+    PRIMARY KEY (unit, start)
+  ) STRICT, WITHOUT ROWID;
+`;
+
+const SCHEMA_1 = [UPSTREAMS, SUBMISSIONS, NOTIFICATIONS, ALERTS, ACCESS, OVERVIEW].join('');
 
 /**
  * Oldest first. Each runs once, in its own transaction; `user_version` counts those that ran. A

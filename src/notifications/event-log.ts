@@ -9,8 +9,8 @@ import {
 import { optionsBefore } from '../submissions/option-changes.ts';
 import { NO_FINALITY, Status } from '../submissions/submission.ts';
 import type { SubmissionRow } from '../submissions/submission-queries.ts';
-import { ALERT_RULES, type Alert } from './alert.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
+import { ALERT_RULES, type Alert } from './event-body.ts';
 
 type Head = {
   seq: number;

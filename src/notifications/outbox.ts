@@ -8,7 +8,6 @@ import {
   type UpstreamEventType,
 } from '../submissions/event-types.ts';
 import type { SubmissionRow } from '../submissions/submission-queries.ts';
-import type { Alert } from './alert.ts';
 import {
   CALLBACKS,
   CALLBACKS_ID,
@@ -20,6 +19,7 @@ import {
   type Subscription,
   webhookDestination,
 } from './delivery.ts';
+import type { Alert } from './event-body.ts';
 
 /**
  * The events of one channel of the settings: each event that matches one of the subscriptions,

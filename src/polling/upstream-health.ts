@@ -1,4 +1,4 @@
-import { MAX_RETRY_AFTER_MS } from '../lib/retry-after.ts';
+import { MAX_RETRY_AFTER_MS } from '../lib/http-call.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { BreakerState, isSeen, type UpstreamRecord } from '../submissions/upstream.ts';
 

@@ -8,8 +8,8 @@ import type { Log } from '../operations/logging/event-catalog.ts';
 import type { PollBatch, PollEngine } from '../polling/poll-engine.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { readServer } from './connections.ts';
+import type { RedisLink } from './polls-queue.ts';
 import { MAX_IDS_PER_JOB, type PollJob, type PollResult, pollResultSchema } from './polls-queue.ts';
-import type { RedisLink } from './redis-link.ts';
 
 /** A job that was sent to the workers and has no result yet. */
 type InFlightJob = {

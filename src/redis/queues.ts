@@ -12,8 +12,7 @@ import { disconnect, openLoopRedis, openRedis, type RedisSettings } from './conn
 import { BullmqEngine, untilPreviousPollsEnded } from './engine.ts';
 import { createQueueChannel, EVENTS_QUEUE } from './events-queue.ts';
 import { IntakeWorker } from './intake.ts';
-import { openPollsQueue, POLLS_QUEUE } from './polls-queue.ts';
-import { RedisLink } from './redis-link.ts';
+import { openPollsQueue, POLLS_QUEUE, RedisLink } from './polls-queue.ts';
 import type { RedisConfig } from './settings.ts';
 
 export type RedisServer = {

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import type { HttpResult } from '../lib/http-call.ts';
+import { type HttpResult, retryAfterMs } from '../lib/http-call.ts';
 import { isObject, isTextTooDeep, MAX_NESTING, parseJson } from '../lib/json.ts';
-import { retryAfterMs } from '../lib/retry-after.ts';
 import type { ChainResult } from './submission.ts';
 
 type HttpResponse = Extract<HttpResult, { kind: 'response' }>;

@@ -2,12 +2,12 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { accessChecks } from '../access/doctor.ts';
-import { assertIntact } from '../ledger/check.ts';
 import { guarded, LedgerError } from '../ledger/errors.ts';
 import { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { realPath } from '../ledger/open.ts';
 import { needsRecovery } from '../ledger/recovery.ts';
 import { assertOwnSchema, schemaOf } from '../ledger/schema.ts';
+import { assertIntact } from '../ledger/staging.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { DeadLetters, Webhook } from '../notifications/delivery.ts';
 import { receiverChecks } from '../notifications/doctor.ts';

@@ -6,7 +6,7 @@ import {
   conditionsOf,
   resolvedSummary,
 } from '../../src/alerts/rules.ts';
-import { ALERT_RULES, type AlertRule } from '../../src/notifications/alert.ts';
+import { ALERT_RULES, type AlertRule } from '../../src/notifications/event-body.ts';
 import { ANOTHER_CHAIN } from '../../src/submissions/submission.ts';
 
 const QUIET: AlertFacts = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Alert, Overview, SubmissionWithHistory } from '../../src/client/api.ts';
-import { headlineOf } from '../../src/dashboard/page/overview/headline.js';
-import { grouped, sentenceOf } from '../../src/dashboard/page/submissions/story.js';
+import { headlineOf } from '../../src/dashboard/page/overview/overview-page.js';
+import { grouped, sentenceOf } from '../../src/dashboard/page/submissions/submission-page.js';
 
 const NOW = Date.parse('2026-01-02T03:04:05Z');
 const iso = (beforeS: number) => new Date(NOW - beforeS * 1_000).toISOString();

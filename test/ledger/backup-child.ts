@@ -1,8 +1,8 @@
 // Backs a ledger up and prints the result. With an argument to stop, it pauses in the middle until
 // it is killed.
 
-import { backupLedger } from '../../src/ledger/backup.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
+import { backupLedger } from '../../src/ledger/restore.ts';
 
 const [ledger = '', target = '', stop] = process.argv.slice(2);
 try {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { backupLedger } from '../../src/ledger/backup.ts';
+import { backupLedger } from '../../src/ledger/restore.ts';
 import { context, historyOf, observation } from '../support/ledger/domain.ts';
 import {
   allSubmissions,

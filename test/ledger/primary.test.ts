@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
-import { backupLedger } from '../../src/ledger/backup.ts';
 import { checkPrimary } from '../../src/ledger/primary.ts';
+import { backupLedger } from '../../src/ledger/restore.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';

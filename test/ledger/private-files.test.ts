@@ -11,9 +11,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { backupLedger } from '../../src/ledger/backup.ts';
 import { openDatabase } from '../../src/ledger/open.ts';
-import { restoreLedger } from '../../src/ledger/restore.ts';
+import { backupLedger, restoreLedger } from '../../src/ledger/restore.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';

@@ -12,10 +12,9 @@ import {
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { backupLedger } from '../../src/ledger/backup.ts';
-import { lockFile } from '../../src/ledger/lock.ts';
+import { lockFile } from '../../src/ledger/files.ts';
 import { openBeside } from '../../src/ledger/open.ts';
-import { restoreLedger } from '../../src/ledger/restore.ts';
+import { backupLedger, restoreLedger } from '../../src/ledger/restore.ts';
 import { isCompilerMissing, openTestDisk } from '../faults/disk/test-disk.ts';
 import { SimulatedDisk } from '../faults/power-loss/simulated-disk.ts';
 import { readStorageLog } from '../faults/power-loss/storage-log.ts';

@@ -9,9 +9,8 @@ import {
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { backupLedger } from '../../src/ledger/backup.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import { type RestoreStep, restoreLedger } from '../../src/ledger/restore.ts';
+import { backupLedger, type RestoreStep, restoreLedger } from '../../src/ledger/restore.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
   integrityOf,

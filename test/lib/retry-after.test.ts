@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { retryAfterMs } from '../../src/lib/retry-after.ts';
+import { retryAfterMs } from '../../src/lib/http-call.ts';
 
 const HOUR_MS = 3_600_000;
 const wait = (retryAfter: string | null, date: string | null = null) =>

@@ -1,5 +1,5 @@
-import type { Alert } from '../../src/notifications/alert.ts';
 import type { Outgoing } from '../../src/notifications/channels/channel.ts';
+import type { Alert } from '../../src/notifications/event-body.ts';
 import { type EventRecord, toEventJson } from '../../src/notifications/event-body.ts';
 import type { SubmissionEvent } from '../../src/notifications/message.ts';
 import {

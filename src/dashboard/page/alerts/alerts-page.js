@@ -11,8 +11,7 @@ import {
 } from '../data/context.js';
 import { fromUtcText, invalidField, TextField, textOf, toUtcText } from '../parts/form.js';
 import { count } from '../parts/format.js';
-import { html } from '../parts/html.js';
-import { Icon } from '../parts/icons.js';
+import { html, Icon } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
 import { Action, Badge, Command, Empty, Loadable, PageHeader, Tabs, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';

@@ -1,6 +1,5 @@
-import { Filters } from '../parts/filters.js';
 import { html } from '../parts/html.js';
-import { List, useList } from '../parts/list.js';
+import { Filters, List, useList } from '../parts/list.js';
 import { Command, Empty, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 

@@ -1,8 +1,7 @@
 import { isAdmin, useDashboard, useLiveData, useLoad, useWhileVisible } from '../data/context.js';
-import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { List, useList } from '../parts/list.js';
+import { Filters, List, useList } from '../parts/list.js';
 import { Action, Badge, Command, Empty, Loadable, PageHeader, Tabs, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';

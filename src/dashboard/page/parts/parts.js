@@ -4,8 +4,7 @@ import { useDashboard } from '../data/context.js';
 import { hrefTo, parseRoute } from '../router.js';
 import { FormDialog } from './form.js';
 import { absoluteTime, count, relativeTime, useAbsoluteTimes } from './format.js';
-import { html } from './html.js';
-import { Icon } from './icons.js';
+import { html, Icon } from './html.js';
 
 /** Shown only after a delay, so that fast responses do not flicker. */
 export function Loading() {

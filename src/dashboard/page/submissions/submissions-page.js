@@ -1,10 +1,9 @@
 import { withQuery } from '../data/api.js';
 import { useDashboard, useLive, useLiveData, useLoad } from '../data/context.js';
 import { submissionOf } from '../data/feed.js';
-import { Filters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { List, useList } from '../parts/list.js';
+import { Filters, List, useList } from '../parts/list.js';
 import { Action, Command, Empty, PageHeader, Tabs } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { COLUMNS, OPEN_STATUSES, STATUSES, submissionId, TrackHint } from './submission-table.js';
@@ -35,7 +34,7 @@ export function SubmissionsPage({ query }) {
     />`;
 }
 
-/** @param {Overview | undefined} overview @returns {import('../parts/filters.js').FilterField[]} */
+/** @param {Overview | undefined} overview @returns {import('../parts/list.js').FilterField[]} */
 function fieldsOf(overview) {
   const upstreams = overview?.upstreams.map(({ name }) => name) ?? [];
   return [
