@@ -114,7 +114,7 @@ export function toIdCursor(submissionId: string): string {
   return Buffer.from(`i1.${submissionId}`).toString('base64url');
 }
 
-export function fromIdCursor(cursor: string): string | undefined {
+function fromIdCursor(cursor: string): string | undefined {
   const id = /^i1\.(.*)$/s.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
   return id !== undefined && SUBMISSION_ID_PATTERN.test(id) && toIdCursor(id) === cursor
     ? id

@@ -181,7 +181,7 @@ export function toJsonLine(line: string): string {
  * Like `toJsonLine`, for pino-pretty: escapes the decoded texts, because they are printed without
  * JSON escapes.
  */
-export function toPrettyLine(line: string): string {
+function toPrettyLine(line: string): string {
   const escaped = (key: string, value: unknown) => {
     if (typeof value !== 'string') return value;
     return key === 'stack' ? escapeLines(value) : escapeText(value, value.length);
