@@ -131,26 +131,20 @@ it('CONNECT opens no tunnel, TRACE echoes nothing, an upgrade is ignored', async
   }
 });
 
-it.each([
-  '/docs/../livez',
-  '/docs/%2e%2e/livez',
-  '/docs/..%2flivez',
-  '/docs/..\\livez',
-  '/docs//',
-  '/docs/static/../json',
-  '/docs/%6ason',
-  '/assets/../livez',
-  '/assets//main.js',
-  '/assets/lib/../main.js',
-  '/v1/submissions/..;/livez',
-  '//livez',
-  'http://evil.example/docs/../livez',
-])('a target that could be read in two ways leads to no other route: %s', async (target) => {
-  const { statuses, text } = await exchange(`GET ${target} HTTP/1.1\r\nhost: x\r\n\r\n`);
-  expect(statuses[0]).toBeGreaterThanOrEqual(400);
-  expect(statuses[0]).toBeLessThan(500);
-  expect(text).not.toContain('{"status":"ok"}');
-});
+const TARGETS = [
+  '/docs/../livez /docs/%2e%2e/livez /docs/..%2flivez /docs/..\\livez /docs// /docs/static/../json',
+  '/docs/%6ason /assets/../livez /assets//main.js /assets/lib/../main.js //livez',
+  '/v1/submissions/..;/livez http://evil.example/docs/../livez',
+];
+it.each(TARGETS.join(' ').split(' '))(
+  'a target that could be read in two ways leads to no other route: %s',
+  async (target) => {
+    const { statuses, text } = await exchange(`GET ${target} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    expect(statuses[0]).toBeGreaterThanOrEqual(400);
+    expect(statuses[0]).toBeLessThan(500);
+    expect(text).not.toContain('{"status":"ok"}');
+  },
+);
 
 it('an absolute target refers to this server, whatever its host, with the same authentication', async () => {
   const request = (header: string) =>

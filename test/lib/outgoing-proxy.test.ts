@@ -13,14 +13,10 @@ import { openReceiver, selfSigned } from '../support/servers/receiver.ts';
 import { deadAddress, openClient, serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const VARIABLES = [
-  'HTTPS_PROXY',
-  'HTTP_PROXY',
-  'NO_PROXY',
-  'https_proxy',
-  'http_proxy',
-  'no_proxy',
-];
+const VARIABLES = ['http_proxy', 'https_proxy', 'no_proxy'].flatMap((name) => [
+  name,
+  name.toUpperCase(),
+]);
 beforeEach(() => {
   for (const name of VARIABLES) vi.stubEnv(name, undefined);
   return () => vi.unstubAllEnvs();

@@ -67,26 +67,6 @@ describe('the final status of submissions', () => {
   });
 });
 
-it('counts waiting deliveries and dead letters, with the time of the oldest waiting one', () => {
-  const ledger = openLedger();
-  expect(ledger.stats.deliveries()).toEqual({
-    waiting: 0,
-    failing: 0,
-    dead: 0,
-    oldestWaitingAt: null,
-  });
-  const everything = [{ types: ['*'], metadata: null }];
-  ledger.routes.setChannels([{ name: 'ops', subscriptions: everything, gatherMs: 0 }]);
-  ledger.track(trackRequests(3), 0);
-  ledger.cancel(['s0'], 10);
-  ledger.deliveries.endUnconfigured('channel:ops', 20);
-  ledger.cancel(['s1'], 11);
-  ledger.cancel(['s2'], 12);
-  ledger.close();
-  const { stats } = openLedger({ file: ledger.file });
-  expect(stats.deliveries()).toEqual({ waiting: 2, failing: 0, dead: 1, oldestWaitingAt: 11 });
-});
-
 it('a replayed delivery waits since the replay, not since its event', () => {
   const ledger = openLedger();
   ledger.routes.setChannels([

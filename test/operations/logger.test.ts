@@ -109,16 +109,8 @@ describe('a line', () => {
     expect(text()).toMatch(/INFO.*submission\.finalized.*"polls":3/);
   });
 
-  it.each([
-    'x-api-key',
-    'authorization',
-    'api_key',
-    'apiKey',
-    'bearer',
-    'token',
-    'secret',
-    'cookie',
-  ])('shows no %s in any field', (name) => {
+  const NAMES = 'x-api-key authorization api_key apiKey bearer token secret cookie';
+  it.each(NAMES.split(' '))('shows no %s in any field', (name) => {
     const { loose, text } = openLog();
     const headers = { [name]: SECRET };
     loose.info({ ...headers, headers, req: { headers }, list: [headers] }, 'server.started');
