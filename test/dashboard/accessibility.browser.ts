@@ -229,7 +229,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     await page.keyboard.press('Escape');
     await act('a secret that is rotated', 'Rotate secret', /The old secret also signs/);
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate', exact: true }).click();
-    await page.getByText(/^whsec_/).waitFor();
+    await page.getByText(/^whsec_\S/).waitFor();
     await check('a secret');
     await act('a dialog', 'Disable', /become dead letters/);
     await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
