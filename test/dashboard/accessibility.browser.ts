@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, SECOND, UPSTREAM_BEARER } from '../support/app/lookups.ts';
+import { createWebhook } from '../support/app/notifying-app.ts';
 import { useAppWithSandbox } from '../support/app/running-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 
@@ -78,24 +79,11 @@ async function fill(): Promise<{ id: string; webhookId: string; working: string 
     await openReceiver({ status: 410, body: 'gone' }),
     await openReceiver(),
   ];
-  const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
-  const created = await call(app.url, '/v1/webhooks', {
-    method: 'POST',
-    headers,
-    body: { url: receiver.url },
-  });
-  const kept = await call(app.url, '/v1/webhooks', {
-    method: 'POST',
-    headers,
-    body: { url: taker.url },
-  });
+  const { id: webhookId } = await createWebhook(app.url, { url: receiver.url });
+  const { id: working } = await createWebhook(app.url, { url: taker.url });
   const id = app.submit();
   await post(app.url, { submission_ids: [id, randomUUID()], metadata: { order: 4711 } });
   await call(app.url, `/v1/submissions/${id}/wait?timeout_s=20`);
-  const [webhookId, working] = [created, kept].map(({ text }) => String(JSON.parse(text).id)) as [
-    string,
-    string,
-  ];
   return { id, webhookId, working };
 }
 

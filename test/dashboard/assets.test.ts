@@ -100,12 +100,6 @@ describe('the page', () => {
     expect([...policy.values()].flat().join()).not.toMatch(/unsafe|https?:|\*/);
   });
 
-  it('contains no inline script, style or event handler', async () => {
-    const { text } = await get('/');
-    expect(text).not.toMatch(/<style|\sstyle=|\son[a-z]+=|javascript:/i);
-    expect(text.match(/<script/g)).toHaveLength(2);
-  });
-
   it('supports no other method', async () => {
     for (const method of ['POST', 'PUT', 'DELETE'])
       expect((await call(app.url, '/', { method })).status, method).toBe(405);

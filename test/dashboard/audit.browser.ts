@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, setFilter, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
-import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { SKIPPED, setFilter, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -13,12 +12,7 @@ const HOSTILE = '<img/src=x/onerror=alert(1)>';
 const main = (page: Page) => page.getByRole('main');
 const rows = (page: Page) => main(page).getByRole('row');
 
-/** Opens a page as an admin, in one tab for all tests, over an audit of 61 entries or more. */
-async function open(path: string): Promise<Page> {
-  const page = await browser.openForAll(app.url, (opened) => signIn(opened, ADMIN_TOKEN));
-  await goTo(page, path);
-  return page;
-}
+const open = (path: string) => browser.show(app.url, path);
 
 describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: TEST_MS }, () => {
   app.prepare(async () => {

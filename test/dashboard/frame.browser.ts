@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { createWebhook } from '../support/app/notifying-app.ts';
 import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp({
@@ -33,7 +34,7 @@ const LONG_ID = 'order-'.repeat(21);
 
 /** Opens a page as an admin, in one tab for all tests. */
 async function open(path = '', viewport = LAPTOP): Promise<Page> {
-  const page = await browser.openForAll(app.url, (opened) => signIn(opened, ADMIN_TOKEN));
+  const page = await browser.openForAll(app.url);
   await page.setViewportSize(viewport);
   // The heading of a page gets the focus when it opens.
   const heading = page.locator('h1:focus');
@@ -49,18 +50,16 @@ async function open(path = '', viewport = LAPTOP): Promise<Page> {
  * id of the webhook.
  */
 async function fill(): Promise<string> {
-  const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
-  const body = {
+  const { id } = await createWebhook(app.url, {
     url: `http://127.0.0.1:80/${'hooks/'.repeat(30)}`,
     description: 'Orders of the shop in Berlin',
-  };
-  const { text } = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body });
+  });
   await post(app.url, {
     submission_ids: [LONG_ID, randomUUID()],
     metadata: { [LONG_ID]: LONG_ID },
   });
   await call(app.url, `/v1/submissions/${LONG_ID}`, { method: 'DELETE' });
-  return String((JSON.parse(text) as { id: string }).id);
+  return id;
 }
 
 /** Opens every page of the navigation, and those of single items. */

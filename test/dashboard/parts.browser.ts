@@ -3,7 +3,7 @@ import type { Page, Route } from 'playwright-core';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp({ adminToken: ADMIN_TOKEN });
@@ -26,12 +26,8 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () 
     return id;
   };
 
-  it('copy: puts the text on the clipboard, also where the browser offers no access to it', async () => {
-    const first = await openSubmission(page);
-    await page.getByRole('button', { name: 'Copy the id' }).click();
-    await page.getByText('Copied', { exact: true }).waitFor();
-    expect(await text()).toBe(first);
-    const second = await openSubmission(page);
+  it('copy: puts the text on the clipboard where the browser offers no access to it', async () => {
+    const id = await openSubmission(page);
     await page.evaluate(
       "const { clipboard } = navigator; Object.defineProperty(navigator, 'clipboard', { get: () => undefined, configurable: true })",
     );
@@ -41,13 +37,13 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () 
       'Copy the id',
     );
     await page.evaluate('delete navigator.clipboard');
-    expect(await text()).toBe(second);
+    expect(await text()).toBe(id);
   });
 
   it('buttons: keep the focus while their request is in flight, and send it once', async () => {
     await call(app.url, '/v1/webhooks/callbacks', {
       method: 'PATCH',
-      headers: { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` },
+      headers: AS_ADMIN,
       body: { enabled: false },
     });
     await goTo(page, 'webhooks/callbacks');

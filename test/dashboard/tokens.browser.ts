@@ -63,14 +63,6 @@ describe.skipIf(SKIPPED)('the page of tokens', { timeout: TEST_MS }, () => {
     await rowOf(page, name).getByText('operator').waitFor();
   });
 
-  it('explains why a token cannot be created', async () => {
-    const page = await open();
-    await page.getByRole('button', { name: 'Create a token' }).click();
-    await page.getByLabel('Name of the client').fill('dawatch');
-    await page.getByRole('button', { name: 'Create', exact: true }).click();
-    await page.getByText('must not begin with').waitFor();
-  });
-
   it('revokes a token after a confirmation', async () => {
     const name = `leaving-${randomUUID()}`;
     const { secret } = await create({ name, role: 'service' });

@@ -8,7 +8,7 @@ import {
   submissionOf,
   trackedOf,
 } from '../support/app/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp({
@@ -83,8 +83,7 @@ it('shows the whole callback URL to admins, and scheme, host and port to others'
     expect(text).toContain('"callback_url":"http://127.0.0.1:8008"');
     expect(text).not.toContain('hidden');
   }
-  const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
-  const details = detailsOf(await call(app.url, pathOf('secret'), { headers }));
+  const details = detailsOf(await call(app.url, pathOf('secret'), { headers: AS_ADMIN }));
   expect(details.callback_url).toBe(other);
   expect(details.history.at(-1)?.changes).toEqual({
     callback_url: { from: 'http://127.0.0.1:9009', to: 'http://127.0.0.1:8008' },
@@ -111,8 +110,9 @@ it('audits a change with the names of the options, and nothing if no option diff
   await track({ submission_id: 'audited' });
   for (let times = 0; times < 2; times += 1)
     await patch('audited', { metadata: { order: 1 }, stuck_after_s: 7 });
-  const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
-  const { entries } = JSON.parse((await call(app.url, '/v1/audit?limit=100', { headers })).text);
+  const { entries } = JSON.parse(
+    (await call(app.url, '/v1/audit?limit=100', { headers: AS_ADMIN })).text,
+  );
   const own = entries.filter(({ subject }: { subject: string }) => subject === 'audited');
   expect(own).toMatchObject([
     { action: 'submissions.update', result: 'done', detail: 'stuck_after_s, metadata' },

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { call, problemOf } from '../support/app/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { acceptedOf, rotatedOf, useNotifyingApp } from '../support/app/notifying-app.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
@@ -28,8 +28,7 @@ async function openWithChannels(url: string) {
     routes: [{ types: ['alert.*'], channels: ['ops'] }],
   });
   onTestFinished(() => running.close());
-  const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
-  return (method: string, path: string) => call(running.url, path, { method, headers });
+  return (method: string, path: string) => call(running.url, path, { method, headers: AS_ADMIN });
 }
 
 /** Resolves with the delivery after its first attempt. */
@@ -133,8 +132,8 @@ describe('channels', () => {
       onLog: (line) => lines.push(line),
     });
     onTestFinished(() => running.close());
-    const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
-    const send = (method: string, path: string) => call(running.url, path, { method, headers });
+    const send = (method: string, path: string) =>
+      call(running.url, path, { method, headers: AS_ADMIN });
     const shown = [(await send('GET', '/v1/channels')).text];
     for (const type of types) {
       const { id } = acceptedOf(await send('POST', `/v1/channels/${type}/test`));

@@ -3,11 +3,10 @@ import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { registerHealth } from '../../src/wiring/health-routes.ts';
 import { call, post } from '../support/app/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
 
 const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
-const asAdmin = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
 
 type Readiness = {
   status: string;
@@ -15,7 +14,9 @@ type Readiness = {
   upstreams: Record<string, { state: string; tracked: number }>;
 };
 
-async function readiness(headers: Record<string, string | string[]> = asAdmin): Promise<Readiness> {
+async function readiness(
+  headers: Record<string, string | string[]> = AS_ADMIN,
+): Promise<Readiness> {
   const response = await call(app.url, '/readyz', { headers });
   expect(response.status).toBe(200);
   return JSON.parse(response.text) as Readiness;
@@ -96,7 +97,7 @@ it('shows the states even if the ledger cannot be read for credentials', async (
     health: () => ({ ledgerWritable: false, upstreams: [] }),
   });
   const response = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', {
-    headers: asAdmin,
+    headers: AS_ADMIN,
   });
   expect(response.status).toBe(503);
   expect(JSON.parse(response.text)).toEqual({

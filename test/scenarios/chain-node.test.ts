@@ -2,14 +2,13 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import type { Submission } from '../../src/client/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, post } from '../support/app/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { announce, GENESIS, openNode } from '../support/servers/node-server.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const ADMIN = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
 const UNTIL = { timeout: 15_000 };
 
 /** An app with a sandbox. `urls`: default: the node of the sandbox. */
@@ -28,7 +27,7 @@ async function open(urls?: string[]) {
     await app.close();
     await sandbox.close();
   });
-  const get = async (path: string, headers = ADMIN as Record<string, string | string[]>) =>
+  const get = async (path: string, headers = AS_ADMIN as Record<string, string | string[]>) =>
     JSON.parse((await call(app.url, path, { headers })).text);
   return {
     url: app.url,

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
 import { call, post } from '../../support/app/http-calls.ts';
-import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
+import { ADMIN_TOKEN, AS_ADMIN } from '../../support/app/lookups.ts';
 import { API_KEY, openApp, useApp } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
@@ -15,7 +15,7 @@ const TEXT = 'The upstream default is not responding';
 const mutes = (method: string, path = '', body?: object) =>
   call(app.url, `/v1/mutes${path}`, {
     method,
-    headers: { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` },
+    headers: AS_ADMIN,
     ...(body && { body }),
   });
 
@@ -60,7 +60,6 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
     await signIn(page, ADMIN_TOKEN);
     const banner = page.getByRole('region', { name: 'Alerts', exact: true });
     await banner.getByText('The ledger cannot be written').waitFor();
-    expect(await banner.getByRole('button').count()).toBe(0);
     await goTo(page, 'alerts');
     await main(page).getByText('The ledger cannot be written').waitFor();
     expect(
@@ -70,14 +69,14 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
     ).toBe(0);
   });
 
-  it('offers no change to a service, and leaves out muted alerts', async () => {
+  it('leaves out muted alerts', async () => {
     const until = new Date(Date.now() + 3_600_000).toISOString();
     const { id } = JSON.parse((await mutes('POST', '', { rule: 'upstream_down', until })).text);
     const page = await browser.open(app.url);
     await signIn(page, API_KEY);
     const banner = page.getByRole('region', { name: 'Alerts', exact: true });
     await banner.getByText('1 muted').waitFor();
-    expect(await banner.getByRole('button').count()).toBe(0);
+    expect(await banner.getByText(TEXT).count()).toBe(0);
     await mutes('DELETE', `/${id}`);
   });
 });
@@ -89,11 +88,7 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
   const alertRow = (page: Page) => main(page).getByRole('row').filter({ hasText: TEXT });
   const inHours = (hours: number) =>
     new Date(Date.now() + hours * 3_600_000).toISOString().slice(0, 16).replace('T', ' ');
-  async function open(path: string): Promise<Page> {
-    const page = await browser.openForAll(app.url, (opened) => signIn(opened, ADMIN_TOKEN));
-    await goTo(page, path);
-    return page;
-  }
+  const open = (path: string) => browser.show(app.url, path);
 
   it('mutes an alert until a time with a reason, shows both, and ends the mute', async () => {
     const page = await open('alerts');
@@ -129,13 +124,5 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
     expect(page.url()).toContain('state=resolved');
     await main(page).getByRole('link', { name: 'All', exact: true }).click();
     await alertRow(page).waitFor();
-  });
-
-  it('offers no change to a session that may only see alerts', async () => {
-    const page = await browser.open(`${app.url}/#/alerts`);
-    await signIn(page, API_KEY);
-    await alertRow(page).waitFor();
-    await page.getByText('This session cannot mute alerts').waitFor();
-    await expect.poll(() => main(page).getByRole('button').count()).toBe(0);
   });
 });

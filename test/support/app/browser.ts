@@ -1,6 +1,7 @@
 import type { Browser, Page, Request } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { findChromium, openChromium } from './chromium.ts';
+import { ADMIN_TOKEN } from './lookups.ts';
 
 /** The reason to skip browser tests. CI never skips them: a missing Chromium is a failure there. */
 export const SKIPPED =
@@ -73,6 +74,17 @@ export function useBrowser() {
     await page.goto(url);
     return page;
   };
+  const openForAll = async (
+    url: string,
+    prepare: (page: Page) => Promise<void> = (page) => signIn(page, ADMIN_TOKEN),
+  ): Promise<Page> => {
+    if (ofFile) return ofFile;
+    const page = await open(url);
+    await prepare(page);
+    ofTest.splice(ofTest.indexOf(page), 1);
+    ofFile = page;
+    return page;
+  };
   return {
     /**
      * A page without cookies and stored values, until the test ends. `others`: origins to which it
@@ -86,15 +98,14 @@ export function useBrowser() {
       return open(url);
     },
     /**
-     * The page of all tests of the file, which the first one opens and prepares. After a failed
-     * test it is a new one.
+     * The page of all tests of the file, which the first one opens and prepares, by default with a
+     * sign-in as the administrator. After a failed test it is a new one.
      */
-    async openForAll(url: string, prepare: (page: Page) => Promise<void>): Promise<Page> {
-      if (ofFile) return ofFile;
-      const page = await open(url);
-      await prepare(page);
-      ofTest.splice(ofTest.indexOf(page), 1);
-      ofFile = page;
+    openForAll,
+    /** Shows a page of the dashboard in it. */
+    async show(url: string, path = ''): Promise<Page> {
+      const page = await openForAll(url);
+      await goTo(page, path);
       return page;
     },
   };

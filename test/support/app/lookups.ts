@@ -14,6 +14,8 @@ import { call, type HttpResponse } from './http-calls.ts';
 import { openApp, useOpened } from './running-app.ts';
 
 export const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
+/** Headers of a request of the administrator, without the service key. */
+export const AS_ADMIN = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
 /** The bearer that the sandbox accepts as an administrator's. */
 export const UPSTREAM_BEARER = 'sandbox-admin-token';
 export const SECOND = { name: 'User 2', email: 'user2@example.com' };

@@ -10,7 +10,7 @@ import {
   webhookWithSecretSchema,
 } from '../../../src/notifications/webhooks-routes.ts';
 import { call, type HttpResponse, parse, pathOf, post } from './http-calls.ts';
-import { ADMIN_TOKEN } from './lookups.ts';
+import { ADMIN_TOKEN, AS_ADMIN } from './lookups.ts';
 import { useApp } from './running-app.ts';
 
 /**
@@ -23,10 +23,9 @@ export function useNotifyingApp(setting: Parameters<typeof useApp>[0] = {}) {
   const admin = (method: string, path: string, body?: unknown): Promise<HttpResponse> =>
     call(app.url, path, {
       method,
-      headers: { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` },
+      headers: AS_ADMIN,
       ...(body !== undefined && { body }),
     });
-  const create = async (fields: object) => createdOf(await admin('POST', '/v1/webhooks', fields));
   const details = async (id: number) => deliveryOf(await admin('GET', `/v1/deliveries/${id}`));
   return {
     get url() {
@@ -34,7 +33,7 @@ export function useNotifyingApp(setting: Parameters<typeof useApp>[0] = {}) {
     },
     prepare: app.prepare,
     admin,
-    create,
+    create: (fields: object) => createWebhook(app.url, fields),
     details,
     deliveries: async (query: string) =>
       deliveriesOf(await admin('GET', `/v1/deliveries?${query}`)).deliveries,
@@ -55,6 +54,10 @@ export function useNotifyingApp(setting: Parameters<typeof useApp>[0] = {}) {
       ),
   };
 }
+
+/** Creates a webhook as the administrator. */
+export const createWebhook = async (url: string, body: object) =>
+  createdOf(await call(url, '/v1/webhooks', { method: 'POST', headers: AS_ADMIN, body }));
 
 /**
  * Parse the responses of the routes, which must have the documented status and shape without
