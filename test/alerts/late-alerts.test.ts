@@ -114,16 +114,6 @@ it('after an outage of 25 s of the chat and the upstream, the alert arrives with
   );
 });
 
-it('a chat that is down for two hours gets what waits within 15 minutes after it is up, without a new event', async () => {
-  const { clock, state, turn, arrived } = await openWorld('chat');
-  state.isUp = false;
-  turn('down');
-  await clock.advance(2 * HOUR);
-  state.isUp = true;
-  await clock.advance(18 * MINUTE);
-  expect(arrived).toContain(`Alert: ${DOWN}`);
-});
-
 it.each([
   ['webhook', 'alert.raised', ['alert.raised', 'alert.resolved']],
   [

@@ -1,10 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { App } from '../../src/app.ts';
+import { describe, expect, it, vi } from 'vitest';
 import { type EventReader, readEvents } from '../support/app/event-reader.ts';
-import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { API_KEY, useApp } from '../support/app/running-app.ts';
 import { callWith, signInWith } from '../support/app/sessions.ts';
 import { storeToken } from '../support/ledger/audit.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
@@ -29,25 +25,14 @@ describe.each([
   ['in forward mode', undefined],
 ])('the live feed %s', (_, bearer) => {
   const clock = new HeldClock(HEARTBEAT_MS);
-  const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
-  const database = join(folder, 'ledger.db');
-  let app: App;
-
-  beforeAll(async () => {
-    const setting = {
-      database,
-      clock,
-      adminToken: ADMIN_TOKEN,
-      tuning: { alertCheckMs: 3_600_000 },
-    };
-    app = await openApp({ ...setting, upstream: { bearer } });
-  });
-  afterAll(async () => {
-    await app.close();
-    rmSync(folder, { recursive: true });
+  const app = useApp({
+    clock,
+    adminToken: ADMIN_TOKEN,
+    tuning: { alertCheckMs: 3_600_000 },
+    upstream: { bearer },
   });
 
-  const addToken = (role: (typeof ROLES)[number]) => storeToken(database, role);
+  const addToken = (role: (typeof ROLES)[number]) => storeToken(app.database, role);
   const beat = async () => {
     await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), {
       timeout: 15_000,

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,9 +14,7 @@ import { removedAfterTests } from './support/folders.ts';
 import { type Installed, installInto } from './support/installed.ts';
 import { CLIENT_NODES } from './support/pack.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const EXAMPLES = ['docs/client.md', 'docs/webhooks.md'].flatMap(blocksOf);
-const TSC = join(ROOT, 'node_modules/.bin/tsc');
 /** A quarter of it is the types of the API, with their descriptions. */
 const MAX_BYTES = 260_000;
 
@@ -140,71 +138,6 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
     );
     const child = start('use.cjs', [], {});
     expect(await text(child.stdout)).toBe('function function\n');
-  });
-});
-
-describe('the types of the installed client', () => {
-  const code = (importType: string) => `
-    import { DawatchClient, type EventOptions, isSubmissionEvent, type Submission } from '@dawatch/client';
-    import { verifyWebhook } from '@dawatch/client/webhook';
-    const client = new DawatchClient({ url: '', apiKey: process.env.UNSET });
-    export const final: Promise<Submission> = client.waitUntilFinal('a', { timeoutMs: 1 });
-    const webhook = verifyWebhook({ payload: '', headers: {}, secret: '' });
-    export const sent: string = isSubmissionEvent(webhook) ? webhook.data.submission.status : webhook.type;
-
-    export async function read(options: EventOptions) {
-      for await (const event of client.events({ after: 1 }))
-        if (event.type === 'submission.finalized') {
-          console.log(event.data.submission.status, '${importType}');
-          // @ts-expect-error
-          console.log(event.data.upstream);
-        }
-      for await (const event of client.events(options))
-        if (isSubmissionEvent(event)) console.log(event.seq, event.data.submission.status);
-        // @ts-expect-error
-        else console.log(event.data.submission);
-      for await (const { data } of client.events({ types: ['submission.*'] }))
-        console.log(data.previous_status, data.submission.status);
-      for await (const { type, data } of client.events({ types: ['submission.failed', 'alert.raised'] })) {
-        const failed: 'submission.failed' | 'alert.raised' = type;
-        console.log(failed, type === 'alert.raised' ? data.alert.rule : data.submission.status);
-      }
-      for await (const event of client.events({ types: ['upstream.*', 'alert.*'] })) {
-        if ('upstream' in event.data) console.log(event.data.upstream);
-        // @ts-expect-error
-        console.log(event.type === 'submission.failed');
-      }
-      for await (const submission of client.untilFinal(new Set(['a']), { signal: AbortSignal.abort() }))
-        console.log(submission.status satisfies Submission['status']);
-    }
-  `;
-  it.each([
-    ['nodenext', 'nodenext', 'use.mts'],
-    ['nodenext', 'nodenext', 'use.cts'],
-    ['node16', 'node16', 'use.mts'],
-    ['node16', 'node16', 'use.cts'],
-    ['esnext', 'bundler', 'use.ts'],
-  ])('hold with module %s and resolution %s in %s', (module, resolution, file) => {
-    const installed = install(CLIENT_NODES[1]);
-    writeFileSync(join(installed.folder, file), code(module));
-    const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')];
-    const options = [
-      '--module',
-      module,
-      '--moduleResolution',
-      resolution,
-      '--target',
-      'es2022',
-      ...types,
-    ];
-    const args = [
-      '--ignoreConfig',
-      '--noEmit',
-      '--strict',
-      ...options,
-      join(installed.folder, file),
-    ];
-    expect(execFileSync(TSC, args, { encoding: 'utf8' })).toBe('');
   });
 });
 

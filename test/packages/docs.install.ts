@@ -1,5 +1,5 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import {
   type Block,
@@ -64,15 +64,6 @@ describe('every block of the documents', () => {
     expect(unknown.map(({ page, line }) => `${page}:${line}`)).toEqual([]);
   });
 
-  it('that its page names as a file is used by a command of the page', () => {
-    const unused = others.filter(
-      ({ page, file }) =>
-        file !== undefined &&
-        !blocksOf(page).some((block) => isCommands(block) && block.text.includes(basename(file))),
-    );
-    expect(unused.map(({ page, file }) => `${page}: ${file}`)).toEqual([]);
-  });
-
   it('that is an exception still exists', () => {
     const commands = blocks.filter(isCommands).flatMap(commandsOf);
     const unused = EXCEPTIONS.filter(
@@ -122,11 +113,6 @@ it('the programs in TypeScript and JavaScript compile with strict', async () => 
 
 it.each(named(inLanguages('json')))('%s is JSON', (_at, { text: code }) => {
   expect(() => JSON.parse(code)).not.toThrow();
-});
-
-it('every program in Python or PHP is a file, which a command of its page executes', () => {
-  const unnamed = inLanguages('python', 'php').filter(({ file }) => file === undefined);
-  expect(unnamed.map(({ page, line }) => `${page}:${line}`)).toEqual([]);
 });
 
 it.each(named(inLanguages('ini')))(

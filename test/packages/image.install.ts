@@ -66,18 +66,6 @@ describe.skipIf(SKIPPED)('the image', () => {
     expect(await run('sh', '-c', 'touch /data/a && ls /data')).toBe('a');
   });
 
-  it('states its title, its license and its health check', async () => {
-    const [{ Config, HealthCheck, Healthcheck = HealthCheck }] = JSON.parse(
-      await containers.succeed('image', 'inspect', IMAGE),
-    );
-    expect(Config.Labels).toMatchObject({
-      'org.opencontainers.image.title': pkg.name,
-      'org.opencontainers.image.licenses': pkg.license,
-    });
-    expect(Healthcheck.Test[0]).toBe('CMD');
-    expect(Config.StopSignal).toBe('SIGTERM');
-  });
-
   it('adds less than 110 MB to its base image', async () => {
     const sizeOf = async (image: string) =>
       Number(await containers.succeed('image', 'inspect', '--format', '{{.Size}}', image));

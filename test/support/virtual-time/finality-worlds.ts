@@ -82,36 +82,8 @@ export const SHAPES: Record<string, Finality> = {
   '2 s slots': periodic(2, { lateS: 0.1 }),
   '300 s slots': periodic(300, { lateS: 10 }),
   'a period that drifts': periodic(20, { drift: 0.02 }),
-  'two periods': either(periodic(20), periodic(33)),
-  'slots or alone': either(
-    periodic(20),
-    aged((random) => exponential(100, random)),
-  ),
   'slow drift of the age': (now, random) => ({
     at: now + 1_000 * (40 + 30 * Math.sin(now / 2e6)) * (0.9 + 0.2 * random()),
     block: null,
   }),
 };
-
-function either(one: Finality, other: Finality): Finality {
-  return (now, random) => (random() < 0.5 ? one(now, random) : other(now, random));
-}
-
-/** A mixture of up to four parts, each anywhere between 0.3 s and half an hour, narrow or wide. */
-export function mixture(random: Random): Finality {
-  const parts = Array.from({ length: 1 + Math.floor(4 * random()) }, () => ({
-    share: random(),
-    middleS: 0.3 * 6_000 ** random(),
-    spread: random() < 0.5 ? 0.05 : 1.5 * random(),
-  }));
-  const total = parts.reduce((sum, { share }) => sum + share, 0);
-  return aged((draw) => {
-    let left = draw() * total;
-    const isIn = ({ share }: { share: number }) => {
-      left -= share;
-      return left < 0;
-    };
-    const part = parts.find(isIn) ?? (parts[0] as (typeof parts)[number]);
-    return part.middleS * Math.exp(part.spread * (draw() + draw() + draw() - 1.5) * 2);
-  });
-}

@@ -1,6 +1,4 @@
-import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { AttemptReport } from '../../../src/notifications/attempt.ts';
 import {
   type Channel,
   type Outgoing,
@@ -46,8 +44,6 @@ type World = {
   random?: () => number;
   /** Waits until all effects that require no time have happened. */
   settle?: () => Promise<void>;
-  /** The folder of the ledger; a new one by default. */
-  folder?: string;
 };
 
 /**
@@ -56,11 +52,8 @@ type World = {
  */
 export function openDispatcher(world: World) {
   const clock = createVirtualClock(DISPATCHER_START_MS, world.settle);
-  const ledger = openLedger(
-    world.folder === undefined ? {} : { file: join(world.folder, 'dawatch.db') },
-  );
+  const ledger = openLedger();
   const sent: Sent[] = [];
-  const attempted: AttemptReport[] = [];
   const errors: unknown[] = [];
   const configured: Record<string, boolean> = {};
   const channelOf = (destination: string): Channel | undefined => {
@@ -94,7 +87,7 @@ export function openDispatcher(world: World) {
       clock,
       random: world.random ?? (() => 0.5),
       concurrency: world.concurrency ?? 8,
-      onAttempted: (entry) => attempted.push(entry),
+      onAttempted: () => undefined,
       onFailed: (error) => errors.push(error),
     });
     dispatcher.start();
@@ -106,7 +99,6 @@ export function openDispatcher(world: World) {
     clock,
     ledger,
     sent,
-    attempted,
     errors,
     /** Channels by name; false: not in the settings. */
     configured,
