@@ -1,5 +1,4 @@
-import type { PolicyFactory } from '../../src/pacing/index.ts';
-import { chainPacing, learnedPacing } from '../../src/pacing/index.ts';
+import { chainPacing, learnedPacing, type PolicyFactory } from '../../src/pacing/index.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';

@@ -2,8 +2,7 @@
 // the folder to write to.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { PolicyFactory } from '../../src/pacing/index.ts';
-import { learnedPacing } from '../../src/pacing/index.ts';
+import { learnedPacing, type PolicyFactory } from '../../src/pacing/index.ts';
 import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
 import { BASELINES } from './baselines.ts';

@@ -1,5 +1,5 @@
 import type { ClientAuth, Configuration, IDToken } from 'openid-client';
-import { causeOf, codeOf } from '../lib/connection-error.ts';
+import { causeOf, codeOf } from '../lib/http-call.ts';
 import { escapeText } from '../lib/text.ts';
 import type { AccessSettings } from './settings.ts';
 

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { HttpResult } from '../lib/http-call.ts';
-import { retryAfterMs } from '../lib/http-call.ts';
+import { type HttpResult, retryAfterMs } from '../lib/http-call.ts';
 import { isObject, isTextTooDeep, parseJson } from '../lib/json.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import { isOwnToken } from './credentials-store.ts';

@@ -3,17 +3,16 @@ import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
-import type { TypedServer } from '../http/typed-server.ts';
 import {
   nextCursor,
   nextCursorSchema,
   pageOf,
   pageParameters,
   rowId,
+  type TypedServer,
   timeSchema,
 } from '../http/typed-server.ts';
-import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/clock.ts';
+import { type Clock, iso } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { alertRuleSchema } from '../notifications/event-body.ts';
 import { linkTo } from '../notifications/message.ts';

@@ -2,8 +2,7 @@ import type { Command } from 'commander';
 import { ApiError, DawatchClient } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { readSecretFile } from '../operations/config/settings-file.ts';
-import type { Config } from '../wiring/settings.ts';
-import { loadConfig } from '../wiring/settings.ts';
+import { type Config, loadConfig } from '../wiring/settings.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { withWaitIndicator } from './output.ts';
 

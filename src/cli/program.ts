@@ -55,7 +55,7 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
 async function useProxy(): Promise<void> {
   const isSet = Object.keys(process.env).some((name) => /^https?_proxy$/i.test(name));
   if (!isSet) return;
-  const { outgoingAgent, proxyVariables } = await import('../lib/outgoing.ts');
+  const { outgoingAgent, proxyVariables } = await import('../lib/http-call.ts');
   for (const [name, address] of proxyVariables())
     if (!/^https?:$/.test(URL.parse(address)?.protocol ?? ''))
       throw new CommandError(`${name} must begin with http:// or https://`, ExitCode.usage);

@@ -2,13 +2,17 @@ import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
-import type { TypedServer } from '../http/typed-server.ts';
-import { timeSchema } from '../http/typed-server.ts';
-import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/clock.ts';
+import { type TypedServer, timeSchema } from '../http/typed-server.ts';
+import { type Clock, iso } from '../lib/clock.ts';
 import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
 import type { ChannelResult, Deliveries } from './deliveries-store.ts';
-import { CALLBACKS_ID, channelDestination, type Subscription } from './delivery.ts';
+import {
+  CALLBACKS_ID,
+  callbackDestination,
+  channelDestination,
+  type Subscription,
+} from './delivery.ts';
+import type { EventRoutes, Outbox } from './outbox.ts';
 
 /**
  * A channel of the settings, or the queue. `routes`: the subscriptions whose events it receives.
@@ -108,8 +112,8 @@ export function registerChannels(
     ledger: {
       audit: AuditTrail;
       deliveries: Deliveries;
-      testChannel(name: string, now: number): number | undefined;
-      testCallback(url: string, now: number): number | undefined;
+      routes: EventRoutes;
+      outbox: Outbox;
     };
     clock: Clock;
     channels: readonly ChannelDescription[];
@@ -146,7 +150,10 @@ export function registerChannels(
       const { name } = request.params;
       const now = clock.now();
       const entry = { action: 'channels.test', subject: name } as const;
-      const test = () => ledger.testChannel(name, now);
+      const test = () =>
+        ledger.routes.isEnabled(channelDestination(name))
+          ? ledger.outbox.addTestEvent({ channel: name }, now)
+          : undefined;
       const deliveryId = ledger.audit.change(actorOf(request), now, test, (id) =>
         id === undefined ? undefined : entry,
       );
@@ -167,7 +174,10 @@ export function registerChannels(
       if (refused !== undefined) return sendInvalidField(reply, 'url', refused);
       const now = clock.now();
       const entry = { action: 'webhooks.test', subject: CALLBACKS_ID } as const;
-      const test = () => ledger.testCallback(url, now);
+      const test = () =>
+        ledger.routes.isEnabled(callbackDestination(url))
+          ? ledger.outbox.addTestEvent({ webhookId: CALLBACKS_ID, callbackUrl: url }, now)
+          : undefined;
       const deliveryId = ledger.audit.change(actorOf(request), now, test, (id) =>
         id === undefined ? undefined : entry,
       );

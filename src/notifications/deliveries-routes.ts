@@ -3,17 +3,16 @@ import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
-import type { TypedServer } from '../http/typed-server.ts';
 import {
   nextCursor,
   nextCursorSchema,
   pageOf,
   pageParameters,
   rowId,
+  type TypedServer,
   timeSchema,
 } from '../http/typed-server.ts';
-import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/clock.ts';
+import { type Clock, iso } from '../lib/clock.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
 import type { Deliveries } from './deliveries-store.ts';
 import {

@@ -9,8 +9,7 @@ import {
 import { optionsBefore } from '../submissions/option-changes.ts';
 import { NO_FINALITY, Status } from '../submissions/submission.ts';
 import type { SubmissionRow } from '../submissions/submission-queries.ts';
-import type { DamagedEvent, EventRecord } from './event-body.ts';
-import { ALERT_RULES, type Alert } from './event-body.ts';
+import { ALERT_RULES, type Alert, type DamagedEvent, type EventRecord } from './event-body.ts';
 
 type Head = {
   seq: number;

@@ -7,8 +7,7 @@ import {
   TestEventType,
   UpstreamEventType,
 } from '../submissions/event-types.ts';
-import type { EventRecord } from './event-body.ts';
-import { ALERT_SEVERITIES } from './event-body.ts';
+import { ALERT_SEVERITIES, type EventRecord } from './event-body.ts';
 
 /**
  * Escapes a text and truncates it to `maxChars` UTF-16 units, never inside a character or its

@@ -4,16 +4,15 @@ import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
-import type { TypedServer } from '../http/typed-server.ts';
 import {
   nextCursor,
   nextCursorSchema,
   pageOf,
   pageParameters,
+  type TypedServer,
   timeSchema,
 } from '../http/typed-server.ts';
-import type { Clock } from '../lib/clock.ts';
-import { iso } from '../lib/clock.ts';
+import { type Clock, iso } from '../lib/clock.ts';
 import { headerProblem } from '../lib/request-headers.ts';
 import { originOf } from '../submissions/option-changes.ts';
 import { checkSecret, makeSecret } from './channels/webhook.ts';
@@ -29,6 +28,7 @@ import {
   type Webhook,
   webhookIdSchema,
 } from './delivery.ts';
+import type { Outbox } from './outbox.ts';
 import { MAX_WEBHOOKS, type Webhooks } from './webhooks-store.ts';
 
 const disabledReasonSchema = z
@@ -295,7 +295,7 @@ export function registerWebhooks(
       audit: AuditTrail;
       webhooks: Webhooks;
       deliveries: Deliveries;
-      test(webhookId: string, now: number): number | undefined;
+      outbox: Outbox;
     };
     clock: Clock;
     refusalOf: (url: string) => string | undefined;
@@ -431,7 +431,10 @@ export function registerWebhooks(
         );
       if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
       const entry = { action: 'webhooks.test', subject: id } as const;
-      const test = () => ledger.test(id, now());
+      const test = () =>
+        webhooks.get(id, now())?.url
+          ? ledger.outbox.addTestEvent({ webhookId: id }, now())
+          : undefined;
       const deliveryId = audit.change(actorOf(request), now(), test, (delivery) =>
         delivery === undefined ? undefined : entry,
       );

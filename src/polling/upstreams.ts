@@ -1,7 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../lib/clock.ts';
-import { type HttpResult, httpCall } from '../lib/http-call.ts';
-import { outgoingAgent } from '../lib/outgoing.ts';
+import { type HttpResult, httpCall, outgoingAgent } from '../lib/http-call.ts';
 import { secretsOfHeaders } from '../lib/request-headers.ts';
 import { redactorOf } from '../lib/text.ts';
 import { StartError } from '../operations/config/start-error.ts';

@@ -1,15 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue, QueueEvents } from 'bullmq';
 import type { Redis } from 'ioredis';
-import type { Clock } from '../lib/clock.ts';
-import { withTimeout } from '../lib/clock.ts';
+import { type Clock, withTimeout } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { PollBatch, PollEngine } from '../polling/poll-engine.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { readServer } from './connections.ts';
-import type { RedisLink } from './polls-queue.ts';
-import { MAX_IDS_PER_JOB, type PollJob, type PollResult, pollResultSchema } from './polls-queue.ts';
+import {
+  MAX_IDS_PER_JOB,
+  type PollJob,
+  type PollResult,
+  pollResultSchema,
+  type RedisLink,
+} from './polls-queue.ts';
 
 /** A job that was sent to the workers and has no result yet. */
 type InFlightJob = {

@@ -1,6 +1,5 @@
 import { QueueEvents } from 'bullmq';
-import type { Clock } from '../lib/clock.ts';
-import { withTimeout } from '../lib/clock.ts';
+import { type Clock, withTimeout } from '../lib/clock.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { PollEngine } from '../polling/poll-engine.ts';

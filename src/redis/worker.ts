@@ -1,7 +1,6 @@
 import { type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
-import type { Clock } from '../lib/clock.ts';
-import { withTimeout } from '../lib/clock.ts';
+import { type Clock, withTimeout } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';

@@ -6,12 +6,7 @@ import { closingOnError, type OpenOptions, openDatabase } from '../ledger/open.t
 import { claimPrimary } from '../ledger/primary.ts';
 import type { Clock } from '../lib/clock.ts';
 import { Deliveries } from '../notifications/deliveries-store.ts';
-import {
-  CALLBACKS_ID,
-  callbackDestination,
-  channelDestination,
-  type DeadLetters,
-} from '../notifications/delivery.ts';
+import type { DeadLetters } from '../notifications/delivery.ts';
 import { EventLog } from '../notifications/event-log.ts';
 import { EventRoutes, Outbox } from '../notifications/outbox.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
@@ -96,39 +91,6 @@ export class Ledger {
    */
   claim(now: number) {
     return claimPrimary(this.database, { installation: this.#installation, now });
-  }
-
-  /**
-   * Sends a test event to one webhook. Returns the id of the delivery; undefined if no webhook with
-   * an address has that id.
-   */
-  test(webhookId: string, now: number): number | undefined {
-    return this.database.transaction(() => {
-      if (!this.webhooks.get(webhookId, now)?.url) return undefined;
-      return this.outbox.addTestEvent({ webhookId }, now);
-    });
-  }
-
-  /**
-   * Sends a test event to an address as to a callback. Returns the id of the delivery; undefined if
-   * callbacks are disabled.
-   */
-  testCallback(callbackUrl: string, now: number): number | undefined {
-    return this.database.transaction(() => {
-      if (!this.routes.isEnabled(callbackDestination(callbackUrl))) return undefined;
-      return this.outbox.addTestEvent({ webhookId: CALLBACKS_ID, callbackUrl }, now);
-    });
-  }
-
-  /**
-   * Sends a test event to one channel. Returns the id of the delivery; undefined if no such channel
-   * is configured.
-   */
-  testChannel(channel: string, now: number): number | undefined {
-    return this.database.transaction(() => {
-      if (!this.routes.isEnabled(channelDestination(channel))) return undefined;
-      return this.outbox.addTestEvent({ channel }, now);
-    });
   }
 }
 

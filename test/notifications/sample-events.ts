@@ -1,6 +1,5 @@
 import type { Outgoing } from '../../src/notifications/channels/channel.ts';
-import type { Alert } from '../../src/notifications/event-body.ts';
-import { type EventRecord, toEventJson } from '../../src/notifications/event-body.ts';
+import { type Alert, type EventRecord, toEventJson } from '../../src/notifications/event-body.ts';
 import type { SubmissionEvent } from '../../src/notifications/message.ts';
 import {
   type AlertEventType,

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
-import type { Clock } from '../../src/lib/clock.ts';
-import { iso, systemClock } from '../../src/lib/clock.ts';
+import { type Clock, iso, systemClock } from '../../src/lib/clock.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';

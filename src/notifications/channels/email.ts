@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { withTimeout } from '../../lib/clock.ts';
-import { causeOf } from '../../lib/connection-error.ts';
+import { causeOf } from '../../lib/http-call.ts';
 import { AlertEventType } from '../../submissions/event-types.ts';
 import type { EventRecord } from '../event-body.ts';
 import {

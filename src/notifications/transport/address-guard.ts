@@ -4,7 +4,7 @@ import { isIP, isIPv4, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 import { type Address, contains, parseRange } from '../../lib/addresses.ts';
-import { RefusedAddressError } from '../../lib/connection-error.ts';
+import { RefusedAddressError } from '../../lib/http-call.ts';
 
 export type AddressGuard = {
   /**

@@ -1,9 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { LruMap } from 'toad-cache';
 import type { Dispatcher } from 'undici';
-import { causeOf } from '../../lib/connection-error.ts';
-import { retryAfterMs } from '../../lib/http-call.ts';
-import { outgoingAgent, proxyVariables } from '../../lib/outgoing.ts';
+import { causeOf, outgoingAgent, proxyVariables, retryAfterMs } from '../../lib/http-call.ts';
 import { basicAuthorization, secretsOfLogin } from '../../lib/request-headers.ts';
 import { redactorOf } from '../../lib/text.ts';
 import {

@@ -2,9 +2,8 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { WebSocket } from 'ws';
 import type { Clock } from '../../lib/clock.ts';
-import { causeOf, codeOf } from '../../lib/connection-error.ts';
+import { causeOf, codeOf, proxyVariables } from '../../lib/http-call.ts';
 import { isObject } from '../../lib/json.ts';
-import { proxyVariables } from '../../lib/outgoing.ts';
 import {
   basicAuthorization,
   secretsOfLogin,

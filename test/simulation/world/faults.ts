@@ -3,8 +3,7 @@ import type { Disk } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import { createRandom, type Random } from '../machine/random.ts';
 import type { Callers } from './callers.ts';
-import type { Receiver } from './receivers.ts';
-import { RECEIVER_FAULTS, type ReceiverFault } from './receivers.ts';
+import { RECEIVER_FAULTS, type Receiver, type ReceiverFault } from './receivers.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type SimulatedServer } from './server.ts';
 import { UPSTREAM_FAULTS, type Upstream, type UpstreamFault } from './upstream.ts';
 

@@ -3,14 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { type App, type AppDeps, startApp } from '../../../src/app.ts';
-import type { Clock } from '../../../src/lib/clock.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLog } from '../../../src/operations/logging/logger.ts';
 import { chainPacing, type PolicyFactory } from '../../../src/pacing/index.ts';
 import type { UpstreamConfig } from '../../../src/polling/settings.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
-import type { Config } from '../../../src/wiring/settings.ts';
-import { loadConfig } from '../../../src/wiring/settings.ts';
+import { type Config, loadConfig } from '../../../src/wiring/settings.ts';
 import { createLedger } from '../ledger/ledger-file.ts';
 
 export const API_KEY = 'a-service-key-for-tests-0123456789';

@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
-import type { Clock } from '../../../src/lib/clock.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { call, type HttpResponse } from './http-calls.ts';
 
 type Headers = Record<string, string | string[]>;

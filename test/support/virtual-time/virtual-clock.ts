@@ -1,5 +1,4 @@
-import type { Clock } from '../../../src/lib/clock.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 
 type Timer = { at: number; order: number; run: () => void };
 
