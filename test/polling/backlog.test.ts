@@ -81,15 +81,4 @@ describe('when more polls are due than the budget allows', () => {
       ...['old0', 'new0', 'old1', 'new1', 'old2', 'new2', 'new3', 'new4'],
     ]);
   });
-
-  it('a backlog of thousands polls each submission exactly once', () => {
-    const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt % 7) / 7 });
-    for (let index = 0; index < 3_000; index++)
-      scheduler.add(paced(`s${index}`, { dueAt: index }), index);
-    for (let index = 0; index < 3_000; index += 10) scheduler.remove(`s${index}`, 3_000);
-    const polled = poll(scheduler, { from: 3_000, requests: 2_700, watched: false });
-    expect(new Set(polled).size).toBe(2_700);
-    expect(scheduler).toMatchObject({ size: 0, inFlight: 0 });
-    expect(scheduler.wakeAt()).toBe(Number.POSITIVE_INFINITY);
-  });
 });

@@ -158,18 +158,6 @@ describe('without an answer within a minute after the deadline, the submission e
     expect(since - before, 'since the first failure').toBeLessThan(40_000);
   });
 
-  it('a thousand at a time, 50 in a transaction', async () => {
-    let current: HttpResult = pending;
-    const world = openWatcher({ respond: () => current });
-    const ids = Array.from({ length: 2_100 }, (_, index) => `id-${index}`);
-    world.track(ids, deadline(3 * MINUTE_MS));
-    await world.clock.advance(MINUTE_MS);
-    current = databaseDown;
-    await world.clock.advance(3 * MINUTE_MS + 5_000);
-    expect(ids.filter((id) => world.get(id).status === 'pending')).toEqual([]);
-    expect(world.monitor.pacing()[0]?.tracked).toBe(0);
-  });
-
   it('also if the rows of a hundred others, whose deadlines are earlier, are damaged', async () => {
     const file = join(tempFolder(), 'ledger.db');
     const failures: unknown[] = [];

@@ -1,6 +1,5 @@
 import { expect, test, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import type { HttpResult } from '../../src/lib/http-call.ts';
 import { UpstreamStore } from '../../src/submissions/upstream.ts';
 import { trackRequest } from '../support/ledger/ledger-file.ts';
 import {
@@ -8,7 +7,6 @@ import {
   MINUTE_MS,
   openWatcher,
   pending,
-  response,
 } from '../support/virtual-time/virtual-watcher.ts';
 
 /** More than one page. */
@@ -90,25 +88,6 @@ test('a page that cannot be read is read again; until then health reports it, an
   expect(world.monitor.health().ledgerWritable).toBe(true);
 });
 
-test.each([
-  ['a budget that counts as exhausted', () => undefined],
-  ['no open submission left', (world: ReturnType<typeof openLarge>) => world.cancel(ids)],
-])('health recovers once the page is read, also with %s', async (_name, meanwhile) => {
-  const world = openLarge({
-    scheduler: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } },
-  });
-  world.ledger.upstreams.setPolling('default', world.clock.now(), null);
-  world.restart();
-  vi.spyOn(world.ledger.submissions, 'listWatched').mockImplementationOnce(() => {
-    throw new LedgerError('corrupt', 'the disk failed');
-  });
-  await world.clock.advance(10);
-  expect(world.monitor.health().ledgerWritable).toBe(false);
-  meanwhile(world);
-  await world.clock.advance(5_000);
-  expect([world.monitor.health().ledgerWritable, world.polls.length]).toEqual([true, 0]);
-});
-
 /** From now on, new processes find the disk full. */
 function fillDisk() {
   return vi.spyOn(UpstreamStore.prototype, 'get').mockImplementation(() => {
@@ -145,36 +124,4 @@ test('a stop ends the registration: nothing is read or polled afterwards', async
   await world.clock.advance(10 * MINUTE_MS);
   await stopped;
   expect([read.mock.calls.length, world.polls.length, world.clock.pending]).toEqual([0, 0, 0]);
-});
-
-test('an outage that only previously seen submissions can show continues after a restart', async () => {
-  const lost: HttpResult = response(500, { state: 'ERROR', error: 'Record not found' });
-  // So many pages that a response could arrive between two of them.
-  const unseen = Array.from({ length: 12_000 }, (_, index) => `id-${index}`);
-  const world = openWatcher({ respond: () => lost });
-  const at = world.clock.now();
-  const far = at + 600 * MINUTE_MS;
-  const limits = { deadlineAt: far, graceEndsAt: at + 15 * MINUTE_MS, stuckAt: far };
-  await world.clock.advance(20 * MINUTE_MS);
-  world.restartWith((ledger) => {
-    ledger.track(
-      [...unseen, 'seen'].map((id) => trackRequest(id, limits)),
-      at,
-    );
-    ledger.database.run(
-      "UPDATE submissions SET status = 'pending', polled_at = tracked_at WHERE submission_id = 'seen'",
-    );
-    const outAt = at + 10 * MINUTE_MS;
-    ledger.recordUpstream({
-      upstream: 'default',
-      at: outAt,
-      event: 'upstream.down',
-      reason: 'HTTP 503',
-      lastedMs: 0,
-      record: { state: 'down', outSince: outAt },
-    });
-  });
-  await world.clock.advance(30 * MINUTE_MS);
-  expect(world.turns).toEqual([]);
-  expect(unseen.filter((id) => world.get(id).status !== 'tracking')).toEqual([]);
 });

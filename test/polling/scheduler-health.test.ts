@@ -13,8 +13,6 @@ import {
   schedulerOf,
 } from '../support/virtual-time/pacing.ts';
 
-const throttled = (retryAfterMs: number | null) => ({ ...VERDICTS.throttled, retryAfterMs });
-
 /** Fails polls, and then the control, which opens the circuit breaker. Returns when it opened. */
 function breakOpen(
   scheduler: Scheduler,
@@ -89,20 +87,6 @@ describe('during an outage', () => {
     expect(new Set(probes).size).toBe(3);
   });
 
-  it('probes respect the request budget and a pause', () => {
-    const exhausted = schedulerOf(ids(3), { requests: 4, perMs: 20_000 });
-    breakOpen(exhausted);
-    expect(exhausted.wakeAt()).toBe(20_001);
-    expect(exhausted.next(19_999)).toEqual([]);
-    expect(drain(exhausted, 20_001)).toHaveLength(1);
-
-    const paused = schedulerOf(ids(3));
-    breakOpen(paused);
-    paused.observe(observation(throttled(9_000), 5, 's0'), true, 5);
-    expect(paused.next(9_004)).toEqual([]);
-    expect(drain(paused, 9_005)).toHaveLength(1);
-  });
-
   it('a probe without a result is followed by another one', () => {
     const scheduler = schedulerOf(['a']);
     breakOpen(schedulerOf(ids(3)));
@@ -140,19 +124,6 @@ describe('the circuit breaker by kind of response', () => {
   ])('%s: %s for submissions never seen, %s for submissions seen before', (name, fresh, seen) => {
     expect(stateAfter(name, false)).toBe(fresh);
     expect(stateAfter(name, true)).toBe(seen);
-  });
-});
-
-describe('a 500 "Record not found"', () => {
-  it('for submissions seen before opens the circuit breaker, and one for a new submission does not close it', () => {
-    const scheduler = schedulerOf(ids(3));
-    for (const id of drain(scheduler, 0)) scheduler.observe(observation('pending', 0, id), true, 0);
-    const changes: (string | null)[] = [];
-    scheduler.add(paced('new', { dueAt: 0 }), 0);
-    for (let now = 0; now < 120_000; now += 500)
-      for (const id of scheduler.next(now))
-        changes.push(scheduler.observe(observation('not_found_500', now, id), true, now));
-    expect(changes.filter((change) => change !== null)).toEqual(['down']);
   });
 });
 

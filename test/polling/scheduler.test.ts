@@ -74,17 +74,6 @@ describe('after a restart', () => {
 });
 
 describe('a removal', () => {
-  it('of a submission in flight frees its concurrency when the result arrives, which does not schedule it again', () => {
-    const scheduler = schedulerOf(['a', 'b'], { concurrency: 1 });
-    expect(scheduler.next(0)).toEqual(['a']);
-    scheduler.remove('a', 0);
-    expect(scheduler.inFlight).toBe(1);
-    expect(scheduler.next(0)).toEqual([]);
-    scheduler.observe(observation('pending', 1, 'a'), true, 1);
-    expect(scheduler).toMatchObject({ size: 1, inFlight: 0 });
-    expect(drain(scheduler, LEASE_MS)).toEqual(['b']);
-  });
-
   it('of a submission in flight that is tracked again leaves nothing of its earlier age', () => {
     const scheduler = createScheduler({ policy: byAge });
     scheduler.add(paced('a'), 0);

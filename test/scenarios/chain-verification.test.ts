@@ -216,27 +216,6 @@ it('shows the link to the block explorer from finality on', async () => {
   );
 });
 
-describe('the proof of inclusion', () => {
-  it('confirms that the block contains the transaction', async () => {
-    const sandbox = await openSandbox();
-    const { connected, track, until } = await open({ sandbox, verify_data: true });
-    await connected();
-    await until(await track(), { status: 'finalized', chain: 'confirmed', chain_reason: null });
-  });
-
-  it('is unavailable if the node has pruned the block', async () => {
-    const sandbox = await openSandbox();
-    await setFault(sandbox, 'pruned', 0.001);
-    const { connected, track, until } = await open({ sandbox, verify_data: true });
-    await connected();
-    await until(await track(), {
-      status: 'finalized',
-      chain: 'unavailable',
-      chain_reason: expect.stringContaining('does not have the content of block') as never,
-    });
-  });
-});
-
 describe('the data of a submission', () => {
   const hashOf = (data: string) => `0x${blake2b256(Buffer.from(data))}`;
 

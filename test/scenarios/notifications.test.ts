@@ -91,3 +91,27 @@ it('an outage is reported once to the chat of the operators, as is its end', asy
     expect((await fetch(`${sandbox.url}/_sandbox/faults`, order)).status).toBe(204);
   }
 });
+
+it('no secret of a webhook, a callback or a channel is logged, whatever fails', async () => {
+  const receiver = await openReceiver({ status: 500, body: 'no' });
+  const lines: string[] = [];
+  const { admin, client, submit } = await openWorld({
+    logLevel: 'debug',
+    onLog: (line) => lines.push(line),
+    channels: {
+      ops: { type: 'slack', url: `${receiver.url}/services/CHANNEL-SECRET` },
+    },
+    routes: [{ types: ['*'], channels: ['ops'] }],
+  });
+  const { secret } = await admin('POST', '/v1/webhooks', {
+    url: `${receiver.url}/?token=URL-SECRET`,
+    types: ['*'],
+  });
+  await client.track([submit()], { callback_url: `${receiver.url}/?token=CALLBACK-SECRET` });
+  await vi.waitUntil(() => receiver.requests.length >= 3, { timeout: 10_000 });
+  await vi.waitUntil(() => lines.filter((line) => line.includes('delivery.failed')).length >= 3, {
+    timeout: 5_000,
+  });
+  expect(lines.join('')).not.toMatch(/URL-SECRET|CALLBACK-SECRET|CHANNEL-SECRET|whsec_/);
+  expect(lines.join('')).not.toContain(secret);
+});

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { toEventBody } from '../../src/notifications/event-body.ts';
-import { EVENT_COLUMNS, EVENT_JOINS } from '../../src/notifications/event-log.ts';
 import { context, historyOf, observation, type VerdictName } from '../support/ledger/domain.ts';
 import {
   type Ledger,
@@ -131,33 +130,6 @@ describe('the events', () => {
         },
       },
     });
-  });
-});
-
-describe('however often a submission is tracked again', () => {
-  it('every event keeps its content, and reads one later change of each option at most', () => {
-    const ledger = openLedger();
-    const before: unknown[] = [];
-    ledger.track([trackRequest('s', { metadata: { round: 0 } })], 100);
-    for (let round = 1; round <= 20; round++) {
-      const at = 1_000 * round;
-      ledger.cancel(['s'], at);
-      // Every second time, the metadata stay.
-      const changed = round % 2 === 0 ? { metadata: { round }, named: ['metadata' as const] } : {};
-      ledger.track(
-        [trackRequest('s', { retrack: true, deadlineAt: at + 100_000, ...changed })],
-        at + 1,
-      );
-      before.push(...eventsOf(ledger).slice(before.length));
-      expect(eventsOf(ledger)).toEqual(before);
-    }
-    const rows = rawConnection(ledger.file)
-      .prepare<[], { laterChanges: string | null }>(
-        `SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS}`,
-      )
-      .all();
-    const counts = rows.map(({ laterChanges }) => laterChanges?.split('\n').length ?? 0);
-    expect([counts.length, Math.max(...counts)]).toEqual([40, 2]);
   });
 });
 

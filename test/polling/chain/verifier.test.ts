@@ -229,16 +229,6 @@ it.each([
   });
 });
 
-it('finalizes only what is confirmed if that is required, and asks again until then', async () => {
-  let hash = OTHER_HASH;
-  const { verify, kinds } = open(false, async () => hash, 'require');
-  const reason = `block 7 is ${OTHER_HASH} on the chain, not ${HASH}`;
-  expect(await verify({})).toEqual({ verdict: 'contradicted', reason });
-  hash = HASH;
-  expect(await verify({})).toEqual({ verdict: 'confirmed', reason: null });
-  expect(kinds).toEqual(['pending', 'finalized']);
-});
-
 it('fetches one block at a time, and again if the node did not have it', async () => {
   let [fetching, most, isPruned] = [0, 0, true];
   const { verify } = open(true, async (method, [block]) => {
