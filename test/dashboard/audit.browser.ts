@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { SKIPPED, setFilter, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { clearFilters, SKIPPED, setFilter, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -53,7 +53,7 @@ describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: TEST_MS }, () 
     });
     await apply('Actions', 'webhooks.gone');
     await page.getByRole('alert').getByText('must be one or more of').waitFor();
-    await page.getByRole('link', { name: 'Clear filters' }).click();
+    await clearFilters(page);
     await rows(page).getByRole('link', { name: 'webhooks.create' }).click();
     await expect.poll(() => rows(page).count()).toBe(2);
   });

@@ -3,7 +3,15 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { goTo, SKIPPED, setFilter, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import {
+  clearFilters,
+  goTo,
+  SKIPPED,
+  setFilter,
+  signIn,
+  TEST_MS,
+  useBrowser,
+} from '../support/app/browser.ts';
 import { call } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
@@ -241,7 +249,7 @@ describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', { timeout:
     await signIns.getByRole('link', { name: 'ada@example.com', exact: true }).click();
     await expect.poll(() => rows.count()).toBe(3);
     expect(await rows.filter({ hasText: 'person:1' }).count()).toBe(0);
-    await page.getByRole('link', { name: 'Clear filters' }).click();
+    await clearFilters(page);
     await setFilter(page, 'About e-mail address', 'ADA@example.com');
     await expect.poll(() => rows.count()).toBe(2);
     await rows.getByRole('link', { name: 'a…@example.com' }).click();

@@ -4,7 +4,14 @@ import type { Page, Route } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { TYPES } from '../../../src/dashboard/page/data/feed.js';
 import { EVENT_TYPES, TestEventType } from '../../../src/submissions/event-types.ts';
-import { SKIPPED, setFilter, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
+import {
+  clearFilters,
+  SKIPPED,
+  setFilter,
+  signIn,
+  TEST_MS,
+  useBrowser,
+} from '../../support/app/browser.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { useNotifyingApp } from '../../support/app/notifying-app.ts';
 import { openApp } from '../../support/app/running-app.ts';
@@ -243,7 +250,7 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     await rowOf(page, one).waitFor();
     await apply('Submission ID', 'never');
     await page.getByText('No delivery matches').waitFor();
-    await page.getByRole('link', { name: 'Clear filters' }).click();
+    await clearFilters(page);
     await rowOf(page, two).filter({ hasText: id }).waitFor();
   });
 

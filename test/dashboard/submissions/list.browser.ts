@@ -1,6 +1,7 @@
 import type { Page, Route } from 'playwright-core';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
+  clearFilters,
   goTo,
   SKIPPED,
   setFilter,
@@ -68,7 +69,7 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     await page.goBack();
     await page.goBack();
     await expectShown(['a2', 'a1']);
-    await page.getByRole('link', { name: 'Clear filters' }).click();
+    await clearFilters(page);
     await expect.poll(query).toBe('');
     await enter('Metadata', 'of=all');
     await enter('Upstream', 'other');

@@ -200,6 +200,13 @@ export async function setFilter(page: Page, label: string, value: string): Promi
   await bar.getByRole('button', { name: 'Apply' }).click();
 }
 
+/** Removes the filters of a list, and waits until its form shows that. */
+export async function clearFilters(page: Page): Promise<void> {
+  const link = page.getByRole('link', { name: 'Clear filters' });
+  await link.click();
+  await link.waitFor({ state: 'detached' });
+}
+
 /** Opens another page of the dashboard without a reload. */
 export async function goTo(page: Page, path: string): Promise<void> {
   await page.evaluate(
