@@ -1,9 +1,6 @@
 import { checkingSchedule } from './checking-schedule.ts';
 
-/**
- * A histogram whose old evidence fades exponentially, so that it follows a distribution that
- * changes.
- */
+/** A histogram whose old evidence fades exponentially, to follow a distribution that changes. */
 export class Histogram {
   readonly weights: Float64Array;
 
@@ -17,10 +14,7 @@ export class Histogram {
     return sum;
   }
 
-  /**
-   * Multiplies the weight of all evidence by `keep`. No cell falls below `least`, so that no value
-   * ever becomes impossible.
-   */
+  /** Multiplies all weights by `keep`. No cell falls below `least`, so that no value becomes impossible. */
   fade(keep: number, least = 0): void {
     const { weights } = this;
     for (let cell = 0; cell < weights.length; cell++)
@@ -31,10 +25,7 @@ export class Histogram {
     this.weights[cell] = (this.weights[cell] as number) + weight;
   }
 
-  /**
-   * Adds evidence of one value in the cells from `first` to `last`, spread in proportion to
-   * `belief` (the self-consistency of Turnbull, J. R. Stat. Soc. B 38, 1976).
-   */
+  /** Adds one value in `first` to `last`, spread by `belief` (Turnbull, J. R. Stat. Soc. B 38, 1976). */
   addBetween(
     first: number,
     last: number,
@@ -49,10 +40,7 @@ export class Histogram {
       weights[cell] = (weights[cell] as number) + (weight * (belief[cell] as number)) / sum;
   }
 
-  /**
-   * Returns a histogram in which, from cell `start` on, this share of each weight is spread evenly
-   * over the cells at most `reach` away.
-   */
+  /** Returns a copy in which, from `start` on, this share of each weight is spread over the cells within `reach`. */
   smoothed(share: number, reach: number, start = 0): Histogram {
     const smooth = new Histogram(this.weights);
     for (let cell = start; cell < this.weights.length; cell++) {
@@ -67,7 +55,6 @@ export class Histogram {
     return smooth;
   }
 
-  /** Returns, for each cell, the probability of a value in it or an earlier cell. */
   cdf(): Float64Array {
     const { total } = this;
     let sum = 0;
@@ -78,7 +65,6 @@ export class Histogram {
   }
 }
 
-/** Whether stored values are the weights of a histogram with this number of cells. */
 export function isWeights(values: number[], length: number): boolean {
   return (
     Array.isArray(values) &&
@@ -87,10 +73,7 @@ export function isWeights(values: number[], length: number): boolean {
   );
 }
 
-/**
- * Number of cells of the age grid: age 0, up to 0.1 s, then geometrically growing cells up to about
- * 10 days.
- */
+/** Cells of the age grid: age 0, up to 0.1 s, then geometrically growing up to about 10 days. */
 export const AGE_CELLS = 240;
 const FIRST_MS = 100;
 const RATIO = 1.0697;
@@ -101,10 +84,7 @@ const USUAL_SHARE = 0.7;
 const MEMORY = 200;
 /** Schedules are recomputed when the number of observations has grown by this share. */
 const LEARNED_PER_SCHEDULE = 0.1;
-/**
- * This share of each weight is spread over the cells within `reach`, because gaps between
- * observations are chance.
- */
+/** Share of each weight spread over the cells within `reach`: gaps between observations are chance. */
 const SPREAD = { share: 0.3, reach: 6 };
 
 const EDGES_MS = Float64Array.from({ length: AGE_CELLS + 1 }, (_, i) =>
@@ -124,10 +104,7 @@ const WIDTHS_S = Float64Array.from(
 export class AgeDistribution {
   #histogram: Histogram;
   readonly #price: number;
-  /**
-   * Schedules by the number of dependents. `cdf`: probability of being final by the end of each
-   * cell.
-   */
+  /** By number of dependents. `cdf`: probability of being final by the end of each cell. */
   readonly #schedules = new Map<number, { next: Int32Array; cdf: Float64Array }>();
   #observed: number;
   #scheduledAt = 0;
@@ -147,7 +124,6 @@ export class AgeDistribution {
     return this.#observed;
   }
 
-  /** Learns from a submission that became final at an age in (fromMs, untilMs]. */
   learn(fromMs: number, untilMs: number): void {
     if (this.#observed === 0) this.#histogram = new Histogram(prior(0));
     this.#histogram.addBetween(cellOf(fromMs), cellOf(untilMs - 1e-6), 1);
@@ -155,10 +131,7 @@ export class AgeDistribution {
     this.#observed++;
   }
 
-  /**
-   * Returns the age (ms) of the next poll of a submission that was open at `ageMs`. `dependents`:
-   * number of submissions that are found final with it, by which its lag is multiplied.
-   */
+  /** Returns the age (ms) of the next poll. `dependents`: number of submissions found final with this one. */
   nextAgeMs(ageMs: number, dependents: number): number {
     if (this.#observed - this.#scheduledAt > LEARNED_PER_SCHEDULE * this.#observed) {
       this.#scheduledAt = this.#observed;
@@ -177,8 +150,7 @@ export class AgeDistribution {
     }
     const cell = cellOf(ageMs);
     const next = schedule.next[cell] as number;
-    // The scheduled age is at least 1 % later, because polls within one cell would otherwise repeat
-    // without delay.
+    // At least 1 % later: polls within one cell would otherwise repeat without delay.
     const scheduledMs = Math.max(
       EDGES_MS[next < 0 ? AGE_CELLS : next] as number,
       ageMs * 1.01 + 50,
@@ -207,7 +179,6 @@ export class AgeDistribution {
     ] as number;
   }
 
-  /** Returns the probability of being final by each age. */
   curve(): { afterMs: number; probability: number }[] {
     const cdf = [...this.#histogram.cdf()];
     const end = cdf.findIndex((probability) => probability > 0.995) + 1 || AGE_CELLS;
@@ -219,8 +190,8 @@ export class AgeDistribution {
 }
 
 /**
- * Returns the optimum interval of polls within a cell, in which the hazard is constant: sqrt(2 /
- * (hazard x price)). Infinity if the cell is shorter, because the schedule covers that.
+ * Returns the optimum interval within a cell of constant hazard: sqrt(2 / (hazard x price)); Infinity if the cell is
+ * shorter.
  */
 function intervalMs(cdf: Float64Array, cell: number, price: number): number {
   const widthS = WIDTHS_S[cell] as number;
@@ -236,11 +207,7 @@ function cellOf(ageMs: number): number {
   return Math.min(AGE_CELLS - 1, 2 + Math.floor(Math.log(ageMs / FIRST_MS) / Math.log(RATIO)));
 }
 
-/**
- * Returns the prior: this share near half a minute, as on public chains, the rest over all orders
- * of magnitude. The first observation shows the order of magnitude, so nothing is expected near
- * half a minute any longer.
- */
+/** Returns the prior: this share near half a minute, as on public chains, the rest over all orders of magnitude. */
 function prior(usualShare: number): Float64Array {
   const weights = EDGES_MS.slice(1).map((edgeMs) => {
     const s = edgeMs / 1_000;
@@ -252,7 +219,6 @@ function prior(usualShare: number): Float64Array {
   return weights.map((weight) => (PRIOR_WEIGHT * weight) / sum);
 }
 
-/** Returns the number rounded down to a power of two, so that few schedules are computed. */
 export function rounded(dependents: number): number {
   return dependents >= 1 && dependents < 4
     ? Math.round(dependents)

@@ -14,7 +14,6 @@ const KEEP = 0.99;
 const REACH = 1;
 /** Evidence from phases that are further on the other side, in bins, has this weight. */
 const ACROSS = { reach: 6, weight: 0.02 };
-/** Weight of the prior. */
 const WEIGHT = 0.5;
 /** See SURPRISE of slots-to-wait.ts. */
 const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
@@ -22,10 +21,7 @@ const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
 /** When a submission began to wait. `phase`: slots since that head; null if it is not known. */
 export type HeadPosition = { number: number; phase: number | null };
 
-/**
- * The distribution of the number of blocks from the newest final block, at the time when a
- * submission begins to wait, to the block that contains it: one histogram for each phase.
- */
+/** The number of blocks from the newest final block to the one that contains a submission, by phase. */
 export class BlocksToWait {
   readonly #counts: Histogram;
   readonly #cdfs = new Map<number, Float64Array>();
@@ -40,10 +36,7 @@ export class BlocksToWait {
     return [...this.#counts.weights];
   }
 
-  /**
-   * Returns the probability that the block of a submission is at most `number`, given that it is
-   * above `above`.
-   */
+  /** Returns the probability that the block is at most `number`, given that it is above `above`. */
   finalBy({ number: from, phase }: HeadPosition, number: number, above: number): number {
     const cdf = this.#cdf(binOf(phase));
     const by = cdfAt(cdf, number - from);
@@ -51,7 +44,6 @@ export class BlocksToWait {
     return by <= before ? 0 : (by - before) / (1 - before);
   }
 
-  /** Returns the probability of each number of blocks, for a submission that begins now. */
   distribution(phase: number | null): Float64Array {
     return this.#cdf(binOf(phase)).map((p, k, cdf) => p - (cdf[k - 1] ?? 0));
   }
@@ -74,7 +66,6 @@ export class BlocksToWait {
     this.#cdfs.clear();
   }
 
-  /** Forgets nearly everything. */
   forget(): void {
     this.#counts.fade(0.05);
     this.#cdfs.clear();
@@ -129,10 +120,7 @@ function cdfAt(cdf: Float64Array, k: number): number {
   return k < 0 ? 0 : (cdf[Math.min(MOST_BLOCKS - 1, k)] as number);
 }
 
-/**
- * Probability of each number of blocks or fewer: on most chains, a submission is in the second or
- * third block after the newest final one.
- */
+/** Probability of each number of blocks or fewer: usually the second or third after the newest final one. */
 const PRIOR = Float64Array.from({ length: COLUMNS }, (_, k) =>
   k < 2 ? ([0.01, 0.16][k] as number) : 1 - 0.84 * 0.45 ** (k - 1),
 );

@@ -22,9 +22,8 @@ import { DELAY_CELLS } from './row-delay.ts';
 const ANNOUNCED_MS = 500;
 
 /**
- * Returns a policy that polls by the finalized heads of a chain while a node announces them, and by
- * the learned distribution of finality time otherwise. Both learn from every poll, so a change
- * costs nothing. Without heads it decides exactly as `learnedPacing`.
+ * Returns a policy that polls by finalized heads while a node announces them, else exactly as `learnedPacing`. Both
+ * learn from every poll.
  */
 export function chainPacing(settings: LearnedPacingSettings): PolicyFactory {
   return (deps) => new ChainPacing(settings, deps);
@@ -36,7 +35,6 @@ class ChainPacing implements PacingPolicy {
   readonly #reschedule: (item: Candidate, dueAt: number) => void;
   readonly #lagPrice: number;
   #status: HeadStatus = 'useless';
-  /** When a submission was polled last while the heads were silent. */
   #silentPollAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -154,10 +152,7 @@ class ChainPacing implements PacingPolicy {
     return this.#status === 'arriving' && this.#heads.follows(item);
   }
 
-  /**
-   * Decides which policy decides. After a change, all submissions but the current one, which is in
-   * no queue, are rescheduled.
-   */
+  /** Chooses the policy. After a change, reschedules all submissions but the current one, which is in no queue. */
   #choose(current: Candidate | null, now: number): void {
     const status = this.#heads.status(now);
     if (status === this.#status) return;

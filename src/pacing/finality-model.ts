@@ -9,16 +9,10 @@ import { type Cohort, FinalityOrder } from './waiting-line.ts';
 
 /** Number of blocks whose groups are stored. */
 const MAX_BLOCKS = 512;
-/**
- * The upstream updates all rows of a block within seconds. A later finality is of another block
- * with the same number.
- */
+/** The rows of a block change within seconds. A later finality is of another block with the same number. */
 const MAX_GROUP_MS = 60_000;
 
-/**
- * `foundAt`: when the first member was found final, epoch ms, and `lagMs`: for how long it had been
- * final. `members`: number of members found final so far.
- */
+/** `foundAt`, epoch ms, and `lagMs`: of the first member. `members`: number found final so far. */
 type Group = FinalityEvent & {
   after: number;
   by: number;
@@ -27,31 +21,25 @@ type Group = FinalityEvent & {
   members: number;
 };
 
-/**
- * Groups submissions that became final together: with the same block or, without block numbers, at
- * about the same time.
- */
+/** Submissions that became final together: with the same block or, without numbers, at about the same time. */
 class FinalityGroups {
   readonly #blocks = new Map<number, Group>();
   #newest: Group | null = null;
 
   /**
-   * Returns the group of a submission that became final in the given interval; null if it begins a
-   * group. Without a block number, the newest group matches for `togetherMs` after its first member
-   * was found.
+   * Returns the group of a finality; null if it begins one. Without a block number, the newest group matches for
+   * `togetherMs`.
    */
   find(block: number | null, { after, by }: FinalityEvent, togetherMs: number): Group | null {
     if (block === null)
       return this.#newest && by - this.#newest.foundAt <= togetherMs ? this.#newest : null;
     const group = this.#blocks.get(block);
     if (!group || after <= group.foundAt + MAX_GROUP_MS) return group ?? null;
-    // The submission was open long after this block was final, so the chain has restarted its block
-    // numbers.
+    // Open long after this block was final: the chain has restarted its block numbers.
     this.#blocks.clear();
     return null;
   }
 
-  /** Adds a group with one member. */
   begin(block: number | null, { after, by, lagMs }: FinalityEvent & { lagMs: number }): Group {
     const group = { after, by, foundAt: by, lagMs, members: 1 };
     this.#newest = group;
@@ -72,7 +60,6 @@ class FinalityGroups {
 
 const VERSION = 4;
 
-/** The state that the policy stores across restarts. */
 type LearnedState = {
   version: typeof VERSION;
   ages: { weights: number[]; observed: number };
@@ -81,10 +68,7 @@ type LearnedState = {
   senders: number | null;
 };
 
-/**
- * Returns the state as JSON, with 5 significant digits, which exceeds the precision of the
- * evidence. Times stay exact.
- */
+/** Returns JSON with 5 significant digits, more than the evidence has. Times stay exact. */
 function writeState({ ages, slots, ...exact }: LearnedState): string {
   const roundedSlots = slots && {
     event: slots.event.map(rounded),
@@ -100,10 +84,7 @@ function rounded(value: number): number {
   return value === 0 ? 0 : Number(value.toPrecision(5));
 }
 
-/**
- * Returns undefined for invalid text and for the state of another version: the policy then learns
- * from the beginning.
- */
+/** Returns undefined for invalid text and for another version. */
 function readState(text: string): LearnedState | undefined {
   try {
     const state: LearnedState = JSON.parse(text);
@@ -113,7 +94,6 @@ function readState(text: string): LearnedState | undefined {
   }
 }
 
-/** Throws a TypeError if a part is missing. */
 function isValid({ version, ages, clock, slots, senders }: LearnedState): boolean {
   const isClock =
     clock === null ||
@@ -146,7 +126,6 @@ function isCount(value: number, least: number, most: number): boolean {
   return Number.isSafeInteger(value) && isBetween(value, least, most);
 }
 
-/** Whether a Date can have this value, epoch ms. */
 function isTime(value: number): boolean {
   return isBetween(value, -8.64e15, 8.64e15);
 }
@@ -155,22 +134,13 @@ function isDistribution(values: number[], length: number): boolean {
   return isWeights(values, length) && Math.abs(values.reduce((sum, p) => sum + p, 0) - 1) < 0.01;
 }
 
-/**
- * Longest time that a submission stays in the waiting line while no slots are known. Its order has
- * no meaning after that.
- */
+/** Longest time in the waiting line while no slots are known. Its order has no meaning after that. */
 const MAX_QUEUED_MS = 6 * 3_600_000;
-/**
- * Final submissions stored to learn the slots from when a slot time is found; weight of each, and
- * number of passes.
- */
+/** Final submissions from which a found slot time is learned; weight of each, and number of passes. */
 const RECENT = { finals: 100, weight: 0.5, rounds: 2 };
 /** A final submission of lower weight is not learned from. */
 const LEAST_WEIGHT = 0.02;
-/**
- * Without block numbers, finalities within this share of a slot (or, while no slots are known, this
- * time) are one group.
- */
+/** Without block numbers, finalities within this share of a slot (or this time) are one group. */
 const TOGETHER = { slots: 1 / 3, ms: 2_000 };
 /** A submission that its first poll finds final within this time counts as final at tracking. */
 const ALREADY_FINAL_MS = 1_000;
@@ -179,17 +149,12 @@ const LEAST_LEARNED = 10;
 /** Share of the unsent submissions that depend on the finality of those that were sent. */
 const UNSENT_SHARE = 0.25;
 
-/**
- * A final submission. `isExact`: it became final in the slot of `foundAt`, else in that slot or an
- * earlier one after `openAt`.
- */
+/** `isExact`: it became final in the slot of `foundAt`, else in that or an earlier one after `openAt`. */
 type Final = { order: number; queuedAt: number; openAt: number; foundAt: number; isExact: boolean };
 
 /**
- * The model of the time at which an upstream's submissions become final. On a chain, submissions
- * become final in groups, with the periodic slots in which the chain makes blocks; `slots`
- * describes that once a slot time is known. `ages` is the distribution of age without slots, and
- * `queue` the line of submissions at the upstream's senders. Times are epoch milliseconds.
+ * When an upstream's submissions become final: by `slots` once a slot time is known, else by their age. `queue`: the
+ * line at the upstream's senders. Times are epoch milliseconds.
  */
 export class FinalityModel {
   readonly #price: number;
@@ -230,7 +195,6 @@ export class FinalityModel {
     this.queue = new SenderQueue(state.senders);
   }
 
-  /** Advances to the current slot. Returns whether a new slot has begun. */
   advance(now: number): boolean {
     if (!this.slots?.advance(now)) return false;
     this.queue.expire(this.slots.oldestSlot, now);
@@ -238,9 +202,8 @@ export class FinalityModel {
   }
 
   /**
-   * Adds a submission to the queue. A submission that is sent at once and has waited for more slots
-   * than are followed is left to the distribution of age: after a restart there may be a million of
-   * them.
+   * Adds a submission to the queue. One that is sent at once and has waited for more slots than are followed is left to
+   * its age: after a restart, there may be a million.
    */
   append(item: Candidate): void {
     const { slots, queue } = this;
@@ -251,10 +214,7 @@ export class FinalityModel {
     if (isFollowed) queue.line.append(item);
   }
 
-  /**
-   * Learns from a poll sent at `sentAt` that found the submission open. `hasFailed`: the upstream
-   * will send it again.
-   */
+  /** Learns from a poll sent at `sentAt`. `hasFailed`: the upstream will send the submission again. */
   observeOpen(item: Candidate, sentAt: number, hasFailed: boolean, now: number): void {
     const cohort = this.queue.line.cohortOf(item);
     if (cohort) {
@@ -293,9 +253,8 @@ export class FinalityModel {
   }
 
   /**
-   * Learns from a submission that was found final at `at`. Returns `lagMs`: see `lagOf`; `isNews`:
-   * this shows that the event of the slot has happened; `isOther`: the slot time or the number of
-   * senders has changed, so waiting submissions must be assigned to cohorts again.
+   * Learns from a finality at `at`. Returns `lagMs`, `isNews`: the event of the slot has happened, and `isOther`: slot
+   * time or number of senders has changed.
    */
   observeFinal(
     item: Candidate,
@@ -331,8 +290,7 @@ export class FinalityModel {
     };
     this.#recent.push(final);
     this.#recent.splice(0, this.#recent.length - RECENT.finals);
-    // The members of a group are not independent: the weights of thousands sum to little more than
-    // that of a few.
+    // Members of a group are not independent: thousands count little more than a few.
     const weight = 2 / (1 + group.members);
     let isOther = false;
     if (weight > LEAST_WEIGHT) {
@@ -351,10 +309,7 @@ export class FinalityModel {
     return { lagMs, isNews, isOther };
   }
 
-  /**
-   * While no slot time is known: the submissions that are the next to be found final, see
-   * FinalityOrder.
-   */
+  /** While no slot time is known: the next submissions to be found final, see FinalityOrder. */
   get foremost(): Candidate[] {
     return this.slots ? [] : this.#order.foremost(this.queue.line);
   }
@@ -369,10 +324,8 @@ export class FinalityModel {
   }
 
   /**
-   * Returns the expected number of submissions that are found final with a member of this cohort in
-   * a slot: in the current slot also those of other cohorts, in proportion to the probability that
-   * they have the same event. Serial senders send the next submissions when these are final, so
-   * that a search in the wrong slot delays those, too: they count in part.
+   * Returns the expected number of submissions found final with a member of this cohort in a slot. Serial senders wait
+   * for these, so that unsent submissions count in part.
    */
   dependents(cohort: Cohort, slot: number, now: number): number {
     const { slots, queue } = this;
@@ -389,7 +342,6 @@ export class FinalityModel {
     );
   }
 
-  /** Returns the newest time at which a submission was open, or was queued. */
   #openAt(item: Candidate): number {
     const byHead = this.slots ? NEVER : this.#order.openAt(item, this.queue.line);
     return Math.max(item.openAt, this.queue.queuedAt(item), byHead);
@@ -401,9 +353,7 @@ export class FinalityModel {
     return this.#groups.find(block, event, togetherMs);
   }
 
-  /**
-   * Replaces the slot model, because slot numbers and phases of another clock are not comparable.
-   */
+  /** Replaces the slot model: numbers and phases of another clock are not comparable. */
   #beginSlots(): void {
     this.slots = this.#clock.state && new SlotModel(this.#clock);
     // Earlier finals may be of a chain with another slot time.
@@ -413,7 +363,6 @@ export class FinalityModel {
       for (const final of finals) this.#learnWait(final, RECENT.weight);
   }
 
-  /** Returns whether the estimated number of senders has changed. */
   #learnWait({ order, queuedAt, openAt, foundAt, isExact }: Final, weight: number): boolean {
     const { slots } = this;
     if (!slots || order === 0) return false;

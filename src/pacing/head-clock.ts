@@ -17,9 +17,8 @@ const INCOMPLETE = { announcements: 2, share: 0.25 };
 const LOWER_HEADS = 3;
 
 /**
- * The moments at which heads are expected follow the heads by at least this share of the
- * difference, and the slot time by that share. A larger difference means irregular slots. The slot
- * time that follows the heads differs from the median by at most `mostMedian`.
+ * The clock follows heads by at least these shares of the difference. A larger difference means irregular slots.
+ * `mostMedian`: most difference of the slot time from the median.
  */
 const FOLLOW = { moment: 0.2, slot: 0.02, mostSlots: 0.25, mostMedian: 0.1, misses: 4 };
 
@@ -37,9 +36,7 @@ export class HeadClock {
   #heads: TimedHead[] = [];
   /** The newest head before those that were announced together with the newest. */
   #base: TimedHead | null = null;
-  /** Differences in succession that were too large. */
   #misses = 0;
-  /** Heads in succession whose differences were not too large. */
   #hits = 1;
   /** The slot time that follows the heads; more precise than the median. */
   #gridMs = 0;
@@ -50,7 +47,6 @@ export class HeadClock {
   readonly #missing: number[] = [];
   #arrivedAt = Number.NEGATIVE_INFINITY;
   #lower = { count: 0, number: 0 };
-  /** Time per block of the newest announcements. */
   readonly #intervals: number[] = [];
   #slotMs: number | null;
 
@@ -120,10 +116,7 @@ export class HeadClock {
     return 'new';
   }
 
-  /**
-   * Returns the newest head before `time`, and the slots since then, less those that stayed empty
-   * before the next head. A time before the first head is placed by the slot time.
-   */
+  /** Returns the newest head before `time`, and the slots since then, less those that stayed empty. */
   positionOf(time: number): HeadPosition {
     const index = this.#heads.findLastIndex(({ dueAt }) => dueAt <= time);
     const head = this.#heads[index];
@@ -139,7 +132,6 @@ export class HeadClock {
     return { number: first.number - Math.ceil((first.at - time) / this.#slotMs), phase: null };
   }
 
-  /** Whether the newest head at this time is known. */
   isKnownAt(time: number): boolean {
     return this.#heads.length > 0 && time >= (this.#heads[0] as TimedHead).at;
   }
@@ -166,10 +158,7 @@ export class HeadClock {
     return 'reset';
   }
 
-  /**
-   * Appends the heads from `base` to this one. The blocks between them became final together, which
-   * says nothing about the times at which they were made: those are spread evenly.
-   */
+  /** Appends the heads from `base` to this one. Blocks that became final together are spread evenly. */
   #append(base: TimedHead, { number, at }: FinalizedHead): void {
     const blocks = number - base.number;
     const first = this.#heads[0] as FinalizedHead;
@@ -221,21 +210,15 @@ export class HeadClock {
 const RATE = { good: 0.15, old: 0.25, contradiction: 0.5 };
 /** Heads are not trusted from the first score on, and trusted again from the second on. */
 const LIMIT = { lost: 0.6, regained: 0.15 };
-/**
- * A node whose head comes later after a poll that found its block final is late: by then the lag
- * costs this number of requests, about as much as heads save.
- */
+/** Lag in requests at which a head counts as late: about as much as heads save. */
 const LATE_COST = 0.7;
 /** Observations in succession after which the node counts as late, or no longer. */
 const IN_SUCCESSION = { late: 2, timely: 3 };
-/**
- * Final submissions after which a probe finds out whether heads are late, unless other polls do.
- * Doubles each time that they are not.
- */
+/** Final submissions after which a probe finds out whether heads are late. Doubles while they are not. */
 const PROBE_AFTER = { least: 8, most: 64 };
 /**
- * A head that is off by this multiple of the mean, which follows by `rate`, brings the next probe
- * closer: each submission that waits for it counts as this number of final ones.
+ * A head off by this multiple of the mean brings the next probe closer: each waiting submission counts as this number
+ * of final ones.
  */
 const UNUSUAL = { multiple: 3, rate: 0.1, finals: 4 };
 /** Heads for which a late node counts as late without further evidence. Quadruples each time. */
@@ -244,10 +227,7 @@ const LATE_HEADS = { least: 4, most: 1_024 };
 const MOST_BLOCKS_LATE = 10;
 const MAX_PENDING = 64;
 
-/**
- * Judges the heads by what polls find: whether they say something useful and true about the blocks
- * that the upstream reports. The score is a moving average of the verdicts, 0 (all right) to 1.
- */
+/** Judges the heads by what polls find. The score is a moving average of the verdicts, 0 (right) to 1. */
 export class HeadTrust {
   readonly #lateMs: number;
   #score = 0;
@@ -307,26 +287,19 @@ export class HeadTrust {
     this.#contrary = 0;
   }
 
-  /** A poll found a block that the heads had announced. */
   confirm(): void {
     this.#probe.left--;
     this.#change(-this.#score * RATE.good);
   }
 
-  /**
-   * A new head has arrived, this much earlier or later than expected. `waiting`: submissions that
-   * wait for their block.
-   */
+  /** A new head has arrived, `offMs` off. `waiting`: submissions that wait for their block. */
   nextHead(offMs: number, waiting: number): void {
     if (this.#isLate) this.#late.heads--;
     if (offMs > UNUSUAL.multiple * this.#usualOffMs) this.#probe.left -= UNUSUAL.finals * waiting;
     this.#usualOffMs += UNUSUAL.rate * (offMs - this.#usualOffMs);
   }
 
-  /**
-   * A poll found a block that was final before the submission was tracked: of one that was tracked
-   * late, unless the numbers of the heads are too high.
-   */
+  /** A poll found a block that was final before tracking: tracked late, or the numbers of the heads are too high. */
   observeOld(): void {
     this.#change(RATE.old * (1 - this.#score));
   }
@@ -336,7 +309,6 @@ export class HeadTrust {
     this.#change(RATE.contradiction * (1 - this.#score));
   }
 
-  /** A poll found this block final, which the heads had not announced. */
   observeEarlier(block: number, at: number, newest: number): void {
     if (block > newest + MOST_BLOCKS_LATE) this.reject();
     this.#pending.push({ block, at });

@@ -47,13 +47,11 @@ const END_LAG_S = 1;
 const COMPLETE = 0.995;
 /** A scout is polled on behalf of at most this number of submissions. */
 const MAX_DEPENDENTS = 3;
-/** See silentPollMs. */
 const SILENT_POLL_SLOTS = 0.4;
 
 /**
- * A submission that waits for its block to become final. It is in a line of its own, with its own
- * order. `start`: the newest head when it began to wait; null while it waits to be sent. `above`:
- * its block is above this number.
+ * A submission that waits for its block. `start`: the newest head when it began to wait; null while it waits to be
+ * sent. `above`: its block is above this number.
  */
 class Followed implements Candidate {
   readonly item: Candidate;
@@ -83,15 +81,13 @@ export type HeadPacingState = {
 };
 
 /**
- * Schedules polls by the finalized heads of a chain. With each head, submissions become final in
- * the order in which they were sent, up to a boundary. Most are certainly before or behind it. Of
- * the uncertain ones, the middle one is polled first, as the scout of the others.
+ * Schedules polls by finalized heads. With each head, submissions become final in the order of sending, up to a
+ * boundary. Of the uncertain ones, the middle one is polled first, as the scout.
  */
 export class HeadPacing {
   readonly #price: number;
   readonly #reschedule: (item: Candidate, dueAt: number) => void;
   readonly #followed = new Map<Candidate, Followed>();
-  /** Submissions that were tracked before the first head. */
   readonly #early = new Set<Candidate>();
   readonly #trust: HeadTrust;
   #clock = new HeadClock();
@@ -101,13 +97,10 @@ export class HeadPacing {
   /** Orders up to which submissions are final, and from which they are open, with this head. */
   #boundary = { finalUpTo: 0, openFrom: Number.POSITIVE_INFINITY };
   #uncertain: { first: number; last: number; size: number; scout: Followed } | null = null;
-  /** The submission that is polled as soon as the newest head arrives. */
   #probe: Followed | null = null;
-  /** Number of submissions found final in the newest block. */
   #group = { block: 0, members: 0 };
   /** Polls without a response, while the delay of rows is unknown. */
   #inFlight = { count: 0, sentAt: NEVER };
-  /** The submission of the current call, which must not be rescheduled. */
   #current: Candidate | null = null;
   /** Whether the upstream reported a block as final while the heads were silent. */
   #isRefuted = false;
@@ -126,7 +119,6 @@ export class HeadPacing {
     return this.#followed.keys();
   }
 
-  /** The learned state; null if no head was observed. */
   get state(): HeadPacingState | null {
     if (!this.#clock.newest && this.#delay.observed === 0) return null;
     return {
@@ -146,8 +138,7 @@ export class HeadPacing {
   }
 
   /**
-   * `arriving`: heads arrive and have proved to be right. `silent`: none arrives, perhaps because
-   * finality has stalled. `useless`: the upstream reports other blocks, or none ever arrived.
+   * `arriving`: heads arrive and are right. `silent`: none arrives. `useless`: of other blocks, or none ever arrived.
    */
   status(now: number): HeadStatus {
     const { newest, silentAt, isTooFast, isIncomplete } = this.#clock;
@@ -224,10 +215,7 @@ export class HeadPacing {
     return this.#trust.isTimely;
   }
 
-  /**
-   * Returns the time until which a submission of this block was certainly not final, epoch ms;
-   * NEVER if it is not known.
-   */
+  /** Returns until when a submission of this block was certainly not final, epoch ms; NEVER: not known. */
   openUntil(block: number | null): number {
     return (block === null ? null : this.#clock.finalAt(block)) ?? NEVER;
   }
@@ -260,7 +248,6 @@ export class HeadPacing {
     if (wasUncertain || isScout || this.#delay.observed < DELAY_KNOWN) this.#assign(now);
   }
 
-  /** Returns the poll time of a followed submission: now, or later. */
   confirm(item: Candidate, now: number): number {
     const dueAt = this.dueAt(item, now);
     const isProbe = this.#followed.get(item) === this.#probe;
@@ -452,7 +439,6 @@ export class HeadPacing {
     if (dueAt < entry.item.dueAt - 1) this.#reschedule(entry.item, dueAt);
   }
 
-  /** Returns the probability that the block of a submission is final. */
   #probability(entry: Followed): number {
     const { newest } = this.#clock;
     if (!newest || !entry.start) return 0;

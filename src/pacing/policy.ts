@@ -17,7 +17,6 @@ import type { SlotModel } from './slot-model.ts';
 import { SLOTS } from './slots-to-wait.ts';
 import type { Cohort } from './waiting-line.ts';
 
-/** Probability of being final by each time after tracking (ms); not decreasing. */
 export type Curve = PacingDescription['curve'];
 
 const EVERY_MS = 5_000;
@@ -31,9 +30,8 @@ const COMPLETE = 0.998;
 const MEASURED = 100;
 
 /**
- * Returns the optimum poll times of a single submission with this distribution, and the expected
- * cost of that schedule and of polling every 5 s. `lagPrice`: requests that a second of lag is
- * worth.
+ * Returns the optimum poll times of a single submission, their expected cost, and that of polling every 5 s.
+ * `lagPrice`: requests per second of lag.
  */
 export function describeCurve(
   curve: Curve,
@@ -54,9 +52,7 @@ export function describeCurve(
   };
 }
 
-/**
- * Returns the expected requests and the expected lag of a submission that is polled at these times.
- */
+/** Returns the expected requests and lag of a submission polled at these times. */
 function costOf(curve: Curve, pollsMs: readonly number[]): PollingCost {
   let requests = 0;
   let lagMs = 0;
@@ -75,7 +71,6 @@ function costOf(curve: Curve, pollsMs: readonly number[]): PollingCost {
   return { requests, lagS: found > 0 ? lagMs / found / 1_000 : 0 };
 }
 
-/** Returns the distribution of finality time of a submission that is tracked now. */
 function slotCurve(slots: SlotModel, now: number): Curve {
   const start = slots.startOf(now);
   const eventCdf = slots.eventCdf();
@@ -93,10 +88,7 @@ function slotCurve(slots: SlotModel, now: number): Curve {
   return curve;
 }
 
-/**
- * Returns the slot time, the median time of the next event, and the share of slots without an
- * event.
- */
+/** Returns the slot time, the median time of the next event, and the share of empty slots. */
 function describeSlots(slots: SlotModel, now: number): PacingDescription['slot'] {
   const median = Math.max(
     0,
@@ -108,7 +100,6 @@ function describeSlots(slots: SlotModel, now: number): PacingDescription['slot']
   return { periodMs: slots.periodMs, nextEventAt, emptyShare: slots.empty };
 }
 
-/** The mean cost per submission, measured over the newest final submissions. */
 class MeasuredCost {
   #mean: PollingCost | null = null;
   #finals = 0;
@@ -119,7 +110,6 @@ class MeasuredCost {
     return this.#mean;
   }
 
-  /** Counts a poll. */
   poll(): void {
     this.#polls++;
   }
@@ -140,21 +130,15 @@ class MeasuredCost {
 
 export type LearnedPacingSettings = { lagPrice: number };
 
-/**
- * Maximum number of submissions rescheduled in one call: no budget allows more polls within a slot.
- */
+/** Most submissions rescheduled in one call: no budget allows more polls within a slot. */
 export const MAX_RESCHEDULED = 10_000;
 /** Time for which the response to a poll is awaited before others are polled for the same event. */
 const RESPONSE_MS = 300;
-/** The safety net; see ceilingMs. */
 export const NET = { maxIntervalMs: 60_000 };
 /** Gain of each poll while no slot time is known. */
 const UNKNOWN_GAIN = 0.05;
 
-/**
- * Returns a policy that polls by the learned distribution of finality time. `lagPrice`: requests
- * that a second of lag is worth.
- */
+/** Returns a policy that polls by the learned distribution. `lagPrice`: requests per second of lag. */
 export function learnedPacing(settings: LearnedPacingSettings): PolicyFactory {
   return (deps) => new LearnedPacing(settings, deps);
 }
@@ -179,12 +163,8 @@ class LearnedPacing implements PacingPolicy {
   readonly #random: () => number;
   readonly #model: FinalityModel;
   readonly #cost = new MeasuredCost();
-  /**
-   * The submission of the current call. The scheduler has it in no queue, so it must not be
-   * rescheduled.
-   */
+  /** The submission of the current call: it is in no queue, so it must not be rescheduled. */
   #current: Candidate | null = null;
-  /** The poll in flight whose response is awaited before others are polled for the same event. */
   #probe: { item: Candidate; sentAt: number } | null = null;
 
   constructor(
@@ -241,13 +221,9 @@ class LearnedPacing implements PacingPolicy {
     }
   }
 
-  /** Learns without a chain. */
   observeHead(): void {}
 
-  /**
-   * Returns when to repeat a poll without evidence: after some seconds, or a tenth of the time
-   * without evidence, because the upstream may fail for this submission forever.
-   */
+  /** Returns when to repeat a poll without evidence: after some seconds, or a tenth of the time without it. */
   #retryAt({ trackedAt, openAt }: Candidate, now: number): number {
     const silentMs = now - Math.max(trackedAt, openAt);
     const delayMs = Math.max(1_000 + 4_000 * this.#random(), silentMs / 10);
@@ -276,10 +252,7 @@ class LearnedPacing implements PacingPolicy {
     return dueAt;
   }
 
-  /**
-   * Whether a poll is evidence about the event of the slot: unless the submission is final since an
-   * earlier one.
-   */
+  /** Whether a poll is evidence about the event: unless the submission is final since an earlier one. */
   #isProbe(item: Candidate, now: number): boolean {
     const { slots } = this.#model;
     const cohort = this.#cohortOf(item);
@@ -337,7 +310,6 @@ class LearnedPacing implements PacingPolicy {
     this.#beginWaiting(now);
     const cohort = this.#cohortOf(item);
     if (!cohort || (cohort.scout ?? item) !== item) return;
-    // The members take turns as scout.
     for (const next of this.#model.queue.line.membersOf(cohort, order)) {
       this.#appointScout(cohort, next, now);
       return;
@@ -379,7 +351,6 @@ class LearnedPacing implements PacingPolicy {
     this.#pollEarlier(scout, now);
   }
 
-  /** Reschedules the members of all cohorts, because the event of the slot has happened. */
   #rescheduleCohorts(now: number): void {
     const { line } = this.#model.queue;
     let moved = 0;
@@ -409,9 +380,7 @@ class LearnedPacing implements PacingPolicy {
     return Math.max(item.trackedAt, item.openAt) + ceilingMs(NET, now - item.trackedAt);
   }
 
-  /**
-   * Returns the next poll time by the slot model; null if the model does not cover the submission.
-   */
+  /** Returns the next poll time by the slot model; null if it does not cover the submission. */
   #slotAt(item: Candidate, now: number): number | null {
     const { slots } = this.#model;
     if (!slots || item.order === 0) return null;
@@ -421,8 +390,7 @@ class LearnedPacing implements PacingPolicy {
     const isScout = cohort.scout === item;
     const priceOf = (slot: number) =>
       this.#price * (isScout ? rounded(Math.max(1, this.#model.dependents(cohort, slot, now))) : 1);
-    // A scout searches for its cohort: if a member was open in this slot, the event was not in an
-    // earlier one.
+    // If a member was open in this slot, the event was not in an earlier one.
     const searchedAt = isScout ? Math.min(cohort.openAt, slots.beginOf(now)) : NEVER;
     return slots.nextPollAt(
       { start: cohort, openAt: Math.max(item.openAt, searchedAt) },

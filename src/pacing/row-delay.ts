@@ -22,10 +22,8 @@ const PRIOR_WEIGHT = 3;
 const LATE_SHARE = 0.003;
 
 /**
- * The distribution of the delay from the arrival of a finalized head to the moment at which the
- * upstream reports a submission of its block as final. A delay of 0 includes negative ones: the
- * upstream was faster than the node. Each observation is an interval (see Histogram.addBetween).
- * Delays are milliseconds.
+ * The delay (ms) from a finalized head to the report of its block by the upstream; 0 if the upstream was faster. Each
+ * observation is an interval (see Histogram.addBetween).
  */
 export class RowDelay {
   readonly #histogram: Histogram;
@@ -41,12 +39,10 @@ export class RowDelay {
     return [...this.#histogram.weights];
   }
 
-  /** Number of final submissions that were learned from since the start. */
   get observed(): number {
     return this.#observed;
   }
 
-  /** Learns from a submission that was open at `afterMs` and final at `byMs`. */
   learn(afterMs: number, byMs: number): void {
     const belief = this.#histogram.smoothed(SPREAD.share, SPREAD.reach).weights;
     this.#histogram.fade(1 - 1 / MEMORY, LATE_SHARE / DELAY_CELLS);
@@ -68,11 +64,9 @@ export class RowDelay {
   }
 
   /**
-   * Returns the delay at which to poll next a submission whose block is final with this
-   * probability, given that it was open at `openMs` (-Infinity: not polled since the head); null if
-   * no poll is worth its cost before the next head, which comes after `slotMs`. `price`: requests
-   * that a second of lag is worth. `endLagS`: further lag (s) of a final submission that is not
-   * found before the next head.
+   * Returns the delay of the next poll; null if none is worth its cost before the next head. `openMs`: -Infinity if not
+   * polled since the head. `price`: requests per second of lag. `endLagS`: further lag if not found before the next
+   * head.
    */
   nextPollMs(
     probability: number,
@@ -115,7 +109,7 @@ export class RowDelay {
     return total > 0 ? lag / total : Math.max(0, byMs - Math.max(0, afterMs)) / 2;
   }
 
-  /** Returns some delays and the probability of each or a shorter one, up to nearly 1. */
+  /** Returns delays and the probability of each or a shorter one. */
   points(): { delayMs: number; probability: number }[] {
     const points: { delayMs: number; probability: number }[] = [];
     for (const [cell, probability] of this.#distribution().entries()) {
@@ -154,7 +148,6 @@ const PRIOR = (() => {
   return weights.map((weight) => (PRIOR_WEIGHT * weight) / sum);
 })();
 
-/** Returns the cell that contains a delay. */
 function cellOf(delayMs: number): number {
   if (!(delayMs > 0)) return 0;
   if (delayMs < FINE_MS) return Math.floor(delayMs / CELL_MS);

@@ -11,25 +11,17 @@ const MEMORY = 4_096;
 const KEEP = 0.97;
 /** Minimum difference of the log-likelihoods (nats) for a change of the estimate. */
 const MARGIN = 8;
-/**
- * Serial senders are dropped when they explain less than this much (nats) more than sending at
- * once.
- */
+/** Serial senders are dropped when they explain less than this much (nats) more. */
 const RETAINED = 1;
 /** Likelihood of a submission that is final before, by this number of senders, it was sent. */
 const IMPOSSIBLE = 0.01;
 
-/**
- * `score`: decayed log-likelihood of the final submissions. `slots`: their distribution of the
- * number of slots from sending to finality.
- */
+/** `score`: decayed log-likelihood of the finals. `slots`: number of slots from sending to finality. */
 type Candidacy = { count: number; slots: Histogram; score: number };
 
 /**
- * Maximum-likelihood estimate of the number of serial senders of the upstream; Infinity if all
- * submissions are sent at once. A serial sender waits for the finality of one submission before it
- * sends the next. In a queue with c servers, submission number n begins when n - c submissions have
- * departed (become final or left the queue).
+ * Maximum-likelihood estimate of the number of serial senders, which wait for the finality of one submission before the
+ * next; Infinity: all are sent at once. With c servers, number n begins after n - c departures.
  */
 export class SenderCount {
   /** Times of the newest departures, epoch ms; a ring. */
@@ -60,10 +52,7 @@ export class SenderCount {
     while (this.#departed < order - this.#best) this.depart(at);
   }
 
-  /**
-   * Returns when submission number `order` was sent, given the number of senders; null if it still
-   * waits.
-   */
+  /** Returns when submission number `order` was sent; null if it still waits. */
   beganAt(order: number, trackedAt: number, senders = this.#best): number | null {
     const departure = order - senders - 1;
     if (departure < 0 || departure < this.#departed - MEMORY) return trackedAt;
@@ -71,10 +60,7 @@ export class SenderCount {
     return Math.max(trackedAt, this.#departures[departure % MEMORY] as number);
   }
 
-  /**
-   * Learns from a submission that became final in this slot. Returns whether the estimate has
-   * changed.
-   */
+  /** Learns from a finality in this slot. Returns whether the estimate has changed. */
   learn(
     order: number,
     trackedAt: number,
@@ -98,8 +84,7 @@ export class SenderCount {
     const isRetained =
       this.#best === Infinity || scoreOf(this.#best) > scoreOf(Infinity) + RETAINED;
     if (isRetained && best.score < scoreOf(this.#best) + MARGIN) return false;
-    // Serial senders are assumed only if they explain the evidence clearly better than sending at
-    // once.
+    // Serial senders are assumed only on clear evidence.
     const chosen = best.score > scoreOf(Infinity) + MARGIN ? best.count : Infinity;
     const isOther = chosen !== this.#best;
     this.#best = chosen;
@@ -110,34 +95,24 @@ export class SenderCount {
 /** A serial sender waits this long for finality, then sends the next submission. */
 const TIMEOUT_MS = 120_000;
 /**
- * A submission probably fails every time if it has failed for this time, several times while others
- * that were queued later became final. In a stall of the chain, all fail. The longer time applies
- * if there are no others.
+ * A submission probably fails every time after failing for this time, several times while others became final; after
+ * the longer time if there are no others.
  */
 const FAILING = { forMs: 600_000, alone: 3, atMostMs: 1_800_000 };
 
-/** A submission that was queued again. Times are epoch milliseconds. */
 type Requeued = {
   at: number;
-  /** When it was queued again for the first time. */
   since: number;
-  /**
-   * How often it failed while others succeeded: another one, queued after `comparedAt`, became
-   * final.
-   */
+  /** How often it failed while another one, queued after `comparedAt`, became final. */
   alone: number;
   /** When `alone` was last increased; at first, when it was tracked. */
   comparedAt: number;
 };
 
-/**
- * The submissions of an upstream as a queue with several servers in order of arrival: they wait for
- * one of the upstream's senders first, then for finality. Times are epoch milliseconds.
- */
+/** The submissions wait for one of the upstream's senders, then for finality. Times are epoch ms. */
 export class SenderQueue {
   readonly line = new WaitingLine();
   readonly count: SenderCount;
-  /** Submissions that were queued again after a failure. */
   readonly #requeued = new Map<Candidate, Requeued>();
   /** The latest time at which a submission was queued that has become final. */
   #finalQueuedAt = Number.NEGATIVE_INFINITY;
@@ -161,21 +136,18 @@ export class SenderQueue {
     this.count.depart(at);
   }
 
-  /** Removes a submission that was final at `at`. */
   removeFinal(item: Candidate, at: number): void {
     this.#finalQueuedAt = Math.max(this.#finalQueuedAt, this.queuedAt(item));
     this.remove(item, at);
   }
 
-  /** Deletes the failures of a submission that is no longer polled. */
   clearRequeue(item: Candidate): void {
     this.#requeued.delete(item);
   }
 
   /**
-   * Moves a submission that has failed to the end, because the upstream sends it again behind the
-   * others. One that probably fails every time is removed: the distribution of age then decides
-   * when to poll it.
+   * Moves a failed submission to the end, where the upstream sends it again. One that probably fails every time is
+   * removed.
    */
   requeue(item: Candidate, at: number): void {
     const { trackedAt } = item;
@@ -210,10 +182,7 @@ export class SenderQueue {
     }
   }
 
-  /**
-   * Removes the cohorts of slots before `oldestSlot`, and requeues or removes submissions whose
-   * sender has timed out.
-   */
+  /** Removes cohorts before `oldestSlot`, and requeues or removes submissions whose sender timed out. */
   expire(oldestSlot: number, now: number): void {
     const { cohorts } = this.line;
     for (let cohort = cohorts[0]; cohort; cohort = this.line.cohorts[0]) {

@@ -6,21 +6,14 @@ const NEWEST = 12;
 const PHASE_EVENTS = 24;
 /** Slot times are configured, so only multiples of this are periods; least and largest multiple. */
 const UNIT = { ms: 100, least: 2, most: 900 };
-/**
- * Range of the periods, as shares of the median age of final submissions. Few submissions wait for
- * less than a quarter of a slot.
- */
+/** Range of periods, in median ages of final submissions: few wait for less than a quarter of a slot. */
 const RANGE = { shortest: 1 / 24, longest: 4 };
-/**
- * Costs of a period: negative logarithms of its prior probability (nats). The slot times of public
- * chains are the most likely, then whole seconds.
- */
+/** The most likely slot times: those of public chains. Whole seconds are the next. */
 const USUAL_SLOTS_MS = [20_000, 12_000, 6_000];
 const COST = { usual: 5, second: 14, other: 25 };
 /**
- * A usual slot time is adopted once the events are this many times as likely with it as without a
- * period, and span this many slots. `window`: share of the slot in which groups become final;
- * `other`: share of events outside of it; `phases`: number of phases compared.
+ * A usual slot time is adopted at this Bayes factor over this many slots. `window`: share of the slot in which groups
+ * become final; `other`: share of events outside of it.
  */
 const BAYES = { factor: 20, slots: 1.5, window: 0.15, other: 0.2, phases: 60 };
 /** Another period is adopted after this many events, if its evidence exceeds its cost. */
@@ -28,36 +21,26 @@ const OTHER_EVENTS = 12;
 /** Mean resultant length of events that have a period. */
 const LEAST_LENGTH = 0.6;
 /**
- * Effective numbers of the newest events that can show that there is another period, and none. A
- * submission that its first poll finds final has an interval longer than a slot, which is no
- * evidence of either.
+ * Effective numbers of newest events that show another period, and none. Intervals longer than a slot are no evidence.
  */
 const LEAST_COUNT = { other: 3, lost: 8 };
-/**
- * A slot begins this share of a slot before the mean time of finality, so that no group is split
- * between two slots.
- */
+/** A slot begins this share before the mean time of finality, so that no group is split. */
 const LEAD = 0.3;
 
-/**
- * The finality of a group, in the interval from `after` (exclusive) to `by` (inclusive), epoch ms.
- */
+/** The finality of a group, in (after, by], epoch ms. */
 export type FinalityEvent = { readonly after: number; readonly by: number };
 
 export type SlotClockState = { periodMs: number; originMs: number };
 
 /**
- * The fit of events to a period. `length`: mean resultant length, 0 to 1; `count`: effective number
- * of events; `evidence`: log-likelihood ratio (nats) of events with this period to events without
- * one; `at`: a time of the mean phase, epoch ms.
+ * `length`: mean resultant length, 0 to 1; `count`: effective number of events; `evidence`: log-likelihood ratio
+ * (nats); `at`: a time of the mean phase, epoch ms.
  */
 type Fit = { periodMs: number; length: number; count: number; evidence: number; at: number };
 
 /**
- * Estimates the slot time and phase of a chain: the period with which groups of submissions become
- * final, from a periodogram of the finality events (mean resultant length and von Mises likelihood:
- * Mardia and Jupp, "Directional Statistics", 2000). The state is null until a significant period is
- * found. Times are epoch milliseconds.
+ * Estimates slot time and phase of a chain from a periodogram of finality events (Mardia and Jupp, "Directional
+ * Statistics", 2000). Null until a period is significant. Times are epoch ms.
  */
 export class SlotClock {
   readonly #events: FinalityEvent[];
@@ -78,10 +61,7 @@ export class SlotClock {
     return this.#state;
   }
 
-  /**
-   * Returns the slot number at a time, with a fraction for the phase. Slots are numbered from the
-   * epoch.
-   */
+  /** Returns the slot number, from the epoch, with a fraction for the phase. */
   position(time: number): number {
     const state = this.#state;
     return state ? (time - state.originMs) / state.periodMs : 0;
@@ -93,8 +73,7 @@ export class SlotClock {
   }
 
   /**
-   * Learns from an event. `ageMs`: median age of final submissions. `isSerial`: serial senders
-   * submit them. Returns whether the clock has changed, so that earlier slot numbers and phases are
+   * Learns from an event. `ageMs`: median age of final submissions. Returns whether earlier slot numbers and phases are
    * invalid.
    */
   learn(event: FinalityEvent, ageMs: number, isSerial = false): boolean {
@@ -114,7 +93,6 @@ export class SlotClock {
     return this.#replace(periodMs, ageMs, isSerial) || this.#follow(periodMs, found);
   }
 
-  /** Replaces or drops the period if the newest events do not fit it. Returns whether it did. */
   #replace(periodMs: number, ageMs: number, isSerial: boolean): boolean {
     const newest = this.#events.slice(-NEWEST);
     const { length, count } = fitOf(newest, periodMs);
@@ -128,12 +106,9 @@ export class SlotClock {
     return this.#adopt(isBetter ? found : null);
   }
 
-  /** Adopts a more likely period, or the phase if it has moved too far. Returns whether it did. */
   #follow(periodMs: number, found: Fit | null): boolean {
-    // Events of a short time, such as those of submissions that were final when they were tracked,
-    // fit every longer period.
+    // Events of a short time fit every longer period.
     if (spanOf(this.#events) < 3 * periodMs) return false;
-    // A fraction of the period fits the same events.
     if (found && periodMs % found.periodMs !== 0) return this.#adopt(found);
     const fit = fitOf(this.#events.slice(-PHASE_EVENTS), periodMs);
     const position = this.position(fit.at);
@@ -155,7 +130,6 @@ export class SlotClock {
   }
 }
 
-/** Returns the most likely period of the events; null if none is significant. */
 function search(events: readonly FinalityEvent[], ageMs: number, isSerial: boolean): Fit | null {
   const spanMs = spanOf(events);
   const usual = USUAL_SLOTS_MS.filter(
@@ -166,8 +140,7 @@ function search(events: readonly FinalityEvent[], ageMs: number, isSerial: boole
   )
     .map((periodMs) => fitOf(events, periodMs))
     .filter(({ length }) => length > LEAST_LENGTH);
-  // A serial sender sends in every second slot at most, so twice the slot time fits the events of a
-  // busy hour as well.
+  // A serial sender uses every second slot at most, so twice the slot time fits as well.
   if (isSerial && usual.length > 0) return mostLikely(usual);
   return mostLikely([...usual, ...otherFits(events, ageMs, spanMs)]);
 }
@@ -193,10 +166,7 @@ function mostLikely(fits: readonly Fit[]): Fit | null {
   );
 }
 
-/**
- * Returns how many times as likely the events are with a period, the mean over its phases, as
- * without one. An event whose interval is as wide as the period is no evidence.
- */
+/** Returns how many times as likely the events are with a period, the mean over its phases, as without. */
 function bayesFactor(events: readonly FinalityEvent[], periodMs: number): number {
   const narrow = events.filter(({ after, by }) => by - after < periodMs);
   let sum = 0;
@@ -234,11 +204,9 @@ function fitOf(events: readonly FinalityEvent[], periodMs: number): Fit {
   }
   const at = reference + (Math.atan2(y, x) / (2 * Math.PI)) * periodMs;
   const length = Math.min(0.999, Math.hypot(x, y) / sum);
-  // The effective sample size; events whose intervals are all nearly as wide as the period are
-  // hardly evidence.
+  // The effective sample size; intervals as wide as the period are hardly evidence.
   const count = Math.min(sum ** 2 / squares, 4 * sum);
-  // Approximates the von Mises likelihood at its maximum: n r² for small r, and n log(1 / spread)
-  // for r near 1.
+  // The von Mises likelihood at its maximum: n r² for small r, n log(1 / spread) near 1.
   const evidence = count * 0.5 * (length ** 2 - Math.log(1 - length ** 2));
   return { periodMs, length, count, evidence, at };
 }

@@ -8,31 +8,21 @@ const MAX_OBSERVATIONS = 32;
 /** `observe` reports a change when this much probability has moved since the last report. */
 const MOVED = 0.003;
 
-/** The state of one submission at the start of a slot, as probabilities. */
 export type Prospect = {
-  /** Probability that it became final before this slot, after its last poll. */
   before: number;
   /** Probability that it becomes final with the event of this slot, if there is one. */
   within: number;
 };
 
-/**
- * Before any poll in a slot: probability of the event in each cell, distribution of the delay,
- * probability of no event.
- */
+/** Before any poll: probability of the event by cell, distribution of the delay, probability of no event. */
 export type SlotPrior = { event: Float64Array; delayCdf: Float64Array; empty: number };
 
-/**
- * A poll in cell `at` of a slot. `since`: cell of the previous poll, which found it open; -1 if
- * there was none in this slot.
- */
+/** A poll in cell `at`. `since`: cell of the previous poll that found it open; -1 if none. */
 export type SlotObservation = { prospect: Prospect; since: number; at: number; isFinal: boolean };
 
 /**
- * The event of one slot: the moment at which the chain finalizes a group of submissions. Each of
- * them shows as final some delay after it. The posterior distribution of the event's cell is
- * updated by Bayes' rule with each poll of a submission that may become final with the event, so
- * each poll is evidence about all members of the group.
+ * The event of one slot: the chain finalizes a group of submissions, each of which shows as final some delay later.
+ * Each poll updates the posterior for all members by Bayes' rule.
  */
 export class SlotEvent {
   readonly slot: number;
@@ -57,7 +47,6 @@ export class SlotEvent {
     return this.posterior[CELLS] as number;
   }
 
-  /** Whether the event has probably happened by the end of cell `at`. */
   hasHappenedBy(at: number): boolean {
     return (
       this.#finals > 0 && this.posterior.subarray(0, at + 1).reduce((sum, p) => sum + p, 0) > 0.5
@@ -89,10 +78,7 @@ export class SlotEvent {
     return true;
   }
 
-  /**
-   * Returns the probability of being final by the end of each cell, for a submission that was open
-   * in cell `since`.
-   */
+  /** Returns the probability of being final by the end of each cell, if open in cell `since`. */
   cdf({ before, within }: Prospect, since: number): Float64Array {
     this.#mean ??= this.#meanCdf();
     const passed = since < 0 ? 0 : before + within * (this.#mean[since] as number);
@@ -101,10 +87,7 @@ export class SlotEvent {
     );
   }
 
-  /**
-   * Returns the probability of being final by the end of each cell, for a submission that becomes
-   * final with the event.
-   */
+  /** The same for a submission that becomes final with the event. */
   #meanCdf(): Float64Array {
     const mean = new Float64Array(CELLS);
     for (let event = 0; event < CELLS; event++) {
@@ -117,10 +100,7 @@ export class SlotEvent {
     return mean;
   }
 
-  /**
-   * Returns the probability of being final by the end of cell `at`, given that the event is in cell
-   * `event`.
-   */
+  /** Returns the probability of being final by the end of cell `at`, given the cell of the event. */
   #finalBy(at: number, event: number, { before, within }: Prospect): number {
     if (at < 0) return 0;
     const hasPart = event < CELLS && at >= event;

@@ -24,10 +24,8 @@ const EMPTY = { rate: 0.01, initial: 0.04 };
 export type EventDistributionState = { event: number[]; delay: number[]; empty: number };
 
 /**
- * Two histograms over the cells of a slot: the time of the slot's event (see slot-event.ts), and
- * the delay of a single submission after it. The event is not observed itself, so both are
- * estimated by expectation and maximization with smoothing over the stored slots (Silverman et al.,
- * J. R. Stat. Soc. B 52, 1990).
+ * The time of a slot's event and the delay of a submission after it, estimated by expectation and maximization with
+ * smoothing (Silverman et al., J. R. Stat. Soc. B 52, 1990), because events are not observed.
  */
 export class EventDistribution {
   #event: Float64Array;
@@ -50,7 +48,6 @@ export class EventDistribution {
     return this.#empty;
   }
 
-  /** Returns the prior of the event of a slot. */
   slot(slot: number): SlotEvent {
     return new SlotEvent(slot, this.#prior());
   }
@@ -62,7 +59,6 @@ export class EventDistribution {
     this.#expectAndMaximize();
   }
 
-  /** Computes the first estimate from these slots. */
   learnAll(slots: readonly (readonly SlotObservation[])[]): void {
     this.#store(slots);
     for (let round = 0; round < FIRST_ROUNDS; round++) this.#expectAndMaximize();
@@ -89,17 +85,13 @@ export class EventDistribution {
         event.add(cell, weight * (slot.posterior[cell] as number));
       this.#expectDelays(slot, delay, weight);
     }
-    // The event is defined as the finality of the first member of a group. A delay that all members
-    // share belongs to the event.
+    // A delay that all members share belongs to the event.
     const lead = delay.cdf().findIndex((p) => p >= 0.05);
     this.#event = smoothed(event, -lead);
     this.#delay = smoothed(delay, lead);
   }
 
-  /**
-   * Adds the delays of single submissions after the event, each spread over the interval in which
-   * it was observed.
-   */
+  /** Adds the delays after the event, each spread over the interval in which it was observed. */
   #expectDelays({ posterior, observations }: SlotEvent, delay: Histogram, weight: number): void {
     for (const { since, at, isFinal, prospect } of observations) {
       if (!isFinal || prospect.before > 0.2) continue;
@@ -138,16 +130,10 @@ const INITIAL_DELAY = normalized(
   Array.from({ length: DELAYS }, (_, cell) => Math.exp(-cell / 10) + 0.01),
 );
 
-/**
- * The start of a submission's wait for finality: its first slot, and its zone (both see
- * slots-to-wait.ts).
- */
+/** The first slot of a submission's wait, and its zone (see slots-to-wait.ts). */
 export type Start = { slot: number; zone: number };
 
-/**
- * A waiting submission. `openAt`: newest time at which a poll found it open, epoch ms; -Infinity if
- * never polled.
- */
+/** `openAt`: newest time at which a poll found it open, epoch ms; -Infinity if never polled. */
 export type Waiting = { start: Start; openAt: number };
 
 export type SlotModelState = EventDistributionState & { counts: number[] };
@@ -158,35 +144,27 @@ const CHANGE_RATE = 1 / 5_000;
 const MIN_PROBABILITY = 0.002;
 /** A lower probability of being final is an error of rounding. */
 const LEAST_FOUND = 1e-6;
-/**
- * Assumed further lag, in slots, of a submission that became final in a slot and was not found in
- * it.
- */
+/** Assumed further lag, in slots, of a submission that was not found in its slot. */
 const END_LAG = 0.9;
 
 /**
- * The distribution of finality time on a chain with slots, as a product of three parts: the number
- * of slots that a submission waits (slots-to-wait.ts), the event of the slot (slot-event.ts), and
- * the delay of the submission after the event (EventDistribution). `advance` learns from each slot
- * when it is over. Times are epoch milliseconds.
+ * Finality on a chain with slots: the slots of the wait (slots-to-wait.ts), the event of the slot (slot-event.ts) and
+ * the delay after it (EventDistribution). `advance` learns from each slot. Times are epoch ms.
  */
 export class SlotModel {
   readonly #clock: SlotClock;
   readonly #events: EventDistribution;
   readonly #waits: SlotsToWait;
-  /** The event of the current slot, and the event of a slot without observations. */
   #current: SlotEvent;
   #unobserved: SlotEvent;
   #eventCdf: Float64Array | null = null;
   /** Probability that there was no event, for each of the last slots. */
   readonly #none = new Map<number, number>();
-  /** Results of `#plan` and `prospect` for the present evidence. */
   readonly #plans = new Map<string, number>();
   readonly #prospects = new Map<string, Prospect>();
   /**
-   * Shiryaev-Roberts statistic (Shiryaev, Theory Probab. Appl. 8, 1963) of the hypothesis that
-   * submissions become final in earlier slots than before: polls then find all of them final, at
-   * the first attempt, which teaches nothing else.
+   * Shiryaev-Roberts statistic (Theory Probab. Appl. 8, 1963) of submissions becoming final in earlier slots: polls
+   * then find all of them final.
    */
   #earlier = 0;
 
@@ -230,7 +208,6 @@ export class SlotModel {
     return this.#clock.timeOf(slot + cell / CELLS);
   }
 
-  /** Whether the event of the current slot is yet to be found. */
   isSearched(now: number): boolean {
     return !this.#current.hasHappenedBy(this.#cellOf(now, this.#current.slot));
   }
@@ -240,10 +217,7 @@ export class SlotModel {
     return { slot: this.#waits.slotOf(position), zone: this.#waits.zoneOf(position) };
   }
 
-  /**
-   * Advances to the current slot. Returns whether it is a new one; then the previous slot has been
-   * learned from.
-   */
+  /** Advances to the current slot. Returns whether it is new; then the previous one was learned. */
   advance(now: number): boolean {
     const slot = this.slotAt(now);
     if (this.#current.slot === slot) return false;
@@ -261,7 +235,6 @@ export class SlotModel {
     return true;
   }
 
-  /** Learns from a poll that found the submission open at `at`. */
   observeOpen(waiting: Waiting, at: number): void {
     const { slot } = this.#current;
     const since = this.#since(waiting, slot);
@@ -277,11 +250,7 @@ export class SlotModel {
     });
   }
 
-  /**
-   * Learns from a submission that was found final at `at`, whose group was first found at
-   * `foundAt`. Returns whether this is the first evidence that the event of the slot has probably
-   * happened.
-   */
+  /** Learns from a finality. Returns whether this first shows that the event of the slot has probably happened. */
   observeFinal(waiting: Waiting, foundAt: number, at: number): boolean {
     const { slot } = this.#current;
     if (this.slotAt(foundAt) !== slot) return false;
@@ -297,10 +266,7 @@ export class SlotModel {
     return !hadHappened && this.#current.hasHappenedBy(cell);
   }
 
-  /**
-   * Learns the number of slots from `beganAt` to finality. `isExact`: it became final in `slot`,
-   * not in an earlier one.
-   */
+  /** Learns a wait in slots. `isExact`: it became final in `slot`, not in an earlier one. */
   learnWait(beganAt: number, openAt: number, slot: number, isExact: boolean, weight: number): void {
     const start = this.startOf(beganAt);
     const { waiting, unseen } = this.#wait({ start, openAt }, slot);
@@ -337,35 +303,24 @@ export class SlotModel {
     };
   }
 
-  /**
-   * Returns the probability of being final by the end of each cell of a slot, given the polls so
-   * far.
-   */
+  /** Returns the probability of being final by the end of each cell, given the polls so far. */
   cdf(waiting: Waiting, slot: number): Float64Array {
     const event = slot === this.#current.slot ? this.#current : this.#unobserved;
     return event.cdf(this.prospect(waiting, slot), this.#since(waiting, slot));
   }
 
-  /**
-   * Returns that probability for a submission that becomes final with the event of a slot without
-   * observations.
-   */
+  /** The same for a submission that becomes final with the event of a slot without observations. */
   eventCdf(): Float64Array {
     this.#eventCdf ??= this.#unobserved.cdf({ before: 0, within: 1 }, -1);
     return this.#eventCdf;
   }
 
-  /** Returns the probability that a poll at `now` finds the submission final. */
   foundBy(waiting: Waiting, now: number): number {
     const { slot } = this.#current;
     return this.cdf(waiting, slot)[this.#cellOf(now, slot)] ?? 0;
   }
 
-  /**
-   * Returns the expected time (ms) since a submission became final that is final at `now`: the
-   * integral of the probability that it was final already. `isOfSlot`: it became final with the
-   * event of the current slot.
-   */
+  /** Returns the expected time (ms) since finality. `isOfSlot`: final with the event of the current slot. */
   lagMs(waiting: Waiting, now: number, isOfSlot: boolean): number {
     const { slot } = this.#current;
     const prospect = isOfSlot ? { before: 0, within: 1 } : this.prospect(waiting, slot);
@@ -384,10 +339,7 @@ export class SlotModel {
     return (slots / found) * this.periodMs;
   }
 
-  /**
-   * Returns the next poll time; null if no slot is worth a poll. Prices are requests per second of
-   * lag: `search` until the event of the slot has happened, `own` afterwards.
-   */
+  /** Returns the next poll time; null: none is worth it. Prices per second of lag, until the event and after it. */
   nextPollAt(
     waiting: Waiting,
     prices: { own: number; search: (slot: number) => number },
@@ -403,10 +355,7 @@ export class SlotModel {
     return null;
   }
 
-  /**
-   * Returns the cell of a slot, `from` or later, in which to poll; -1 if none. Cached for
-   * submissions of equal state.
-   */
+  /** Returns the cell, `from` or later, in which to poll; -1 if none. Cached by state. */
   #plan(waiting: Waiting, slot: number, from: number, price: number): number {
     const { start, openAt } = waiting;
     const open = Math.max(-1, Math.floor((this.#clock.position(openAt) - start.slot) * CELLS));
@@ -431,9 +380,8 @@ export class SlotModel {
   }
 
   /**
-   * Updates the probability that the previous slot had no event, with a submission that was not
-   * polled in it. `found`: null if the submission is open, else the probability that it became
-   * final in the current slot.
+   * Updates the probability that the previous slot had no event. `found`: null if open, else the probability of
+   * finality in the current slot.
    */
   #reviseLast(waiting: Waiting, found: number | null): void {
     const last = this.#current.slot - 1;
@@ -467,11 +415,7 @@ export class SlotModel {
     return this.slotAt(openAt) === slot ? this.#cellOf(openAt, slot) : -1;
   }
 
-  /**
-   * Returns the last cell of a slot that is over at `time`, to the nearest end of a cell; -1 if
-   * none. A timer that fires a moment late is thereby at the end of the cell for which it was set,
-   * and not within the next one.
-   */
+  /** Returns the last cell that is over at `time`, to the nearest end, because timers fire late; -1 if none. */
   #cellOf(time: number, slot: number): number {
     return Math.max(
       -1,

@@ -1,16 +1,10 @@
 import { Histogram } from './age-distribution.ts';
 
-/**
- * Number of slots for which the model covers a submission. Later polls follow the distribution of
- * age.
- */
+/** Slots for which the model covers a submission. Later polls follow the distribution of age. */
 export const SLOTS = 24;
 /** Number of phases: equal parts of a slot in which submissions begin to wait for finality. */
 const PHASES = 40;
-/**
- * Slots are counted from the one in which a submission begins to wait, which can be one more than
- * from its first slot.
- */
+/** Counted from the slot in which the wait begins, which can be one more than from the first slot. */
 const COLUMNS = SLOTS + 2;
 export const WAIT_COUNTS = PHASES * COLUMNS;
 /** The weight of an observation decays to 1/e after this number of final submissions. */
@@ -19,37 +13,24 @@ const MEMORY = 300;
 const EDGE = 3;
 /** Weight of the evidence of other phases for a phase in the edge, by distance. */
 const NEARNESS = [1, 0.3, 0.05];
-/**
- * Differences of entropy (nats) up to which two cuts are equally good, and up to which the present
- * cut is retained.
- */
+/** Differences of entropy (nats) up to which cuts are equally good, and the present one stays. */
 const AS_GOOD = 0.0005;
 const HARDLY_BETTER = 0.01;
 /**
- * The cut that is likely before anything is known, and the cost of the least likely one (nats).
- * Finality, which SlotClock places at 0.3 slots, follows some seconds and whole slots after a
- * block.
+ * The cut that is likely at first, and the cost of the least likely one (nats): finality, placed at 0.3 slots, follows
+ * some seconds after a block.
  */
 const LIKELY_CUT = { phase: 4, cost: 0.3 };
-/**
- * The chain has changed if this share (moving average with `rate`) of final submissions had a
- * probability below `unlikely`.
- */
+/** The chain has changed if this share (moving average) of finals had a probability below `unlikely`. */
 const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
 /** Minimum weight of an observation for a new search of the cut. */
 const CUT_WEIGHT = 0.5;
 const LEAST_TOTAL = 1e-9;
 
-/**
- * Probabilities by event number k: that the submission waits for event k, or became final with it
- * unseen. See `forward`.
- */
+/** By event number k: it waits for event k, or became final with it unseen. See `forward`. */
 export type Wait = { waiting: Float64Array; unseen: Float64Array };
 
-/**
- * Past slots: probability that a slot had no event, and that an event comes after a phase of its
- * slot.
- */
+/** Probability that a slot had no event, and that an event comes after a phase. */
 export type PastSlots = { none(slot: number): number; after(phase: number): number };
 
 /**
@@ -85,22 +66,18 @@ export class SlotsToWait {
     return [...this.#counts.weights];
   }
 
-  /** Returns the first slot of a submission that begins to wait at this position. */
   slotOf(position: number): number {
     return Math.floor(position - this.#cut / PHASES) + 1;
   }
 
-  /** Returns the zone of a submission that begins to wait at this position. */
   zoneOf(position: number): number {
     const phase = phaseOf(position);
     return this.#isInEdge(phase) ? 1 + phase : 0;
   }
 
   /**
-   * Runs the forward algorithm over the slots from `start` to `until` (exclusive), for a submission
-   * that was open at `openPosition`. Returns for each k the probability that it waits for event k
-   * (`waiting`), and that it became final with event k after its last poll (`unseen`). Not
-   * normalized.
+   * Forward algorithm over the slots from `start` to `until` (exclusive). Returns, by k, the probability that it waits
+   * for event k, and that it became final with k after its last poll. Not normalized.
    */
   forward(
     { slot: start, zone }: { slot: number; zone: number },
@@ -134,7 +111,6 @@ export class SlotsToWait {
     this.#zones.clear();
   }
 
-  /** Returns the hazard of each event k. */
   hazards(zone: number): Float64Array {
     const cached = this.#zones.get(zone);
     if (cached) return cached;
@@ -150,10 +126,7 @@ export class SlotsToWait {
     return hazards;
   }
 
-  /**
-   * Learns from a submission that began to wait at `position` and became final with event k with
-   * probability `events[k]` (not normalized).
-   */
+  /** Learns that it became final with event k with probability `events[k]` (not normalized). */
   learn(position: number, events: Float64Array, weight: number): void {
     const sum = events.reduce((a, b) => a + b, 0);
     this.#counts.fade(1 - weight / MEMORY);
@@ -173,10 +146,7 @@ export class SlotsToWait {
     if (weight >= CUT_WEIGHT) this.#findCut();
   }
 
-  /**
-   * Returns the probability of becoming final with event k, for k from 0 to SLOTS; the last element
-   * includes all later events.
-   */
+  /** Returns the probability of becoming final with event k; the last element includes later ones. */
   #slots(zone: number): Float64Array {
     if (zone === 0)
       return this.#pool(COMMON, (phase) => (this.#isInEdge(phase) ? 0 : 1), this.#cut);
@@ -184,8 +154,7 @@ export class SlotsToWait {
     const distance = (phase: number) =>
       Math.round((center - phase) / PHASES) * PHASES + phase - center;
     const skipped = center >= this.#cut ? 1 : 0;
-    // Near the cut it is the slot that adjacent phases have in common, and not the number of
-    // events.
+    // Near the cut, adjacent phases share the slot, not the number of events.
     const weightOf = (phase: number) => NEARNESS[Math.abs(distance(phase))] ?? 0;
     return this.#pool(
       IN_EDGE,
@@ -195,10 +164,7 @@ export class SlotsToWait {
     );
   }
 
-  /**
-   * Returns the distribution of k over all phases, weighted by `weightOf`. `skippedOf`: slots of a
-   * phase before event 0.
-   */
+  /** Returns the distribution of k over phases. `skippedOf`: slots of a phase before event 0. */
   #pool(
     prior: Prior,
     weightOf: (phase: number) => number,
@@ -227,10 +193,7 @@ export class SlotsToWait {
     return (phase - this.#edge.first + PHASES) % PHASES < this.#edge.end - this.#edge.first;
   }
 
-  /**
-   * Sets the cut to the phase with the least entropy of k, in the middle of equally good phases,
-   * which are its edge.
-   */
+  /** Sets the cut to the phase of least entropy, amid equally good ones, which are its edge. */
   #findCut(): void {
     this.#zones.clear();
     const entropies = Array.from({ length: PHASES }, (_, cut) =>
@@ -256,10 +219,7 @@ export class SlotsToWait {
 
 type Prior = { slots: Float64Array; weight: number };
 
-/**
- * Returns a geometric prior in which every k has a positive probability. `early`: probability of k
- * = 0.
- */
+/** Returns a geometric prior without zeros. `early`: probability of k = 0. */
 function geometric(early: number): Float64Array {
   const slots = Float64Array.from(
     { length: SLOTS + 1 },

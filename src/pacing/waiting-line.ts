@@ -1,48 +1,34 @@
 import { type Candidate, NEVER } from './port.ts';
 
-/**
- * Minimum number of leading elements that are freed at once, so that a long line is not copied for
- * each.
- */
+/** Elements freed at once, so that a long line is not copied for each. */
 const TRIM_SIZE = 1_024;
 
 /**
- * Submissions that began to wait for finality in the same slot (the period in which a chain makes
- * one block) and the same zone (see slots-to-wait.ts), and so are likely to become final together.
- * They are consecutive in the line, from order `first` on.
+ * Submissions that began to wait in the same slot and zone (see slots-to-wait.ts), so are likely to become final
+ * together. Consecutive, from order `first` on.
  */
 export type Cohort = {
   readonly slot: number;
   readonly zone: number;
   readonly first: number;
-  /** Number of members left. */
   size: number;
   /** Newest time at which a poll found a member open, epoch ms. */
   openAt: number;
-  /**
-   * The member that is polled first, on behalf of all, and the size of the cohort when it was
-   * chosen.
-   */
+  /** The member polled first on behalf of all, and the size of the cohort when it was chosen. */
   scout: Candidate | null;
   scoutedFor: number;
 };
 
 /**
- * Submissions in the order of tracking, numbered from 1 (`order`). Those at the front have begun to
- * wait for finality and belong to cohorts. Those behind them wait until the upstream sends them to
- * the chain.
+ * Submissions in the order of tracking, from 1. The front waits for finality, in cohorts; the rest waits to be sent.
  */
 export class WaitingLine {
   #items: (Candidate | undefined)[] = [];
-  /** Order of the first element of `#items`. */
   #base = 1;
   /** Submissions of lower order have begun to wait for finality. */
   #begun = 1;
   #cohorts: Cohort[] = [];
-  /**
-   * The result of the newest `firstAfter`. Removed positions stay empty, so the next search
-   * continues from here.
-   */
+  /** The newest result of `firstAfter`, where the next search continues. */
   #found = { after: 0, order: 1 };
   size = 0;
 
@@ -50,14 +36,12 @@ export class WaitingLine {
     return this.#cohorts;
   }
 
-  /** The submission that has waited longest. */
   get first(): Candidate | undefined {
     const order = this.#firstOrder;
     this.#trim(order);
     return this.#at(order);
   }
 
-  /** Returns the first submission behind this order. */
   firstAfter(order: number): Candidate | undefined {
     const start = order < this.#found.after ? 0 : this.#found.order;
     let next = Math.max(order + 1, start, this.#base);
@@ -66,7 +50,6 @@ export class WaitingLine {
     return this.#at(next);
   }
 
-  /** The next submission to begin waiting for finality. */
   get next(): Candidate | undefined {
     while (this.#begun < this.#end && !this.#at(this.#begun)) this.#begun++;
     return this.#at(this.#begun);
@@ -90,10 +73,7 @@ export class WaitingLine {
     if (this.#items.length > 2 * this.size + TRIM_SIZE) this.#trim(this.#firstOrder);
   }
 
-  /**
-   * Moves the next submission into the last cohort if that is of this slot and zone or of a later
-   * slot, else into a new one.
-   */
+  /** Moves the next submission into the last cohort if that is of this slot and zone or later, else a new one. */
   begin(item: Candidate, { slot, zone }: { slot: number; zone: number }): Cohort {
     let cohort = this.#cohorts.at(-1);
     if (!cohort || cohort.slot < slot || (cohort.slot === slot && cohort.zone !== zone)) {
@@ -130,7 +110,6 @@ export class WaitingLine {
     }
   }
 
-  /** Removes the oldest cohort and its members. Returns the members. */
   dropOldest(): Candidate[] {
     const oldest = this.#cohorts[0];
     const members = oldest ? [...this.membersOf(oldest)] : [];
@@ -160,7 +139,6 @@ export class WaitingLine {
     return this.#items[order - this.#base];
   }
 
-  /** Frees the elements before `order`. */
   #trim(order: number): void {
     const count = order - this.#base;
     if (count < TRIM_SIZE && count * 2 < this.#items.length) return;
@@ -171,20 +149,11 @@ export class WaitingLine {
 
 /** More finals in a row without another of the same block show that submissions are independent. */
 const MAX_ALONE = 3;
-/**
- * While polls find submissions final, this share of their number is polled at once next: the
- * number found grows exponentially, and few are polled in vain.
- */
+/** While polls find finals, this share of their number is polled at once next: it grows exponentially. */
 const REACH = { share: 0.25, most: 32 };
-/**
- * In a shorter line, polls of all submissions cost little, and each is evidence that does not
- * depend on the order.
- */
+/** In a shorter line, polls of all cost little. */
 const LEAST_LINE = 20;
-/**
- * Without an order, the head is polled on behalf of at most this number of submissions, and of all
- * up to this number of finals: each teaches much.
- */
+/** Without an order, the head stands for at most this number, and for all while fewer finals are known. */
 const INDEPENDENT = { dependents: 8, learning: 100 };
 /** Submissions behind the head that do not wait for it, because it may be a straggler. */
 const WITNESSES = 5;
@@ -192,10 +161,8 @@ const WITNESSES = 5;
 const UNFORESEEN = 1 / 16;
 
 /**
- * The order in which submissions become final while no slot time is known. On a chain, a block
- * finalizes those that were sent before it: the head, the submission that has waited longest, is
- * open as long as those behind it. So it is polled on behalf of all. Once it is final, so are the
- * next ones, up to a boundary. Times are epoch milliseconds.
+ * The order of finality while no slot time is known. A block finalizes what was sent before it, so the head, which has
+ * waited longest, is polled on behalf of all. Times are epoch milliseconds.
  */
 export class FinalityOrder {
   /** Order of the newest submission that was found final. */
@@ -206,10 +173,7 @@ export class FinalityOrder {
   #streak = 0;
   /** Number of submissions found final since one was found in the same block as another. */
   #alone: number;
-  /**
-   * When the newest block was found that probably has several submissions. Submissions up to the
-   * order `#swept` were polled after that.
-   */
+  /** When the newest shared block was found. Submissions up to `#swept` were polled after that. */
   #sharedAt = NEVER;
   #swept = 0;
 
@@ -224,10 +188,7 @@ export class FinalityOrder {
     if (item === this.#head(line)) this.#open = { order: item.order, at: sentAt };
   }
 
-  /**
-   * A submission was found final at `at`. `members`: number of those found in its block so far;
-   * null without block numbers.
-   */
+  /** A finality at `at`. `members`: number found in its block so far; null without block numbers. */
   observeFinal({ order }: Candidate, members: number | null, at: number, line: WaitingLine): void {
     this.#newestFinal = Math.max(this.#newestFinal, order);
     this.#streak++;
@@ -240,28 +201,19 @@ export class FinalityOrder {
     return this.#isOrdered(line) && order > this.#open.order ? this.#open.at : NEVER;
   }
 
-  /**
-   * Returns the submissions that are the next to be found final: the first that were missed, and
-   * the head with the first behind it.
-   */
+  /** Returns the next to be found final: those that were missed, and the head with the first behind it. */
   foremost(line: WaitingLine): Candidate[] {
     const missed = this.#missed(line);
     const next = this.#first(line, this.#newestFinal);
     return [...missed, ...(next.length > 0 ? next : this.#first(line, 0).slice(0, 1))];
   }
 
-  /**
-   * Whether a submission is among the first that were not polled since a later one was found in a
-   * block that probably has several. It is probably final.
-   */
+  /** Whether it was not polled since a later one was found in a shared block: it is probably final. */
   isMissed(item: Candidate, line: WaitingLine): boolean {
     return item.order < this.#newestFinal && this.#missed(line).includes(item);
   }
 
-  /**
-   * Returns the number of submissions on behalf of which this one is polled. `finals`: number
-   * observed so far.
-   */
+  /** Returns the number of submissions on whose behalf this is polled. `finals`: number observed. */
   dependents(item: Candidate, line: WaitingLine, finals: number): number {
     const isOrdered = this.#isOrdered(line);
     if (item !== this.#head(line)) {
@@ -272,10 +224,7 @@ export class FinalityOrder {
     return Math.max(1, isLimited ? Math.min(INDEPENDENT.dependents, line.size) : line.size);
   }
 
-  /**
-   * A submission that is open although a later one is final is excluded: its lateness is no
-   * evidence about the others.
-   */
+  /** Excludes one that is open although a later one is final: it says nothing about others. */
   #head(line: WaitingLine): Candidate | undefined {
     return line.firstAfter(this.#newestFinal) ?? line.first;
   }
@@ -284,7 +233,6 @@ export class FinalityOrder {
     return size >= LEAST_LINE && this.#alone <= MAX_ALONE;
   }
 
-  /** Returns the number of submissions polled at once, because those before them were final. */
   #reach(line: WaitingLine): number {
     if (!this.#isOrdered(line)) return 1;
     return Math.min(REACH.most, 1 + Math.floor(REACH.share * this.#streak));
@@ -300,7 +248,6 @@ export class FinalityOrder {
     );
   }
 
-  /** Returns the first submissions behind this order, as many as are polled at once. */
   #first(line: WaitingLine, order: number): Candidate[] {
     const items: Candidate[] = [];
     const reach = this.#reach(line);
