@@ -129,5 +129,3 @@ describe('the response of a receiver', () => {
     ).toBe(1);
   });
 });
-
-describe('deliveries', () => {});
