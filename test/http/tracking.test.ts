@@ -206,7 +206,9 @@ describe('retrack', () => {
     expect(problemOf(late).errors).toMatchObject([{ pointer: '/deadline' }]);
     expect((await post(app.url, { ...body, upstream: 'other' })).status).toBe(409);
     expect((await post(app.url, { ...body, retrack: 'yes' })).status).toBe(400);
-    expect(detailsOf(await call(app.url, pathOf('kept')))).toMatchObject(ended);
+    // A poll that was in flight when it was cancelled may be counted meanwhile.
+    const { polls: _polls, last_polled_at: _at, ...unchanged } = ended;
+    expect(detailsOf(await call(app.url, pathOf('kept')))).toMatchObject(unchanged);
     expect((await call(app.url, pathOf('kept-new'))).status).toBe(404);
   });
 });
