@@ -28,7 +28,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by `authorize` when it accepts a request. */
     caller?: Caller;
-    /** Result of the lookup of the credential. */
     identity?: Identity;
   }
   interface FastifyContextConfig {
@@ -41,12 +40,10 @@ declare module 'fastify' {
      * x-api-key.
      */
     prefersBearer?: boolean;
-    /** The credential of this route is a bearer of the upstream. */
     forwardsBearer?: boolean;
   }
 }
 
-/** The result of looking up the credential of a request. */
 export type Identity =
   /** cross_origin: the cookie of a session, which a page of another origin may have sent. */
   | { kind: 'absent' | 'malformed' | 'unknown' | 'cross_origin' }

@@ -129,7 +129,6 @@ const MAX_TEXT_CHARS = 500;
 
 const text = z.string().min(1).max(MAX_TEXT_CHARS);
 
-/** The conditions of a list. */
 const conditions = {
   caller: text
     .optional()

@@ -38,7 +38,6 @@ export type AuditAction = keyof typeof AUDIT_ACTIONS;
 export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy', 'done'] as const;
 export type AuditResult = (typeof AUDIT_RESULTS)[number];
 
-/** An entry of the audit. `at`: epoch milliseconds. */
 export type StoredEntry = {
   seq: number;
   at: number;
@@ -80,7 +79,6 @@ type AuditFilter = {
   caller?: string | undefined;
   /** The address of a looked-up person in any spelling, or its keyed hash. */
   email?: string | undefined;
-  /** At least one. */
   actions?: readonly AuditAction[] | undefined;
   subject?: string | undefined;
   since?: number | undefined;
@@ -162,7 +160,6 @@ export class AuditTrail {
     return this.#db.value`SELECT at FROM audit ORDER BY seq LIMIT 1`;
   }
 
-  /** Returns the number of the newest entry; 0 if there is none. */
   get newest(): number {
     return this.#db.value<number>`SELECT seq FROM audit ORDER BY seq DESC LIMIT 1` ?? 0;
   }

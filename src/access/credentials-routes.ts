@@ -1,6 +1,5 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import {
   nextCursor,
@@ -144,11 +143,6 @@ const OPERATIONS = operations('credentials', {
     querystring: z.strictObject(pageParameters),
     response: { 200: credentialListSchema },
   },
-  getCredential: {
-    summary: 'Get a credential',
-    params,
-    response: { 200: credentialSchema, ...problemResponses(404) },
-  },
   revokeCredential: {
     summary: 'Revoke a credential',
     description:
@@ -186,10 +180,7 @@ export function registerCredentials(
     const credential = { ...fields, expiresAt };
     const change = { actor: actorOf(request), now, credential };
     const { record, secret } = createCredential(ledger, change);
-    return reply
-      .code(201)
-      .header('location', locationOf(request, String(record.id)))
-      .send({ ...toBody(record), secret });
+    return reply.code(201).send({ ...toBody(record), secret });
   });
 
   const list = { config: { isExpensive: true }, schema: OPERATIONS.listCredentials };
@@ -197,15 +188,6 @@ export function registerCredentials(
     const { credentials, nextBefore } = store.page(pageOf(query));
     return { credentials: credentials.map(toBody), next_cursor: nextCursor(nextBefore) };
   });
-
-  app.get(
-    '/v1/credentials/:id',
-    { schema: OPERATIONS.getCredential },
-    async ({ params: { id } }, reply) => {
-      const record = store.get(Number(id));
-      return record ? reply.send(toBody(record)) : sendUnknown(reply, id);
-    },
-  );
 
   app.delete(
     '/v1/credentials/:id',

@@ -13,7 +13,6 @@ export function makeToken(role: Role): string {
   return `dawatch_${role}_${randomBytes(32).toString('base64url')}`;
 }
 
-/** Whether a secret has the prefix of a dawatch token. */
 export function isOwnToken(secret: string): boolean {
   return ROLES.some((role) => secret.startsWith(`dawatch_${role}_`));
 }
@@ -235,7 +234,6 @@ export class CredentialStore {
     };
   }
 
-  /** Returns a credential of any state. */
   get(id: number): CredentialRecord | undefined {
     return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE id = ?`, id);
   }
@@ -277,7 +275,6 @@ export class CredentialStore {
     return this.#db.row(sql) !== undefined;
   }
 
-  /** Records the use of a credential. */
   used({ id, lastUsedAt }: CredentialRecord, now: number): void {
     if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_STEP_MS) return;
     this.#db

@@ -27,7 +27,6 @@ const CLOCK_TOLERANCE_S = 30;
 /** The endpoints of the provider are read again after this time. */
 const DISCOVERY_MS = 3_600_000;
 
-/** The values that bind a response of the provider to its request. */
 export type Checks = { state: string; nonce: string; verifier: string };
 
 /**
@@ -159,7 +158,6 @@ function errorOf(error: unknown): string | undefined {
     : undefined;
 }
 
-/** Whether there was no response. */
 function isUnavailable(error: unknown): boolean {
   return (
     codeOf(error) === 'OAUTH_TIMEOUT' ||

@@ -81,7 +81,6 @@ export type SessionDeps = {
   config: AccessSettings;
 };
 
-/** Registers the sign-in with a credential. */
 export function registerSession(app: TypedServer, deps: SessionDeps): void {
   const { authenticator, sessions, ledger, clock, config } = deps;
   const publicUrl = config.server.public_url;

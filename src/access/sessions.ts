@@ -77,7 +77,6 @@ export class SessionStore {
       WHERE hash = ${hash}`;
   }
 
-  /** Records that the session was used. */
   used(hash: Buffer, { usedAt }: SessionRecord, now: number): void {
     if (now - usedAt < USED_STEP_MS) return;
     this.#db.run`UPDATE sessions SET used_at = max(used_at, ${now}) WHERE hash = ${hash}`;
@@ -93,7 +92,6 @@ export class SessionStore {
     );
   }
 
-  /** Ends all sessions of a credential. */
   endAll(credentialHash: Buffer): void {
     this.#db.run`DELETE FROM sessions WHERE credential_hash = ${credentialHash}`;
   }

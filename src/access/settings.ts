@@ -83,7 +83,6 @@ export const oidcSection = section({
   }),
 });
 
-/** The settings that this folder reads. */
 export type AccessSettings = {
   limits: z.output<typeof limitsSection>;
   auth: z.output<typeof authSection>;

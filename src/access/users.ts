@@ -5,10 +5,8 @@ import { StartError } from '../operations/config/start-error.ts';
 import { isOwnToken } from './credentials-store.ts';
 import type { AccessSettings } from './settings.ts';
 
-/** A user of the upstream with all fields unchanged. */
 export type UserRecord = Record<string, unknown>;
 
-/** The content of a response with HTTP 200. */
 export type NormalizedResponse<T> =
   | { kind: 'found'; value: T }
   | { kind: 'not_found' }

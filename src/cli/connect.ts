@@ -11,7 +11,6 @@ const ADMIN_ADVICE =
   'create one with `dawatch token create --role admin --name …`; for lists, the role operator suffices';
 export type ConnectOptions = { server?: string };
 
-/** Adds the options of a command that uses the service key. */
 export function withServer(command: Command): Command {
   return withAddress(command).addHelpText(
     'after',
@@ -19,7 +18,6 @@ export function withServer(command: Command): Command {
   );
 }
 
-/** Adds the option --server. */
 export function withAddress(command: Command): Command {
   return command.option(
     '--server <url>',
@@ -27,7 +25,6 @@ export function withAddress(command: Command): Command {
   );
 }
 
-/** Adds the options of a command that needs the role admin or operator. */
 export function withAdmin(command: Command): Command {
   return withAddress(command).addHelpText('after', `\nThe token is read from ${ADMIN_VARIABLE}.`);
 }
@@ -40,7 +37,6 @@ export function requestAsAdmin<T>(
   return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice: ADMIN_ADVICE }, request);
 }
 
-/** Returns the address of the server. */
 export function serverAddress(options: ConnectOptions): string {
   return addressOf(options, loadConfig({ env: process.env, user: 'none' }).config);
 }

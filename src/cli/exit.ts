@@ -13,9 +13,7 @@ export const ExitCode = {
    * All submissions ended, but not all as finalized; or some of the ids to track had already ended.
    */
   notFinalized: 3,
-  /** A check found a violation. */
   mismatch: 3,
-  /** The timeout expired. */
   timeout: 4,
   /** The server or its ledger is unavailable, or the credential was refused. */
   server: 5,

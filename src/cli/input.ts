@@ -126,7 +126,6 @@ function toValue(text: string): string | number | boolean | null {
   return text;
 }
 
-/** Parses a JSON object for use as metadata. */
 export function parseObject(text: string): Record<string, unknown> {
   const value = parsed(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value))

@@ -3,7 +3,6 @@ import { loadConfig } from '../wiring/settings.ts';
 
 export type SettingsOptions = { config?: string };
 
-/** Adds the option --config. */
 export function withSettings(command: Command): Command {
   return command.option(
     '--config <file>',

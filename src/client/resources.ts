@@ -1,7 +1,6 @@
 import type {
   AlertPage,
   ChannelList,
-  Credential,
   CredentialPage,
   CredentialWithSecret,
   Delivery,
@@ -79,7 +78,6 @@ export function resourcesOf(send: SendRequest) {
       send('POST', '/v1/credentials', credential),
     list: (query: ListCredentialsQuery = {}): Promise<CredentialPage> =>
       send('GET', `/v1/credentials${queryOf(query)}`),
-    get: (id: number): Promise<Credential> => send('GET', `/v1/credentials/${id}`),
     /** Its requests are then refused. ApiError 409 for the last valid admin. */
     revoke: (id: number): Promise<void> => send('DELETE', `/v1/credentials/${id}`),
   };

@@ -7,7 +7,6 @@ import { SlotModel } from './slot-model.ts';
 import { WAIT_COUNTS } from './slots-to-wait.ts';
 import { type Cohort, FinalityOrder } from './waiting-line.ts';
 
-/** Number of blocks whose groups are stored. */
 const MAX_BLOCKS = 512;
 /** The rows of a block change within seconds. A later finality is of another block with the same number. */
 const MAX_GROUP_MS = 60_000;

@@ -1,7 +1,6 @@
 import type { HeadPosition } from './blocks-to-wait.ts';
 import { type FinalizedHead, NEVER } from './port.ts';
 
-/** Number of heads whose times are stored. */
 const MAX_HEADS = 128;
 /** Number of intervals of which the slot time is the median. */
 const INTERVALS = 31;

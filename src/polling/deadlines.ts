@@ -10,7 +10,6 @@ import type { Paced } from './poll-queues.ts';
 import type { Scheduler } from './scheduler.ts';
 import { reasonOf } from './upstream-health.ts';
 
-/** The parts of the ledger that polling uses. */
 export type PollingStores = {
   database: LedgerDatabase;
   store: SubmissionStore;
@@ -30,7 +29,6 @@ type DeadlinesDeps = {
   upstream: string;
   scheduler: Scheduler;
   ledger: PollingStores;
-  /** Receives why a submission could not be ended. */
   onFailed: (error: unknown) => void;
 };
 
@@ -49,11 +47,8 @@ export class Deadlines {
   /** Up to this deadline, the last polls are requested. `id`: a row of the ledger. */
   #passed: Pick<Deadline, 'at' | 'id'> = { at: Number.NEGATIVE_INFINITY, id: AFTER_ALL };
   readonly #awaited = new Map<string, Awaited>();
-  /** Since when polls can be sent. */
   #pollableSince = Number.NEGATIVE_INFINITY;
-  /** The next deadline. */
   #nextAt = Number.NEGATIVE_INFINITY;
-  /** When the next wait for an answer ends. */
   #waitEndsAt = Number.POSITIVE_INFINITY;
   /** Whether a wait is over except for a poll that is still to come. */
   #isOverdue = false;
@@ -68,7 +63,6 @@ export class Deadlines {
     for (const awaited of this.#awaited.values()) awaited.since = now;
   }
 
-  /** Adds a new deadline of a submission. */
   add(submissionId: string, deadlineAt: number, now: number): void {
     if (deadlineAt <= this.#passed.at) this.#await(submissionId, deadlineAt, now);
     else this.#nextAt = Math.min(this.#nextAt, deadlineAt);
@@ -80,7 +74,6 @@ export class Deadlines {
     if (awaited) awaited.failure = reasonOf(observation);
   }
 
-  /** Whether `pass` must be called. */
   isDue(now: number): boolean {
     return this.#isOverdue || now >= this.wakeAt;
   }
@@ -199,13 +192,11 @@ export class Registration {
     return this.#cancel !== undefined;
   }
 
-  /** Throws what the ledger throws. */
   read(after = 0): WatchedPage {
     const { ledger, upstream } = this.#deps;
     return ledger.submissions.listWatched(upstream, { after, limit: PAGE_SIZE });
   }
 
-  /** Tries a failed start again. */
   retry(start: () => void): void {
     const { clock, retryMs } = this.#deps;
     this.#cancel = clock.after(retryMs, start);

@@ -9,11 +9,9 @@ export type Finality = {
   trackedAt: number;
   /** How late it was detected; null: not enough was known. */
   detection: Detection | null;
-  /** Number of requests for it. */
   polls: number;
 };
 
-/** A poll that found a submission final at `at`. */
 export type FoundFinal = { submissionId: string; blockNumber: number | null; at: number };
 
 /** What the scheduler knows of a submission, see Scheduler. */

@@ -13,18 +13,13 @@ import type { Finality } from './detection.ts';
  * reported after its commit.
  */
 export type WatcherListener = {
-  /** Called for every result of a poll, before its commit. */
   polled?: (upstream: string, observation: Observation) => void;
-  /** Called for every recorded observation. */
   recorded?: (recorded: RecordedObservation) => void;
-  /** Called for every submission that ended at its deadline, without an observation. */
   expired?: (ended: EndedSubmission) => void;
   finalized?: (finality: Finality) => void;
   /** The circuit breaker opened, closed, or is open for another reason than before. */
   upstream?: (change: UpstreamChange) => void;
-  /** An access to the ledger failed; it is retried. */
   writeFailed?: (error: unknown) => void;
-  /** The ledger can be used again. */
   ledgerRecovered?: () => void;
   /** A listener threw, which is a defect of that listener. */
   listenerFailed?: (error: unknown) => void;

@@ -33,7 +33,6 @@ const MAX_ON_DEMAND_WAIT_MS = 10_000;
  * budget becomes available.
  */
 export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
-/** More polls do not wait, they are refused. */
 const MAX_WAITING = 10_000;
 
 /**
@@ -44,7 +43,6 @@ export class OnDemandPolls {
   readonly #scheduler: Scheduler;
   readonly #clock: Clock;
   readonly #isLedgerAvailable: () => boolean;
-  /** The submissions whose polls wait, first in, first out. */
   readonly #waiting = new Set<string>();
   readonly #open = new Map<string, OnDemandPoll>();
 
@@ -137,7 +135,6 @@ export class OnDemandPolls {
       this.#open.get(submissionId)?.complete(failed('upstream', UPSTREAM_DOWN, retryAfterMs));
   }
 
-  /** Fails all polls. */
   close(): void {
     for (const { complete } of [...this.#open.values()]) complete(NOT_POLLING);
   }

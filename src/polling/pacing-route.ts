@@ -13,7 +13,6 @@ import { chainSchema, toChainBody } from './chain/chain-body.ts';
 import type { ChainStatus } from './chain/port.ts';
 import type { UpstreamPacing, Watcher } from './watcher.ts';
 
-/** The state of an upstream, in every response. */
 export const upstreamStateSchema = z
   .enum(UPSTREAM_STATES)
   .describe(

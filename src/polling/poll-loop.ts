@@ -69,7 +69,6 @@ export class PollLoop {
   #isOnDemandNext = false;
   #skippedMs = 0;
   #cancelTimer: (() => void) | undefined;
-  /** Results that are not committed yet. */
   #arrived: Observation[] = [];
   #cancelCommit: (() => void) | undefined;
   #isLedgerFailing = false;
@@ -98,7 +97,6 @@ export class PollLoop {
     this.#onDemand = new OnDemandPolls({ ...deps, isLedgerAvailable });
   }
 
-  /** Whether the newest access to the ledger failed. */
   get isLedgerFailing(): boolean {
     return this.#isLedgerFailing;
   }
@@ -229,7 +227,6 @@ export class PollLoop {
     }
   }
 
-  /** Whether there are polls to send and they may be sent now. */
   #isReady(): boolean {
     if (this.#registration.isRunning) return false;
     const now = this.now();
@@ -302,7 +299,6 @@ export class PollLoop {
     this.#batches.add(ended);
   }
 
-  /** Receives a result of the engine. */
   readonly #receive = (observation: Observation): void => {
     if (this.#stopped) return;
     const { upstream, clock, listener } = this.#deps;
@@ -311,7 +307,6 @@ export class PollLoop {
     this.#cancelCommit ??= clock.after(0, () => this.#commit());
   };
 
-  /** Commits everything that has arrived, and continues. */
   #commit(): void {
     if (this.#store()) this.wake();
   }

@@ -33,13 +33,11 @@ export class RequestBudget {
     return this.#settings;
   }
 
-  /** Number of requests that may be sent now. */
   available(now: number): number {
     const { requests, concurrency } = this.#settings;
     return Math.max(0, Math.min(concurrency - this.#inFlight, requests - this.used(now)));
   }
 
-  /** Number of requests that count now. */
   used(now: number): number {
     while (this.#completed > 0 && this.#countedUntil(0) <= now) {
       this.#oldest = (this.#oldest + 1) % this.#countsUntil.length;
@@ -65,7 +63,6 @@ export class RequestBudget {
     this.#inFlight++;
   }
 
-  /** A request has completed, or its lease has expired. */
   complete(now: number): void {
     this.#inFlight--;
     this.#count(now);
@@ -212,7 +209,6 @@ export class Backlog {
     this.#entries.set(entry, null);
   }
 
-  /** Returns whether the entry was in the backlog. */
   remove(entry: Entry): boolean {
     return this.#entries.delete(entry);
   }
@@ -227,7 +223,6 @@ export class Backlog {
     return this.#entries.delete(entry);
   }
 
-  /** Returns the entry to poll next; undefined if the backlog is empty. */
   best(now: number): Entry | undefined {
     let best: Entry | undefined;
     let bestGain = Number.NEGATIVE_INFINITY;
@@ -275,12 +270,10 @@ export class PollQueues {
     return this.#backlog.longestDue ?? this.#waiting.earliest;
   }
 
-  /** The entry whose lease expires first. */
   get earliestLease(): Entry | undefined {
     return this.#leased.earliest;
   }
 
-  /** Returns the entry that is polled next. It stays in its queue. */
   best(now: number): Entry | undefined {
     return this.#backlog.best(now) ?? this.#waiting.earliest;
   }
@@ -308,7 +301,6 @@ export class PollQueues {
     this.#waiting.add(entry);
   }
 
-  /** Moves an entry, unless it is in flight. */
   reschedule(entry: Entry, dueAt: number): void {
     if (!this.isInFlight(entry)) this.schedule(entry, dueAt);
   }
@@ -319,17 +311,14 @@ export class PollQueues {
     this.reschedule(entry, entry.dueAt);
   }
 
-  /** Whether the latest poll time of the entry has been reached. */
   mustPoll(entry: Entry, now: number): boolean {
     return (this.#pollBy.get(entry) ?? Number.POSITIVE_INFINITY) <= now;
   }
 
-  /** Removes an entry that is not in flight. */
   remove(entry: Entry): void {
     if (!this.#backlog.remove(entry) && this.#waiting.has(entry)) this.#waiting.remove(entry);
   }
 
-  /** Moves an entry into flight. */
   lease(entry: Entry, now: number, leaseMs: number): void {
     if (this.mustPoll(entry, now)) this.#pollBy.delete(entry);
     if (!this.#backlog.take(entry)) this.remove(entry);

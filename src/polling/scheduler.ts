@@ -31,7 +31,6 @@ export type NextPoll = {
   heldBy: 'pause' | 'budget' | null;
 };
 
-/** The pacing of an upstream, in a form for operators. */
 export type Outlook = {
   description: PacingDescription;
   budget: BudgetSettings & { used: number };

@@ -140,7 +140,6 @@ export const upstreamsSection = recordByName(upstreamSchema)
   }))
   .describe('Upstream services by name; a tracking request selects one with `upstream`');
 
-/** The settings that this folder reads. */
 export type PollingSettings = {
   upstreams: z.output<typeof upstreamsSection>;
   submissions: { recheck_after_s: number };

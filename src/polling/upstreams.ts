@@ -16,7 +16,6 @@ export type UpstreamClientOptions = {
   url: string;
   /** For `getSubmissionInfo`; default: none is sent. */
   apiKey?: string | undefined;
-  /** The version of dawatch, for `user-agent`. */
   version: string;
   /** Sent with every request. */
   extraHeaders?: Record<string, string>;

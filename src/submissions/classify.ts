@@ -5,7 +5,6 @@ import type { ChainResult } from './submission.ts';
 
 type HttpResponse = Extract<HttpResult, { kind: 'response' }>;
 
-/** The classification of one response about one submission. */
 export type Classification =
   | {
       kind: 'pending' | 'finalized';
@@ -141,7 +140,6 @@ function isKeyRefusal(httpStatus: number, text: string): boolean {
   return httpStatus === 401 && !isPage(text);
 }
 
-/** Whether a body is a web page or empty, which the service never sends. */
 function isPage(text: string): boolean {
   return /^\s*(?:<|$)/.test(text);
 }

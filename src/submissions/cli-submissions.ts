@@ -106,12 +106,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Validates and collects submissions. */
 class Collected {
   readonly #now: number;
   readonly #retrack: boolean;
   readonly #submissions: GivenSubmission[] = [];
-  /** By canonical id. */
   readonly #byId = new Map<string, GivenSubmission>();
   readonly #problems: string[] = [];
   #skipped = 0;
@@ -193,7 +191,6 @@ function toItem(fields: Record<string, unknown>, now: number, retrack: boolean):
     : { kind: 'item', item: parsed.data };
 }
 
-/** Returns the options of a listed submission. */
 function optionsOf(fields: Record<string, unknown>): Record<string, unknown> {
   const options: Record<string, unknown> = {};
   for (const [field, option] of Object.entries(LISTED)) {

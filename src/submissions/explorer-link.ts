@@ -15,7 +15,6 @@ export function explorerLink(
   return isComplete ? link : undefined;
 }
 
-/** Returns why a template is not allowed; undefined if it is. */
 export function templateProblem(template: string): string | undefined {
   const names = [...template.matchAll(/\{([^{}]*)\}/g)].map(([, name = '']) => name);
   const placeholders = LINK_PLACEHOLDERS.map((name) => `{${name}}`).join(', ');

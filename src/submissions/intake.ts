@@ -15,7 +15,6 @@ import {
 } from './track-request.ts';
 
 type QueuedRequest = {
-  /** By the monotonic clock, in milliseconds. */
   queuedAt: number;
   requests: readonly TrackRequest[];
   resolve: (result: TrackResult) => void;
@@ -57,7 +56,6 @@ export class Intake {
     store: { track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] };
     clock: Clock;
     hasUpstream: (name: string) => boolean;
-    /** Returns why a callback URL is not allowed, or undefined. */
     refusalOf: (url: string) => string | undefined;
   }) {
     const { deadline_s, unknown_grace_s } = deps.config.submissions;
@@ -74,12 +72,10 @@ export class Intake {
     };
   }
 
-  /** Ids that wait for a commit. */
   get waitingIds(): number {
     return this.#waitingIds;
   }
 
-  /** Whether a request would be refused, however small it is. */
   isFull(): boolean {
     return this.#waitingIds >= MAX_WAITING_IDS;
   }
@@ -183,7 +179,6 @@ function trackResultOf(
   }
 }
 
-/** Returns the number of submissions by effect. */
 export function countEffects(
   submissions: readonly { effect: TrackEffect }[],
 ): Record<TrackEffect, number> {
@@ -192,7 +187,6 @@ export function countEffects(
   return counts;
 }
 
-/** The exhausted resource. */
 export type ShedReason = 'tracking' | 'held_open';
 
 /** Memory of a request besides its body. */

@@ -54,7 +54,6 @@ export class LedgerStats {
     return { database: sizeOf(this.#db.connection.name), wal: this.walBytes() };
   }
 
-  /** Returns the size of the write-ahead log; 0 for a missing file. */
   walBytes(): number {
     return sizeOf(`${this.#db.connection.name}-wal`);
   }
@@ -128,7 +127,6 @@ export type Finalization = {
   detection: { lagMs: number; source: FinalitySource } | null;
 };
 
-/** What became final in a period. Durations are in ms. */
 export class FinalitySum {
   finalized = 0;
   polls = 0;

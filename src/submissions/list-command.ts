@@ -15,7 +15,6 @@ import { readIds } from './cli-submissions.ts';
 import { STATUSES, type Status } from './submission.ts';
 import { requests } from './wait-command.ts';
 
-/** The largest page of the server. */
 const MAX_PAGE = 1_000;
 const ALL = 'all';
 
@@ -62,7 +61,6 @@ Examples:
     });
 }
 
-/** Returns one line per submission. */
 export function submissionTable(submissions: readonly Submission[]): string {
   const rows = submissions.map(({ status, submission_id, tracked_at, polls }) => [
     coloured(status),
@@ -73,7 +71,6 @@ export function submissionTable(submissions: readonly Submission[]): string {
   return table(rows);
 }
 
-/** Returns one JSON line per submission. */
 export function submissionLines(submissions: readonly Submission[]): string {
   return submissions.map((submission) => `${toJson(submission)}\n`).join('');
 }
@@ -98,7 +95,6 @@ function parseLimit(text: string): number {
   return limit;
 }
 
-/** Adds the options that select submissions. */
 function withFilter(command: Command): Command {
   return command
     .option(
@@ -169,7 +165,6 @@ function collectTexts(text: string, before: Record<string, string> = {}): Record
 const MAX_CHARS = 6_000;
 /** Maximum length of a shown value before or after a change. */
 const MAX_CHANGE_CHARS = 300;
-/** Maximum number of ids of one request. */
 const MAX_IDS = 1_000;
 
 type StatusOptions = ConnectOptions & { file?: string; short?: boolean; json?: boolean };
@@ -273,7 +268,6 @@ function finalityText({ finalized_at, finality_at, finality_source }: Submission
   return `${about}${finality_at}, known ${about}${lagS.toFixed(1)} s later (${source})`;
 }
 
-/** Returns the options before and after a change; empty if none has changed. */
 function changesText(changes: OptionChanges = {}): string {
   const texts = Object.entries(changes).map(
     ([name, { from, to }]) => `${name}: ${changeValue(from)} → ${changeValue(to)}`,

@@ -12,7 +12,6 @@ import {
   type TrackRequest,
 } from './submission.ts';
 
-/** A value before and after a change. */
 const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();
 
 /** Passed through unchanged, because a copy made by zod would drop a key such as __proto__. */
@@ -46,7 +45,6 @@ export const TIME_LIMITS = [
   'stuckAfterMs',
 ] as const satisfies (keyof OptionsPatch)[];
 
-/** Returns the submission with the new options. */
 export function withOptions(before: Submission, patch: OptionsPatch, now: number): Submission {
   const { unknownGraceMs, stuckAfterMs, ...others } = patch;
   const after = { ...before, ...others };
@@ -90,7 +88,6 @@ export function changesBetween(before: Submission, after: Submission): OptionCha
   return Object.keys(changes).length === 0 ? null : changes;
 }
 
-/** Returns the names of changed options. */
 export function changedOptions(changes: OptionChanges): TrackOption[] {
   const changed: Record<TrackOption, unknown> = {
     deadline: changes.deadlineAt,

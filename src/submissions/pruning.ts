@@ -3,7 +3,6 @@ import { RECORD_MISSING_EVENTS } from '../ledger/open.ts';
 import type { Status } from './submission.ts';
 import type { StatusCounts } from './submission-queries.ts';
 
-/** A position in the order in which submissions ended. */
 export type EndPosition = { endedAt: number; id: number };
 
 /** `next`: the position to continue after; null if nothing is left. */

@@ -133,7 +133,6 @@ function positionOf({ cursor, ...query }: Query): Position | undefined {
   return position === undefined ? undefined : [position];
 }
 
-/** Returns the `next_cursor` of a page; null on the last page. */
 function cursorOf(filter: SubmissionFilter, next: Position | null): string | null {
   if (next === null) return null;
   const order = orderOf(filter);
@@ -152,7 +151,6 @@ function parsedObject(text: string): unknown {
   }
 }
 
-/** Returns why a filter is not allowed; undefined if it is. */
 function metadataRefusal(fields: unknown): string | undefined {
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
     return 'must be written as metadata.order=4711, or be an object as JSON like {"order":4711}';

@@ -14,7 +14,6 @@ import {
  * excludes it.
  */
 export type SubmissionFilter = {
-  /** At least one. */
   statuses?: readonly Status[] | undefined;
   upstream?: string | undefined;
   /** Values by name, as text. Only values within SEARCHABLE are found. */

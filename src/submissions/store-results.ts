@@ -2,12 +2,10 @@ import type { Observation } from './classify.ts';
 import type { FinalitySource, Status, Submission, TrackOption } from './submission.ts';
 import type { TransitionResult } from './transition.ts';
 
-/** The committed effect of one observation. */
 export type RecordedObservation = {
   observation: Observation;
   result: TransitionResult;
   previousStatus: Status;
-  /** After the observation. */
   submission: Submission;
 };
 
@@ -34,9 +32,7 @@ export type UpdateResult =
   | { kind: 'updated'; submission: Submission; changed: TrackOption[] }
   /** The submission has ended, so that its time limits cannot change. */
   | { kind: 'final'; submission: Submission }
-  /** Its history has MAX_HISTORY entries. */
   | { kind: 'long_history'; submission: Submission }
-  /** The new deadline has passed. */
   | { kind: 'late' };
 
 /** A submission whose deadline has passed. `at`: when it ended, epoch milliseconds. */

@@ -78,7 +78,6 @@ export function toRecentPollBody({
   return { at: iso(at), duration_ms: Math.round(durationMs), result };
 }
 
-/** The fields of a submission in every response and event. */
 export const submissionFields = {
   submission_id: z.string(),
   upstream: z.string(),
@@ -105,7 +104,6 @@ export const submissionFields = {
 };
 const fieldsSchema = z.object(submissionFields);
 
-/** The parts of a submission that `submissionFields` contain. */
 export type ShownSubmission = Pick<
   Submission,
   | 'submissionId'

@@ -58,7 +58,6 @@ const HISTORY = `
          response AS envelope, changes, chain, chain_reason AS chainReason
   FROM history WHERE submission = +? ORDER BY version`;
 
-/** A row of the history as stored. */
 type HistoryRow = Omit<HistoryEntry, 'changes'> & { changes: string | null };
 
 /** Throws DamagedRowError. */
@@ -80,7 +79,6 @@ type PendingRead = {
   reject: (error: unknown) => void;
 };
 
-/** Reads submissions and their history. */
 export class SubmissionQueries {
   readonly #db: LedgerDatabase;
   readonly #reads: PendingRead[] = [];
@@ -184,7 +182,6 @@ export class SubmissionQueries {
     return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
   }
 
-  /** See WatcherLedger. */
   listDeadlines(
     upstream: string,
     { after, until, limit }: { after: { at: number; id: number }; until: number; limit: number },
@@ -207,7 +204,6 @@ export class SubmissionQueries {
       WHERE upstream = ${upstream} LIMIT 1`;
   }
 
-  /** Returns the number of watched submissions by upstream. */
   watchedCounts(): Map<string, number> {
     const rows = this.#db.rows<{ upstream: string; count: number }>(
       'SELECT upstream, count(*) AS count FROM submissions WHERE watched = 1 GROUP BY upstream',

@@ -91,9 +91,7 @@ type StoreDeps = {
   sums: FinalitySums;
 };
 
-/** A submission as read in the transaction of its change. */
 type Read = { row: SubmissionRow; before: Submission };
-/** `changes`: the options that a client changed. */
 type Change = { at: number; event?: SubmissionEventType | null; changes?: OptionChanges | null };
 /** `polledAt`: time of the newest response. `detection`: if it may have found it final. */
 type Observed = { at: number; polledAt: number | null; detection: Detection | null };
@@ -166,7 +164,6 @@ export class SubmissionStore {
     return undefined;
   }
 
-  /** Inserts a newly tracked submission and its first row of history. */
   #insert(request: TrackRequest, now: number): Submission {
     const { submissionId, upstream, metadata, callbackUrl, trackedAt = now } = request;
     const limits = limitsFrom(request, now);
@@ -298,7 +295,6 @@ export class SubmissionStore {
     return { submission, effect: 'retracked' };
   }
 
-  /** Changes options of a submission; undefined if it was never tracked. */
   update(submissionId: string, patch: OptionsPatch, now: number): UpdateResult | undefined {
     return this.#db.transaction(() => this.#update(submissionId, patch, now));
   }
@@ -358,7 +354,6 @@ export class SubmissionStore {
     return { submission: after, previousStatus, at: now, isChanged: true };
   }
 
-  /** Writes the result of an observation and returns the new state. */
   #writeObservation(
     { row, before }: Read,
     result: TransitionResult,
@@ -415,7 +410,6 @@ export class SubmissionStore {
     return after;
   }
 
-  /** Writes a change of the state, its row of the history, and its event. */
   #write({ row, before }: Read, after: Submission, change: Change): void {
     const { at, event = null } = change;
     this.#writeState(row, after, at);

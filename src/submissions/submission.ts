@@ -121,7 +121,6 @@ type TextOption = (typeof TEXT_OPTIONS)[number];
 type TextName = TextOption['name'];
 type TextKey = TextOption['key'];
 
-/** The text options of a submission. */
 export type TextFields = Record<TextKey, string | null>;
 
 /** Returns a value for each text option, by its name in requests and responses. */
@@ -160,14 +159,12 @@ export const TRACK_OPTIONS = [
 ] as const;
 export type TrackOption = (typeof TRACK_OPTIONS)[number];
 
-/** A request to track one submission, with all defaults applied. Times are epoch milliseconds. */
 export type TrackRequest = {
   submissionId: string;
   upstream: string;
   deadlineAt: number;
   /** End of the grace period, in which "not found" means "not yet"; see transition.ts. */
   graceEndsAt: number;
-  /** When a submission that is still open is reported as stuck. */
   stuckAt: number;
   metadata: Record<string, unknown> | null;
   /** Receives the events of this submission, in addition to the webhooks. */
@@ -203,33 +200,28 @@ export type Submission = Options & {
   status: Status;
   /** When tracking began; if the submission was tracked again, when it last began. */
   trackedAt: number;
-  /** When an observation first found it final. */
   finalizedAt: number | null;
   /** When it became final; null: it is not final, or too little was known for an estimate. */
   finalityAt: number | null;
   finalitySource: FinalitySource | null;
-  /** When the newest recorded observation was made. */
   polledAt: number | null;
   /**
    * Since when the upstream has not found it; null if the newest definite response found it, or if
    * there was none.
    */
   notFoundSince: number | null;
-  /** Number of requests for it. */
   polls: number;
   stuck: boolean;
   /** Whether it is still polled: it is open, or finalized and awaits its recheck. */
   watched: boolean;
   /** Number of its newest history row, counted from 1 without gaps. */
   version: number;
-  /** From the upstream's newest envelope. */
   upstreamState: string | null;
   error: string | null;
   /** The upstream's newest envelope: the unchanged JSON text. */
   envelope: string | null;
   /** What the chain says about the block in the newest envelope; null: it was not verified. */
   chain: ChainVerdict | null;
-  /** Why the chain does not confirm it. */
   chainReason: string | null;
 };
 
@@ -249,7 +241,6 @@ export type OptionChanges = {
   callbackOrigin?: Pair<string | null> | undefined;
 } & { [Key in keyof TextFields]?: Pair<string | null> | undefined };
 
-/** One row of the append-only history: a submission after one change. */
 export type HistoryEntry = {
   seq: number;
   version: number;
@@ -261,6 +252,5 @@ export type HistoryEntry = {
   envelope: string | null;
   chain: ChainVerdict | null;
   chainReason: string | null;
-  /** The options that a client changed; null for any other change. */
   changes: OptionChanges | null;
 };

@@ -103,7 +103,6 @@ const OPERATIONS = operations('submissions', {
   },
 });
 
-/** What the poll loops know of submissions. */
 type PollKnowledge = {
   /** The newest polls since the start of the server, oldest first. */
   recentPolls(submission: Submission): RecentPoll[];
@@ -131,11 +130,9 @@ export function registerSubmissions(
     watcher: PollKnowledge;
     admission: Admission;
     intake: Intake;
-    /** Returns why a callback URL is not allowed, or undefined. */
     refusalOf: (url: string) => string | undefined;
     authenticator: Authenticator;
     clock: Clock;
-    /** Returns the link of an upstream to its block explorer, with placeholders. */
     explorerOf: (upstream: string) => string | undefined;
   },
 ): void {

@@ -12,11 +12,9 @@ import { type GivenSubmission, readIds, readSubmissions } from './cli-submission
 import type { TrackEffect } from './store-results.ts';
 import { awaitFinal } from './wait-command.ts';
 
-/** Rate limited or overloaded. */
 const BUSY: readonly number[] = [429, 503];
 const MAX_BUSY_MS = 120_000;
 
-/** The sums over all requests. */
 type Total = Record<TrackEffect, number>;
 
 /** Tracks the submissions in requests of limited size and returns the sums of their counts. */
@@ -55,7 +53,6 @@ async function trackInBatches(
   return total;
 }
 
-/** Adds the counts of one response. */
 function add(tracked: Tracked, total: Total): void {
   for (const name of ['accepted', 'already_tracked', 'already_final', 'retracked'] as const)
     total[name] += tracked[name];

@@ -78,7 +78,6 @@ const optionFields = {
   ...byName(({ schema }) => schema),
 };
 
-/** The parameters of tracking one submission. */
 const trackFields = {
   upstream: z
     .string()
@@ -102,7 +101,6 @@ const trackFields = {
     ),
 };
 
-/** A submission with options of its own. */
 export const trackItemSchema = z
   .strictObject({ submission_id: newSubmissionIdSchema, ...trackFields })
   .describe('A submission with its own options')
@@ -310,7 +308,6 @@ function hasOneForm({
   );
 }
 
-/** Returns the reason why metadata cannot be stored; undefined if it can. */
 function metadataRefusal(given: unknown): string | undefined {
   if (!isObject(given)) return typeReason('object', given);
   if (isTooDeep(given)) return DEEP_METADATA_REASON;
@@ -325,7 +322,6 @@ function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** A request to change options of a submission. */
 export const updateBodySchema = z
   .strictObject({
     ...optionFields,

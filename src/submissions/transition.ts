@@ -17,7 +17,6 @@ type Change = {
 
 export type TransitionResult = {
   change: Change | null;
-  /** Whether it is polled again. */
   watched: boolean;
   /** It has just exceeded `stuckAt`. This changes neither status nor history. */
   becameStuck: boolean;
@@ -31,7 +30,6 @@ export type TransitionResult = {
 
 /** What a transition depends on besides the submission and the input. Times are epoch ms. */
 export type TransitionContext = {
-  /** The time of recording. */
   now: number;
   /** End of the last outage of the upstream; "not found" during it does not count. */
   upSince: number;
@@ -40,11 +38,9 @@ export type TransitionContext = {
    * submission yet, so that nothing can prove it.
    */
   provenAt: number;
-  /** Whether a finalized submission is polled once more. */
   recheck: boolean;
 };
 
-/** The context of a client's request, and of a deadline. */
 const WITHOUT_UPSTREAM = {
   upSince: Number.NEGATIVE_INFINITY,
   provenAt: Number.POSITIVE_INFINITY,
@@ -130,7 +126,6 @@ export function transition(
   return { ...result, becameStuck, becameContradicted };
 }
 
-/** Tracks an ended submission again. An open or finalized submission is unchanged. */
 function retrack(submission: Submission): TransitionResult {
   if (!canRetrack(submission.status)) return staleResult(submission);
   const change = {
@@ -148,7 +143,6 @@ type ObservedInput = Exclude<TransitionInput, { kind: 'retrack' }>;
 
 type Next = Partial<TransitionResult> & { change: Change | null; watched: boolean };
 
-/** The transition of an open submission. */
 function proceed(submission: Submission, input: ObservedInput, context: TransitionContext): Next {
   switch (input.kind) {
     case 'cancel':

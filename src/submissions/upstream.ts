@@ -2,12 +2,10 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Observation } from './classify.ts';
 import type { UpstreamEventType } from './event-types.ts';
 
-/** The recorded state of an upstream. Times are epoch milliseconds. */
 export type UpstreamRecord = {
   state: BreakerState;
   /** Start of the current outage; null: there is none. */
   outSince: number | null;
-  /** The response that began the current outage. */
   reason: string | null;
   /** Until when the upstream asked to be left alone. */
   pausedUntil: number | null;
@@ -47,7 +45,6 @@ export type BreakerState = (typeof BreakerState)[keyof typeof BreakerState];
 export const UPSTREAM_STATES = ['up', 'down', 'probing', 'unauthorized'] as const;
 export type UpstreamState = (typeof UPSTREAM_STATES)[number];
 
-/** Whether the upstream returned the submission, in any state. */
 export function isSeen(observation: Observation): boolean {
   return (
     observation.kind === 'pending' ||
@@ -60,7 +57,6 @@ export function isSeen(observation: Observation): boolean {
  * What each upstream keeps across restarts: its outage, its pause, until when it may have been
  * polled, and the learned pacing.
  */
-/** Adds the event of an upstream, in the transaction of the change. */
 type UpstreamEvents = {
   addUpstreamEvent(
     type: UpstreamEventType,
@@ -79,7 +75,6 @@ export class UpstreamStore {
     this.#events = events;
   }
 
-  /** Returns the record of an upstream, and creates it if there is none. */
   get(name: string): UpstreamRecord {
     this.#db.run`INSERT INTO upstreams (name) VALUES (${name}) ON CONFLICT DO NOTHING`;
     return this.#db.row<UpstreamRecord>`
@@ -88,7 +83,6 @@ export class UpstreamStore {
       FROM upstreams WHERE name = ${name}` as UpstreamRecord;
   }
 
-  /** Records the beginning or the end of an outage, with its event. */
   recordOutage({ upstream, record, event, at, reason }: UpstreamChange): void {
     this.#db.transaction(() => {
       const { state, outSince } = record;

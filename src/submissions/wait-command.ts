@@ -89,7 +89,6 @@ async function findAll(client: DawatchClient, ids: readonly string[]): Promise<S
 const MAX_NAMED = 10;
 const MAX_REASON_CHARS = 500;
 
-/** Returns a line per open submission, with the reason why it is open. */
 function openText(open: readonly Submission[]): string {
   const named = open.slice(0, MAX_NAMED);
   const lines = named.map((one) => `  ${escapeText(openReason(one), MAX_REASON_CHARS)}\n`);

@@ -48,8 +48,10 @@ const create = async (fields: object): Promise<Credential> => {
   expect(response.status, response.text).toBe(201);
   return bodyOf(response);
 };
-const shown = async (id: number): Promise<Credential> =>
-  bodyOf(await send('GET', `/v1/credentials/${id}`));
+const shown = async (id: number): Promise<Credential | undefined> =>
+  bodyOf(await send('GET', '/v1/credentials?limit=1000')).credentials.find(
+    (one: Credential) => one.id === id,
+  );
 const statusOf = async (token: string) => (await as(app.url, token, 'GET', '/v1/whoami')).status;
 const later = (ms: number) => new Date(clock.now() + ms).toISOString();
 const entries = async () =>
@@ -66,7 +68,7 @@ describe('creating a credential', () => {
     const { secret, ...made } = bodyOf(response);
     expect(response).toMatchObject({
       status: 201,
-      headers: { 'cache-control': 'no-store', location: `credentials/${made.id}` },
+      headers: { 'cache-control': 'no-store' },
     });
     expect(secret).toMatch(/^dawatch_operator_[\w-]{43}$/);
     expect(made).toEqual({
@@ -129,7 +131,7 @@ describe('an expiry', () => {
     const reader = await readEvents(app.url, '', { 'x-api-key': secret });
     clock.aheadMs += HOUR_MS;
     expect(await statusOf(secret)).toBe(401);
-    expect((await shown(id)).state).toBe('expired');
+    expect((await shown(id))?.state).toBe('expired');
     await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), {
       timeout: 15_000,
       interval: 5,
@@ -154,8 +156,7 @@ describe('revoking a credential', () => {
   });
 
   it('an unknown one is 404', async () => {
-    for (const method of ['GET', 'DELETE'])
-      expect((await send(method, '/v1/credentials/4711')).status).toBe(404);
+    expect((await send('DELETE', '/v1/credentials/4711')).status).toBe(404);
     expect((await send('DELETE', '/v1/credentials/billing')).status).toBe(400);
   });
 });

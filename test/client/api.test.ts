@@ -61,7 +61,6 @@ it.each<[operationId: string, act: Act]>([
   ['testChannel', ({ channels }) => channels.test('a')],
   ['createCredential', ({ credentials }) => credentials.create({ name: 'a', role: 'service' })],
   ['listCredentials', ({ credentials }) => credentials.list({ limit: 5 })],
-  ['getCredential', ({ credentials }) => credentials.get(1)],
   ['revokeCredential', ({ credentials }) => credentials.revoke(1)],
 ])('sends %s as it is documented', async (operationId, act) => {
   const [route = '', operation] =

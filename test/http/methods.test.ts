@@ -62,7 +62,6 @@ describe('a request that changes something', () => {
 
 it.each([
   ['webhooks', { url: 'https://hooks.example.com/x' }],
-  ['credentials', { name: 'deploys', role: 'user' }],
   ['mutes', { reason: 'x', until: new Date(Date.now() + 86_400_000).toISOString() }],
 ])(
   'Location leads to a new member of %s also below a path of a proxy, and after a slash at its end',

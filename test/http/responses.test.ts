@@ -242,7 +242,6 @@ const ALERTS: Case[] = [
 
 const CREDENTIALS: Case[] = [
   creating('credential', plain('POST /v1/credentials', 201)),
-  on('GET /v1/credentials/{id}', 200, credential),
   on('DELETE /v1/credentials/{id}', 204, credential),
 ];
 

@@ -19,7 +19,6 @@ export function seconds(fallback: number, minimum = 0) {
 /** A duration in days, fractions included, up to 100 years; 0 by default. */
 export const days = z.number().min(0).max(36_600).default(0);
 
-/** A whole number. */
 export function count(fallback: number, minimum: number, maximum = MAX_COUNT) {
   return z.number().int().min(minimum).max(maximum).default(fallback);
 }

@@ -10,7 +10,6 @@ const stateSchema = z
   )
   .meta({ id: 'ChainState' });
 
-/** The chain of an upstream, in every response. */
 export const chainSchema = z
   .object({
     state: stateSchema,

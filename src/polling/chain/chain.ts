@@ -28,7 +28,6 @@ type ChainDeps = {
   settings: ChainSettings;
   clock: Clock;
   random: () => number;
-  /** The version of dawatch, for `user-agent`. */
   version: string;
   /** Called with each new problem, and when the chain works: initially, and after problems. */
   onChange?: (status: ChainStatus) => void;
@@ -70,7 +69,6 @@ export function openChain({ settings, clock, random, version, onChange }: ChainD
     problem,
   });
 
-  /** The chain works. */
   function recover(): void {
     failures = 0;
     problem = null;
@@ -157,7 +155,6 @@ export function openChain({ settings, clock, random, version, onChange }: ChainD
     );
   }
 
-  /** The connection has ended, or was never made. */
   function fail(reason: string): void {
     problem = `${host()}: ${reason}`;
     node = undefined;
@@ -209,7 +206,6 @@ export function openChain({ settings, clock, random, version, onChange }: ChainD
   };
 }
 
-/** Returns why a node refuses the subscription. */
 function refusal(error: unknown, genesis: PromiseSettledResult<unknown>): string {
   if (!(error instanceof ChainError)) return String(error);
   if (error.reason !== 'method_not_found') return error.message;

@@ -12,7 +12,6 @@ type ChainsDeps = {
   clock: Clock;
   random: () => number;
   log: Log;
-  /** The version of dawatch, for `user-agent`. */
   version: string;
   /** Returns the `data_hash` of the caller of a submission; null: none. */
   dataHashOf: (submissionId: string) => string | null;
@@ -23,7 +22,6 @@ type ChainsDeps = {
 export type Chains = {
   /** By upstream. Without addresses in the settings, a chain does nothing. */
   byUpstream: ReadonlyMap<string, Chain>;
-  /** Verifies finalized submissions of the upstream. */
   verifierOf(upstream: string): ChainVerifier | undefined;
   /** Calls `listener` with the newest finalized block, and with the next ones. */
   onHead(listener: (upstream: string, head: ChainHead) => void): void;

@@ -32,7 +32,6 @@ type Pending = {
 export type NodeConnection = {
   /** Resolves when calls can be made. If that fails, `onClose` is called instead. */
   opened: Promise<void>;
-  /** Rejects with ChainError. */
   call(method: string, params: unknown[]): Promise<unknown>;
   /** Closes at once, with the reason for `onClose` and the pending calls. */
   close(reason: string): void;
@@ -48,7 +47,6 @@ type ConnectionDeps = {
   onClose: (reason: string) => void;
 };
 
-/** Connects to a node: JSON-RPC 2.0 over WebSocket. */
 export function connectToNode({
   url: text,
   clock,

@@ -9,9 +9,7 @@ export type ChainSettings = UpstreamConfig['chain'];
 export type ChainStatus = {
   /** Host and port of the current node, or of the next one to connect to. */
   host: string;
-  /** Whether the node accepts the subscription to finalized blocks. */
   isConnected: boolean;
-  /** Name of the chain; null: not known. */
   name: string | null;
   /** Hash of block 0, which identifies the chain; null: not known. */
   genesisHash: string | null;

@@ -9,7 +9,6 @@ import { type Chain, ChainError, type ChainHead, type ChainSettings } from './po
 const MAX_WAIT_MS = 5_000;
 /** The same after the node did not respond in time, until it responds again. */
 const SHORT_WAIT_MS = 100;
-/** Blocks whose hashes are kept. */
 const MAX_BLOCKS = 256;
 /** Submissions that are polled again when the node knows their blocks. */
 const MAX_WAITING = 10_000;
@@ -19,7 +18,6 @@ const OTHER_CHAIN = { blocks: 10, contradicted: 5 };
 const ASKED_PER_HEAD = 8;
 const MAX_SHOWN_CHARS = 70;
 
-/** The node cannot tell now. */
 class UnavailableError extends Error {
   override readonly name = 'UnavailableError';
 }
@@ -79,7 +77,6 @@ export class ChainVerifier {
     return this.#settings.verify !== 'off';
   }
 
-  /** Whether most of the newest verified blocks contradict. */
   get isOtherChain(): boolean {
     const contradicted = [...this.#contradicted.values()].filter(Boolean).length;
     return contradicted >= OTHER_CHAIN.contradicted;
@@ -209,7 +206,6 @@ export class ChainVerifier {
     return { verdict: 'contradicted', reason };
   }
 
-  /** Throws UnavailableError or ChainError. */
   async #transactionsOf(number: number, hash: string): Promise<readonly Transaction[]> {
     const transactions = await this.#transactions.of(number, hash);
     if (transactions === null)
@@ -231,7 +227,6 @@ export class ChainVerifier {
     return hash;
   }
 
-  /** Throws UnavailableError or ChainError. */
   async #ask(number: number): Promise<string> {
     await this.#untilFinal(number);
     const hash = await this.#chain.call<unknown>('chain_getBlockHash', [number]);
@@ -338,7 +333,6 @@ function reasonOf(error: unknown): string {
   throw error;
 }
 
-/** Returns a hash with 0x in lower case. */
 function normalized(hash: unknown): string {
   const text = String(hash).trim().toLowerCase();
   return text.startsWith('0x') ? text : `0x${text}`;

@@ -48,7 +48,6 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   'GET /v1/audit': { access: ADMIN },
   'POST /v1/credentials': { access: ADMIN, body: { name: 'of the matrix', role: 'user' } },
   'GET /v1/credentials': { access: ADMIN },
-  'GET /v1/credentials/{id}': { access: ADMIN },
   'DELETE /v1/credentials/{id}': { access: ADMIN },
   'POST /v1/webhooks': { access: ADMIN, body: { url: 'https://example.com/' } },
   'GET /v1/webhooks': { access: OPERATE },
