@@ -6,7 +6,6 @@ import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts'
 import { START_MS } from '../open-sandbox.ts';
 
 export type Header = { number: string; parentHash: string; extension: { V3: object } };
-export type Block = { block: { header: Header; extrinsics: string[] }; justifications: null };
 type Reply = { id?: number; result?: unknown; error?: { code: number }; params?: unknown };
 
 /** A sandbox in virtual time, by default in the world `ideal`; closed when the test ends. */
