@@ -14,7 +14,7 @@ export class Histogram {
     return sum;
   }
 
-  /** Multiplies all weights by `keep`. No cell falls below `least`, so that no value becomes impossible. */
+  /** Multiplies all weights. No cell falls below `least`, so that no value becomes impossible. */
   fade(keep: number, least = 0): void {
     const { weights } = this;
     for (let cell = 0; cell < weights.length; cell++)
@@ -25,7 +25,7 @@ export class Histogram {
     this.weights[cell] = (this.weights[cell] as number) + weight;
   }
 
-  /** Adds one value in `first` to `last`, spread by `belief` (Turnbull, J. R. Stat. Soc. B 38, 1976). */
+  /** Adds a value in `first` to `last`, spread by `belief` (Turnbull, J. R. Stat. Soc. B, 1976). */
   addBetween(
     first: number,
     last: number,
@@ -40,7 +40,7 @@ export class Histogram {
       weights[cell] = (weights[cell] as number) + (weight * (belief[cell] as number)) / sum;
   }
 
-  /** Returns a copy in which, from `start` on, this share of each weight is spread over the cells within `reach`. */
+  /** Returns a copy: from `start` on, this share of each weight is spread within `reach`. */
   smoothed(share: number, reach: number, start = 0): Histogram {
     const smooth = new Histogram(this.weights);
     for (let cell = start; cell < this.weights.length; cell++) {
@@ -84,7 +84,7 @@ const USUAL_SHARE = 0.7;
 const MEMORY = 200;
 /** Schedules are recomputed when the number of observations has grown by this share. */
 const LEARNED_PER_SCHEDULE = 0.1;
-/** Share of each weight spread over the cells within `reach`: gaps between observations are chance. */
+/** Share of each weight spread over the cells within `reach`: gaps are chance. */
 const SPREAD = { share: 0.3, reach: 6 };
 
 const EDGES_MS = Float64Array.from({ length: AGE_CELLS + 1 }, (_, i) =>
@@ -131,7 +131,7 @@ export class AgeDistribution {
     this.#observed++;
   }
 
-  /** Returns the age (ms) of the next poll. `dependents`: number of submissions found final with this one. */
+  /** Returns the age (ms) of the next poll. `dependents`: number found final with this one. */
   nextAgeMs(ageMs: number, dependents: number): number {
     if (this.#observed - this.#scheduledAt > LEARNED_PER_SCHEDULE * this.#observed) {
       this.#scheduledAt = this.#observed;
@@ -189,10 +189,7 @@ export class AgeDistribution {
   }
 }
 
-/**
- * Returns the optimum interval within a cell of constant hazard: sqrt(2 / (hazard x price)); Infinity if the cell is
- * shorter.
- */
+/** Returns the optimum interval in a cell: sqrt(2 / (hazard x price)); Infinity: longer. */
 function intervalMs(cdf: Float64Array, cell: number, price: number): number {
   const widthS = WIDTHS_S[cell] as number;
   const before = cdf[cell - 1] ?? 0;
@@ -207,7 +204,7 @@ function cellOf(ageMs: number): number {
   return Math.min(AGE_CELLS - 1, 2 + Math.floor(Math.log(ageMs / FIRST_MS) / Math.log(RATIO)));
 }
 
-/** Returns the prior: this share near half a minute, as on public chains, the rest over all orders of magnitude. */
+/** Returns the prior: this share near half a minute, the rest over all orders of magnitude. */
 function prior(usualShare: number): Float64Array {
   const weights = EDGES_MS.slice(1).map((edgeMs) => {
     const s = edgeMs / 1_000;

@@ -21,7 +21,7 @@ const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
 /** When a submission began to wait. `phase`: slots since that head; null if it is not known. */
 export type HeadPosition = { number: number; phase: number | null };
 
-/** The number of blocks from the newest final block to the one that contains a submission, by phase. */
+/** Number of blocks from the newest final one to that of a submission, by phase. */
 export class BlocksToWait {
   readonly #counts: Histogram;
   readonly #cdfs = new Map<number, Float64Array>();
@@ -120,7 +120,7 @@ function cdfAt(cdf: Float64Array, k: number): number {
   return k < 0 ? 0 : (cdf[Math.min(MOST_BLOCKS - 1, k)] as number);
 }
 
-/** Probability of each number of blocks or fewer: usually the second or third after the newest final one. */
+/** Usually the block is the second or third after the newest final one. */
 const PRIOR = Float64Array.from({ length: COLUMNS }, (_, k) =>
   k < 2 ? ([0.01, 0.16][k] as number) : 1 - 0.84 * 0.45 ** (k - 1),
 );

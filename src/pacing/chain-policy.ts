@@ -22,8 +22,8 @@ import { DELAY_CELLS } from './row-delay.ts';
 const ANNOUNCED_MS = 500;
 
 /**
- * Returns a policy that polls by finalized heads while a node announces them, else exactly as `learnedPacing`. Both
- * learn from every poll.
+ * Returns a policy that polls by finalized heads while a node announces them, else exactly as
+ * `learnedPacing`. Both learn from every poll.
  */
 export function chainPacing(settings: LearnedPacingSettings): PolicyFactory {
   return (deps) => new ChainPacing(settings, deps);
@@ -152,7 +152,9 @@ class ChainPacing implements PacingPolicy {
     return this.#status === 'arriving' && this.#heads.follows(item);
   }
 
-  /** Chooses the policy. After a change, reschedules all submissions but the current one, which is in no queue. */
+  /**
+   * Chooses the policy. After a change, reschedules all but the current one, which is in no queue.
+   */
   #choose(current: Candidate | null, now: number): void {
     const status = this.#heads.status(now);
     if (status === this.#status) return;

@@ -8,7 +8,7 @@ import { WAIT_COUNTS } from './slots-to-wait.ts';
 import { type Cohort, FinalityOrder } from './waiting-line.ts';
 
 const MAX_BLOCKS = 512;
-/** The rows of a block change within seconds. A later finality is of another block with the same number. */
+/** Rows of a block change within seconds. A later finality is of another block of this number. */
 const MAX_GROUP_MS = 60_000;
 
 /** `foundAt`, epoch ms, and `lagMs`: of the first member. `members`: number found final so far. */
@@ -20,14 +20,14 @@ type Group = FinalityEvent & {
   members: number;
 };
 
-/** Submissions that became final together: with the same block or, without numbers, at about the same time. */
+/** Submissions final together: with the same block or, without numbers, at about one time. */
 class FinalityGroups {
   readonly #blocks = new Map<number, Group>();
   #newest: Group | null = null;
 
   /**
-   * Returns the group of a finality; null if it begins one. Without a block number, the newest group matches for
-   * `togetherMs`.
+   * Returns the group of a finality; null if it begins one. Without a block number, the newest
+   * group matches for `togetherMs`.
    */
   find(block: number | null, { after, by }: FinalityEvent, togetherMs: number): Group | null {
     if (block === null)
@@ -133,9 +133,9 @@ function isDistribution(values: number[], length: number): boolean {
   return isWeights(values, length) && Math.abs(values.reduce((sum, p) => sum + p, 0) - 1) < 0.01;
 }
 
-/** Longest time in the waiting line while no slots are known. Its order has no meaning after that. */
+/** Longest time in the waiting line while no slots are known: its order then has no meaning. */
 const MAX_QUEUED_MS = 6 * 3_600_000;
-/** Final submissions from which a found slot time is learned; weight of each, and number of passes. */
+/** Finals from which a found slot time is learned; weight of each, and number of passes. */
 const RECENT = { finals: 100, weight: 0.5, rounds: 2 };
 /** A final submission of lower weight is not learned from. */
 const LEAST_WEIGHT = 0.02;
@@ -148,12 +148,12 @@ const LEAST_LEARNED = 10;
 /** Share of the unsent submissions that depend on the finality of those that were sent. */
 const UNSENT_SHARE = 0.25;
 
-/** `isExact`: it became final in the slot of `foundAt`, else in that or an earlier one after `openAt`. */
+/** `isExact`: final in the slot of `foundAt`, else in that or an earlier one after `openAt`. */
 type Final = { order: number; queuedAt: number; openAt: number; foundAt: number; isExact: boolean };
 
 /**
- * When an upstream's submissions become final: by `slots` once a slot time is known, else by their age. `queue`: the
- * line at the upstream's senders. Times are epoch milliseconds.
+ * When an upstream's submissions become final: by `slots` once a slot time is known, else by their
+ * age. `queue`: the line at the upstream's senders. Times are epoch milliseconds.
  */
 export class FinalityModel {
   readonly #price: number;
@@ -201,8 +201,8 @@ export class FinalityModel {
   }
 
   /**
-   * Adds a submission to the queue. One that is sent at once and has waited for more slots than are followed is left to
-   * its age: after a restart, there may be a million.
+   * Adds a submission to the queue. One that is sent at once and has waited for more slots than are
+   * followed is left to its age: after a restart, there may be a million.
    */
   append(item: Candidate): void {
     const { slots, queue } = this;
@@ -213,7 +213,7 @@ export class FinalityModel {
     if (isFollowed) queue.line.append(item);
   }
 
-  /** Learns from a poll sent at `sentAt`. `hasFailed`: the upstream will send the submission again. */
+  /** Learns from a poll sent at `sentAt`. `hasFailed`: the upstream will send it again. */
   observeOpen(item: Candidate, sentAt: number, hasFailed: boolean, now: number): void {
     const cohort = this.queue.line.cohortOf(item);
     if (cohort) {
@@ -252,8 +252,8 @@ export class FinalityModel {
   }
 
   /**
-   * Learns from a finality at `at`. Returns `lagMs`, `isNews`: the event of the slot has happened, and `isOther`: slot
-   * time or number of senders has changed.
+   * Learns from a finality at `at`. Returns `lagMs`, `isNews`: the event of the slot has happened,
+   * and `isOther`: slot time or number of senders has changed.
    */
   observeFinal(
     item: Candidate,
@@ -323,8 +323,8 @@ export class FinalityModel {
   }
 
   /**
-   * Returns the expected number of submissions found final with a member of this cohort in a slot. Serial senders wait
-   * for these, so that unsent submissions count in part.
+   * Returns the expected number of submissions found final with a member of this cohort in a slot.
+   * Serial senders wait for these, so that unsent submissions count in part.
    */
   dependents(cohort: Cohort, slot: number, now: number): number {
     const { slots, queue } = this;

@@ -16,8 +16,8 @@ const INCOMPLETE = { announcements: 2, share: 0.25 };
 const LOWER_HEADS = 3;
 
 /**
- * The clock follows heads by at least these shares of the difference. A larger difference means irregular slots.
- * `mostMedian`: most difference of the slot time from the median.
+ * The clock follows heads by at least these shares of the difference. A larger difference means
+ * irregular slots. `mostMedian`: most difference of the slot time from the median.
  */
 const FOLLOW = { moment: 0.2, slot: 0.02, mostSlots: 0.25, mostMedian: 0.1, misses: 4 };
 
@@ -115,7 +115,7 @@ export class HeadClock {
     return 'new';
   }
 
-  /** Returns the newest head before `time`, and the slots since then, less those that stayed empty. */
+  /** Returns the newest head before `time`, and the slots since then without empty ones. */
   positionOf(time: number): HeadPosition {
     const index = this.#heads.findLastIndex(({ dueAt }) => dueAt <= time);
     const head = this.#heads[index];
@@ -157,7 +157,7 @@ export class HeadClock {
     return 'reset';
   }
 
-  /** Appends the heads from `base` to this one. Blocks that became final together are spread evenly. */
+  /** Appends the heads from `base` on. Blocks final together are spread evenly. */
   #append(base: TimedHead, { number, at }: FinalizedHead): void {
     const blocks = number - base.number;
     const first = this.#heads[0] as FinalizedHead;
@@ -213,11 +213,11 @@ const LIMIT = { lost: 0.6, regained: 0.15 };
 const LATE_COST = 0.7;
 /** Observations in succession after which the node counts as late, or no longer. */
 const IN_SUCCESSION = { late: 2, timely: 3 };
-/** Final submissions after which a probe finds out whether heads are late. Doubles while they are not. */
+/** Finals after which a probe shows whether heads are late. Doubles while they are not. */
 const PROBE_AFTER = { least: 8, most: 64 };
 /**
- * A head off by this multiple of the mean brings the next probe closer: each waiting submission counts as this number
- * of final ones.
+ * A head off by this multiple of the mean brings the next probe closer: each waiting submission
+ * counts as this number of final ones.
  */
 const UNUSUAL = { multiple: 3, rate: 0.1, finals: 4 };
 /** Heads for which a late node counts as late without further evidence. Quadruples each time. */
@@ -226,7 +226,7 @@ const LATE_HEADS = { least: 4, most: 1_024 };
 const MOST_BLOCKS_LATE = 10;
 const MAX_PENDING = 64;
 
-/** Judges the heads by what polls find. The score is a moving average of the verdicts, 0 (right) to 1. */
+/** Judges the heads by what polls find. The score is an average of verdicts, 0 (right) to 1. */
 export class HeadTrust {
   readonly #lateMs: number;
   #score = 0;
@@ -298,7 +298,7 @@ export class HeadTrust {
     this.#usualOffMs += UNUSUAL.rate * (offMs - this.#usualOffMs);
   }
 
-  /** A poll found a block that was final before tracking: tracked late, or the numbers of the heads are too high. */
+  /** A poll found a block final before tracking: tracked late, or the heads are too high. */
   observeOld(): void {
     this.#change(RATE.old * (1 - this.#score));
   }

@@ -50,8 +50,8 @@ const MAX_DEPENDENTS = 3;
 const SILENT_POLL_SLOTS = 0.4;
 
 /**
- * A submission that waits for its block. `start`: the newest head when it began to wait; null while it waits to be
- * sent. `above`: its block is above this number.
+ * A submission that waits for its block. `start`: the newest head when it began to wait; null while
+ * it waits to be sent. `above`: its block is above this number.
  */
 class Followed implements Candidate {
   readonly item: Candidate;
@@ -81,8 +81,8 @@ export type HeadPacingState = {
 };
 
 /**
- * Schedules polls by finalized heads. With each head, submissions become final in the order of sending, up to a
- * boundary. Of the uncertain ones, the middle one is polled first, as the scout.
+ * Schedules polls by finalized heads. With each head, submissions become final in the order of
+ * sending, up to a boundary. Of the uncertain ones, the middle one is polled first, as the scout.
  */
 export class HeadPacing {
   readonly #price: number;
@@ -137,9 +137,7 @@ export class HeadPacing {
     this.#trust.restore();
   }
 
-  /**
-   * `arriving`: heads arrive and are right. `silent`: none arrives. `useless`: of other blocks, or none ever arrived.
-   */
+  /** `arriving`: heads arrive and are right. `useless`: of other blocks, or none ever arrived. */
   status(now: number): HeadStatus {
     const { newest, silentAt, isTooFast, isIncomplete } = this.#clock;
     if (!newest || isTooFast || isIncomplete || !this.#trust.isTrusted || this.#isRefuted)
@@ -215,7 +213,7 @@ export class HeadPacing {
     return this.#trust.isTimely;
   }
 
-  /** Returns until when a submission of this block was certainly not final, epoch ms; NEVER: not known. */
+  /** Returns until when this block was certainly not final, epoch ms; NEVER: not known. */
   openUntil(block: number | null): number {
     return (block === null ? null : this.#clock.finalAt(block)) ?? NEVER;
   }

@@ -30,8 +30,8 @@ const COMPLETE = 0.998;
 const MEASURED = 100;
 
 /**
- * Returns the optimum poll times of a single submission, their expected cost, and that of polling every 5 s.
- * `lagPrice`: requests per second of lag.
+ * Returns the optimum poll times of a single submission, their expected cost, and that of polling
+ * every 5 s. `lagPrice`: requests per second of lag.
  */
 export function describeCurve(
   curve: Curve,
@@ -138,7 +138,7 @@ export const NET = { maxIntervalMs: 60_000 };
 /** Gain of each poll while no slot time is known. */
 const UNKNOWN_GAIN = 0.05;
 
-/** Returns a policy that polls by the learned distribution. `lagPrice`: requests per second of lag. */
+/** Returns a policy by the learned distribution. `lagPrice`: requests per second of lag. */
 export function learnedPacing(settings: LearnedPacingSettings): PolicyFactory {
   return (deps) => new LearnedPacing(settings, deps);
 }
@@ -223,7 +223,7 @@ class LearnedPacing implements PacingPolicy {
 
   observeHead(): void {}
 
-  /** Returns when to repeat a poll without evidence: after some seconds, or a tenth of the time without it. */
+  /** Returns when to repeat: after some seconds, or a tenth of the time without evidence. */
   #retryAt({ trackedAt, openAt }: Candidate, now: number): number {
     const silentMs = now - Math.max(trackedAt, openAt);
     const delayMs = Math.max(1_000 + 4_000 * this.#random(), silentMs / 10);
@@ -252,7 +252,7 @@ class LearnedPacing implements PacingPolicy {
     return dueAt;
   }
 
-  /** Whether a poll is evidence about the event: unless the submission is final since an earlier one. */
+  /** Whether a poll is evidence about the event: unless it is final since an earlier one. */
   #isProbe(item: Candidate, now: number): boolean {
     const { slots } = this.#model;
     const cohort = this.#cohortOf(item);

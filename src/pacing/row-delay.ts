@@ -22,8 +22,8 @@ const PRIOR_WEIGHT = 3;
 const LATE_SHARE = 0.003;
 
 /**
- * The delay (ms) from a finalized head to the report of its block by the upstream; 0 if the upstream was faster. Each
- * observation is an interval (see Histogram.addBetween).
+ * The delay (ms) from a finalized head to the report of its block by the upstream; 0 if the
+ * upstream was faster. Each observation is an interval (see Histogram.addBetween).
  */
 export class RowDelay {
   readonly #histogram: Histogram;
@@ -64,9 +64,9 @@ export class RowDelay {
   }
 
   /**
-   * Returns the delay of the next poll; null if none is worth its cost before the next head. `openMs`: -Infinity if not
-   * polled since the head. `price`: requests per second of lag. `endLagS`: further lag if not found before the next
-   * head.
+   * Returns the delay of the next poll; null if none is worth its cost before the next head.
+   * `openMs`: -Infinity if not polled since the head. `price`: requests per second of lag.
+   * `endLagS`: further lag if not found before the next head.
    */
   nextPollMs(
     probability: number,

@@ -16,12 +16,13 @@ const RETAINED = 1;
 /** Likelihood of a submission that is final before, by this number of senders, it was sent. */
 const IMPOSSIBLE = 0.01;
 
-/** `score`: decayed log-likelihood of the finals. `slots`: number of slots from sending to finality. */
+/** `score`: decayed log-likelihood of the finals. `slots`: from sending to finality. */
 type Candidacy = { count: number; slots: Histogram; score: number };
 
 /**
- * Maximum-likelihood estimate of the number of serial senders, which wait for the finality of one submission before the
- * next; Infinity: all are sent at once. With c servers, number n begins after n - c departures.
+ * Maximum-likelihood estimate of the number of serial senders, which wait for the finality of one
+ * submission before the next; Infinity: all are sent at once. With c servers, number n begins after
+ * n - c departures.
  */
 export class SenderCount {
   /** Times of the newest departures, epoch ms; a ring. */
@@ -95,8 +96,8 @@ export class SenderCount {
 /** A serial sender waits this long for finality, then sends the next submission. */
 const TIMEOUT_MS = 120_000;
 /**
- * A submission probably fails every time after failing for this time, several times while others became final; after
- * the longer time if there are no others.
+ * A submission probably fails every time after failing for this time, several times while others
+ * became final; after the longer time if there are no others.
  */
 const FAILING = { forMs: 600_000, alone: 3, atMostMs: 1_800_000 };
 
@@ -109,7 +110,7 @@ type Requeued = {
   comparedAt: number;
 };
 
-/** The submissions wait for one of the upstream's senders, then for finality. Times are epoch ms. */
+/** Submissions wait for one of the upstream's senders, then for finality. Times are epoch ms. */
 export class SenderQueue {
   readonly line = new WaitingLine();
   readonly count: SenderCount;
@@ -146,8 +147,8 @@ export class SenderQueue {
   }
 
   /**
-   * Moves a failed submission to the end, where the upstream sends it again. One that probably fails every time is
-   * removed.
+   * Moves a failed submission to the end, where the upstream sends it again. One that probably
+   * fails every time is removed.
    */
   requeue(item: Candidate, at: number): void {
     const { trackedAt } = item;
@@ -182,7 +183,7 @@ export class SenderQueue {
     }
   }
 
-  /** Removes cohorts before `oldestSlot`, and requeues or removes submissions whose sender timed out. */
+  /** Removes cohorts before `oldestSlot`; requeues or removes those whose sender timed out. */
   expire(oldestSlot: number, now: number): void {
     const { cohorts } = this.line;
     for (let cohort = cohorts[0]; cohort; cohort = this.line.cohorts[0]) {

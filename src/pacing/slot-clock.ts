@@ -6,14 +6,14 @@ const NEWEST = 12;
 const PHASE_EVENTS = 24;
 /** Slot times are configured, so only multiples of this are periods; least and largest multiple. */
 const UNIT = { ms: 100, least: 2, most: 900 };
-/** Range of periods, in median ages of final submissions: few wait for less than a quarter of a slot. */
+/** Range of periods, in median ages of finals: few wait for less than a quarter of a slot. */
 const RANGE = { shortest: 1 / 24, longest: 4 };
 /** The most likely slot times: those of public chains. Whole seconds are the next. */
 const USUAL_SLOTS_MS = [20_000, 12_000, 6_000];
 const COST = { usual: 5, second: 14, other: 25 };
 /**
- * A usual slot time is adopted at this Bayes factor over this many slots. `window`: share of the slot in which groups
- * become final; `other`: share of events outside of it.
+ * A usual slot time is adopted at this Bayes factor over this many slots. `window`: share of the
+ * slot in which groups become final; `other`: share of events outside of it.
  */
 const BAYES = { factor: 20, slots: 1.5, window: 0.15, other: 0.2, phases: 60 };
 /** Another period is adopted after this many events, if its evidence exceeds its cost. */
@@ -21,7 +21,8 @@ const OTHER_EVENTS = 12;
 /** Mean resultant length of events that have a period. */
 const LEAST_LENGTH = 0.6;
 /**
- * Effective numbers of newest events that show another period, and none. Intervals longer than a slot are no evidence.
+ * Effective numbers of newest events that show another period, and none. Intervals longer than a
+ * slot are no evidence.
  */
 const LEAST_COUNT = { other: 3, lost: 8 };
 /** A slot begins this share before the mean time of finality, so that no group is split. */
@@ -33,14 +34,14 @@ export type FinalityEvent = { readonly after: number; readonly by: number };
 export type SlotClockState = { periodMs: number; originMs: number };
 
 /**
- * `length`: mean resultant length, 0 to 1; `count`: effective number of events; `evidence`: log-likelihood ratio
- * (nats); `at`: a time of the mean phase, epoch ms.
+ * `length`: mean resultant length, 0 to 1; `count`: effective number of events; `evidence`:
+ * log-likelihood ratio (nats); `at`: a time of the mean phase, epoch ms.
  */
 type Fit = { periodMs: number; length: number; count: number; evidence: number; at: number };
 
 /**
- * Estimates slot time and phase of a chain from a periodogram of finality events (Mardia and Jupp, "Directional
- * Statistics", 2000). Null until a period is significant. Times are epoch ms.
+ * Estimates slot time and phase of a chain from a periodogram of finality events (Mardia and Jupp,
+ * "Directional Statistics", 2000). Null until a period is significant. Times are epoch ms.
  */
 export class SlotClock {
   readonly #events: FinalityEvent[];
@@ -73,8 +74,8 @@ export class SlotClock {
   }
 
   /**
-   * Learns from an event. `ageMs`: median age of final submissions. Returns whether earlier slot numbers and phases are
-   * invalid.
+   * Learns from an event. `ageMs`: median age of final submissions. Returns whether earlier slot
+   * numbers and phases are invalid.
    */
   learn(event: FinalityEvent, ageMs: number, isSerial = false): boolean {
     this.#events.push(event);
@@ -166,7 +167,7 @@ function mostLikely(fits: readonly Fit[]): Fit | null {
   );
 }
 
-/** Returns how many times as likely the events are with a period, the mean over its phases, as without. */
+/** Returns how many times as likely events are with a period, over its phases, as without. */
 function bayesFactor(events: readonly FinalityEvent[], periodMs: number): number {
   const narrow = events.filter(({ after, by }) => by - after < periodMs);
   let sum = 0;

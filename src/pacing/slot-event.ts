@@ -14,15 +14,15 @@ export type Prospect = {
   within: number;
 };
 
-/** Before any poll: probability of the event by cell, distribution of the delay, probability of no event. */
+/** Before any poll: event by cell, distribution of the delay, probability of no event. */
 export type SlotPrior = { event: Float64Array; delayCdf: Float64Array; empty: number };
 
 /** A poll in cell `at`. `since`: cell of the previous poll that found it open; -1 if none. */
 export type SlotObservation = { prospect: Prospect; since: number; at: number; isFinal: boolean };
 
 /**
- * The event of one slot: the chain finalizes a group of submissions, each of which shows as final some delay later.
- * Each poll updates the posterior for all members by Bayes' rule.
+ * The event of one slot: the chain finalizes a group of submissions, each of which shows as final
+ * some delay later. Each poll updates the posterior for all members by Bayes' rule.
  */
 export class SlotEvent {
   readonly slot: number;
@@ -100,7 +100,7 @@ export class SlotEvent {
     return mean;
   }
 
-  /** Returns the probability of being final by the end of cell `at`, given the cell of the event. */
+  /** Returns the probability of being final by the end of cell `at`, for an event in this cell. */
   #finalBy(at: number, event: number, { before, within }: Prospect): number {
     if (at < 0) return 0;
     const hasPart = event < CELLS && at >= event;

@@ -24,8 +24,9 @@ const EMPTY = { rate: 0.01, initial: 0.04 };
 export type EventDistributionState = { event: number[]; delay: number[]; empty: number };
 
 /**
- * The time of a slot's event and the delay of a submission after it, estimated by expectation and maximization with
- * smoothing (Silverman et al., J. R. Stat. Soc. B 52, 1990), because events are not observed.
+ * The time of a slot's event and the delay of a submission after it, estimated by expectation and
+ * maximization with smoothing (Silverman et al., J. R. Stat. Soc. B 52, 1990), because events are
+ * not observed.
  */
 export class EventDistribution {
   #event: Float64Array;
@@ -148,8 +149,9 @@ const LEAST_FOUND = 1e-6;
 const END_LAG = 0.9;
 
 /**
- * Finality on a chain with slots: the slots of the wait (slots-to-wait.ts), the event of the slot (slot-event.ts) and
- * the delay after it (EventDistribution). `advance` learns from each slot. Times are epoch ms.
+ * Finality on a chain with slots: the slots of the wait (slots-to-wait.ts), the event of the slot
+ * (slot-event.ts) and the delay after it (EventDistribution). `advance` learns from each slot.
+ * Times are epoch ms.
  */
 export class SlotModel {
   readonly #clock: SlotClock;
@@ -163,8 +165,8 @@ export class SlotModel {
   readonly #plans = new Map<string, number>();
   readonly #prospects = new Map<string, Prospect>();
   /**
-   * Shiryaev-Roberts statistic (Theory Probab. Appl. 8, 1963) of submissions becoming final in earlier slots: polls
-   * then find all of them final.
+   * Shiryaev-Roberts statistic (Theory Probab. Appl. 8, 1963) of submissions becoming final in
+   * earlier slots: polls then find all of them final.
    */
   #earlier = 0;
 
@@ -250,7 +252,7 @@ export class SlotModel {
     });
   }
 
-  /** Learns from a finality. Returns whether this first shows that the event of the slot has probably happened. */
+  /** Learns from a finality. Returns whether it first shows that the event has happened. */
   observeFinal(waiting: Waiting, foundAt: number, at: number): boolean {
     const { slot } = this.#current;
     if (this.slotAt(foundAt) !== slot) return false;
@@ -320,7 +322,7 @@ export class SlotModel {
     return this.cdf(waiting, slot)[this.#cellOf(now, slot)] ?? 0;
   }
 
-  /** Returns the expected time (ms) since finality. `isOfSlot`: final with the event of the current slot. */
+  /** Returns the expected time (ms) since finality. `isOfSlot`: with the event of this slot. */
   lagMs(waiting: Waiting, now: number, isOfSlot: boolean): number {
     const { slot } = this.#current;
     const prospect = isOfSlot ? { before: 0, within: 1 } : this.prospect(waiting, slot);
@@ -339,7 +341,9 @@ export class SlotModel {
     return (slots / found) * this.periodMs;
   }
 
-  /** Returns the next poll time; null: none is worth it. Prices per second of lag, until the event and after it. */
+  /**
+   * Returns the next poll time; null: none. Prices per second of lag, until and after the event.
+   */
   nextPollAt(
     waiting: Waiting,
     prices: { own: number; search: (slot: number) => number },
@@ -380,8 +384,8 @@ export class SlotModel {
   }
 
   /**
-   * Updates the probability that the previous slot had no event. `found`: null if open, else the probability of
-   * finality in the current slot.
+   * Updates the probability that the previous slot had no event. `found`: null if open, else the
+   * probability of finality in the current slot.
    */
   #reviseLast(waiting: Waiting, found: number | null): void {
     const last = this.#current.slot - 1;
@@ -415,7 +419,7 @@ export class SlotModel {
     return this.slotAt(openAt) === slot ? this.#cellOf(openAt, slot) : -1;
   }
 
-  /** Returns the last cell that is over at `time`, to the nearest end, because timers fire late; -1 if none. */
+  /** Returns the last cell over at `time`, to the nearest end (timers fire late); -1 if none. */
   #cellOf(time: number, slot: number): number {
     return Math.max(
       -1,

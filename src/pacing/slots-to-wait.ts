@@ -4,7 +4,7 @@ import { Histogram } from './age-distribution.ts';
 export const SLOTS = 24;
 /** Number of phases: equal parts of a slot in which submissions begin to wait for finality. */
 const PHASES = 40;
-/** Counted from the slot in which the wait begins, which can be one more than from the first slot. */
+/** Counted from the slot in which the wait begins, which may be one before the first slot. */
 const COLUMNS = SLOTS + 2;
 export const WAIT_COUNTS = PHASES * COLUMNS;
 /** The weight of an observation decays to 1/e after this number of final submissions. */
@@ -17,11 +17,11 @@ const NEARNESS = [1, 0.3, 0.05];
 const AS_GOOD = 0.0005;
 const HARDLY_BETTER = 0.01;
 /**
- * The cut that is likely at first, and the cost of the least likely one (nats): finality, placed at 0.3 slots, follows
- * some seconds after a block.
+ * The cut that is likely at first, and the cost of the least likely one (nats): finality, placed at
+ * 0.3 slots, follows some seconds after a block.
  */
 const LIKELY_CUT = { phase: 4, cost: 0.3 };
-/** The chain has changed if this share (moving average) of finals had a probability below `unlikely`. */
+/** The chain has changed if this share (average) of finals was less likely than `unlikely`. */
 const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
 /** Minimum weight of an observation for a new search of the cut. */
 const CUT_WEIGHT = 0.5;
@@ -76,8 +76,9 @@ export class SlotsToWait {
   }
 
   /**
-   * Forward algorithm over the slots from `start` to `until` (exclusive). Returns, by k, the probability that it waits
-   * for event k, and that it became final with k after its last poll. Not normalized.
+   * Forward algorithm over the slots from `start` to `until` (exclusive). Returns, by k, the
+   * probability that it waits for event k, and that it became final with k after its last poll. Not
+   * normalized.
    */
   forward(
     { slot: start, zone }: { slot: number; zone: number },
@@ -146,7 +147,7 @@ export class SlotsToWait {
     if (weight >= CUT_WEIGHT) this.#findCut();
   }
 
-  /** Returns the probability of becoming final with event k; the last element includes later ones. */
+  /** Returns the probability of finality with event k; the last element includes later ones. */
   #slots(zone: number): Float64Array {
     if (zone === 0)
       return this.#pool(COMMON, (phase) => (this.#isInEdge(phase) ? 0 : 1), this.#cut);

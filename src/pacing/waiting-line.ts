@@ -4,8 +4,8 @@ import { type Candidate, NEVER } from './port.ts';
 const TRIM_SIZE = 1_024;
 
 /**
- * Submissions that began to wait in the same slot and zone (see slots-to-wait.ts), so are likely to become final
- * together. Consecutive, from order `first` on.
+ * Submissions that began to wait in the same slot and zone (see slots-to-wait.ts), so are likely to
+ * become final together. Consecutive, from order `first` on.
  */
 export type Cohort = {
   readonly slot: number;
@@ -20,7 +20,8 @@ export type Cohort = {
 };
 
 /**
- * Submissions in the order of tracking, from 1. The front waits for finality, in cohorts; the rest waits to be sent.
+ * Submissions in the order of tracking, from 1. The front waits for finality, in cohorts; the rest
+ * waits to be sent.
  */
 export class WaitingLine {
   #items: (Candidate | undefined)[] = [];
@@ -73,7 +74,7 @@ export class WaitingLine {
     if (this.#items.length > 2 * this.size + TRIM_SIZE) this.#trim(this.#firstOrder);
   }
 
-  /** Moves the next submission into the last cohort if that is of this slot and zone or later, else a new one. */
+  /** Moves the next submission into the last cohort, if not of an earlier slot, else a new one. */
   begin(item: Candidate, { slot, zone }: { slot: number; zone: number }): Cohort {
     let cohort = this.#cohorts.at(-1);
     if (!cohort || cohort.slot < slot || (cohort.slot === slot && cohort.zone !== zone)) {
@@ -149,11 +150,11 @@ export class WaitingLine {
 
 /** More finals in a row without another of the same block show that submissions are independent. */
 const MAX_ALONE = 3;
-/** While polls find finals, this share of their number is polled at once next: it grows exponentially. */
+/** While polls find finals, this share of their number is polled next: it grows exponentially. */
 const REACH = { share: 0.25, most: 32 };
 /** In a shorter line, polls of all cost little. */
 const LEAST_LINE = 20;
-/** Without an order, the head stands for at most this number, and for all while fewer finals are known. */
+/** Without an order, the head stands for so many, and for all while few finals are known. */
 const INDEPENDENT = { dependents: 8, learning: 100 };
 /** Submissions behind the head that do not wait for it, because it may be a straggler. */
 const WITNESSES = 5;
@@ -161,8 +162,8 @@ const WITNESSES = 5;
 const UNFORESEEN = 1 / 16;
 
 /**
- * The order of finality while no slot time is known. A block finalizes what was sent before it, so the head, which has
- * waited longest, is polled on behalf of all. Times are epoch milliseconds.
+ * The order of finality while no slot time is known. A block finalizes what was sent before it, so
+ * the head, which has waited longest, is polled on behalf of all. Times are epoch milliseconds.
  */
 export class FinalityOrder {
   /** Order of the newest submission that was found final. */
@@ -188,7 +189,7 @@ export class FinalityOrder {
     if (item === this.#head(line)) this.#open = { order: item.order, at: sentAt };
   }
 
-  /** A finality at `at`. `members`: number found in its block so far; null without block numbers. */
+  /** A finality at `at`. `members`: number found in its block; null without block numbers. */
   observeFinal({ order }: Candidate, members: number | null, at: number, line: WaitingLine): void {
     this.#newestFinal = Math.max(this.#newestFinal, order);
     this.#streak++;
@@ -201,19 +202,19 @@ export class FinalityOrder {
     return this.#isOrdered(line) && order > this.#open.order ? this.#open.at : NEVER;
   }
 
-  /** Returns the next to be found final: those that were missed, and the head with the first behind it. */
+  /** Returns the next to be found final: missed ones, and the head with the first behind it. */
   foremost(line: WaitingLine): Candidate[] {
     const missed = this.#missed(line);
     const next = this.#first(line, this.#newestFinal);
     return [...missed, ...(next.length > 0 ? next : this.#first(line, 0).slice(0, 1))];
   }
 
-  /** Whether it was not polled since a later one was found in a shared block: it is probably final. */
+  /** Whether it was not polled since a later one was found in a shared block. */
   isMissed(item: Candidate, line: WaitingLine): boolean {
     return item.order < this.#newestFinal && this.#missed(line).includes(item);
   }
 
-  /** Returns the number of submissions on whose behalf this is polled. `finals`: number observed. */
+  /** Returns the number on whose behalf this is polled. `finals`: number observed. */
   dependents(item: Candidate, line: WaitingLine, finals: number): number {
     const isOrdered = this.#isOrdered(line);
     if (item !== this.#head(line)) {
