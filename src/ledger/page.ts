@@ -57,7 +57,7 @@ export type Walk = {
 const MAX_EXAMINED = 4_000;
 
 /** Returns the SQL of a walk, with the parameter `rows`. */
-function walkSql({ ranges, id, keys, direction, match }: Walk): string {
+export function walkSql({ ranges, id, keys, direction, match }: Walk): string {
   const columns = keys.map((key, index) => `${key} AS k${index}`).join(', ');
   const sorting = keys.map((_, index) => `k${index} ${direction}`).join(', ');
   const all = ranges.map(

@@ -114,7 +114,7 @@ const INDEXES = {
 } satisfies Record<string, Index>;
 
 /** Returns the walk that continues after a position. */
-function walkOf(filter: SubmissionFilter, after: Position | null | undefined): Walk {
+export function walkOf(filter: SubmissionFilter, after: Position | null | undefined): Walk {
   const { order, keys, ranges } = indexOf(filter);
   const { metadata = {}, prefix, upstream = null, statuses, endedSince, endedUntil } = filter;
   const { trackedSince = FIRST, trackedUntil = LAST } = filter;

@@ -1,8 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import pkg from '../../package.json' with { type: 'json' };
+import client from '../../src/client/package.json' with { type: 'json' };
+import pacing from '../../src/pacing/package.json' with { type: 'json' };
 
 type Step = {
   uses?: string;
@@ -99,7 +101,60 @@ describe.each(FILES)('%s', (file) => {
   });
 });
 
+it('CI runs .ci/run for every push and pull request', () => {
+  expect(workflow('ci.yml').on).toEqual({
+    push: { branches: ['**'] },
+    pull_request: null,
+    workflow_call: null,
+  });
+  expect(job('ci.yml', 'test').commands.trim()).toBe('.ci/run');
+  expect(() => accessSync(join(ROOT, '.ci/run'), constants.X_OK)).not.toThrow();
+});
+
+it('publishes the documents of main as the link check accepts them', () => {
+  expect(workflow('docs.yml').on).toMatchObject({ push: { branches: ['main'] } });
+  expect(job('docs.yml', 'build').commands).toContain('npm run docs:build');
+  expect(pkg.scripts['docs:build']).toMatch(/&& node .ci\/site\/check-links.ts$/);
+  expect(job('docs.yml', 'publish')).toMatchObject({ needs: 'build', commands: '' });
+});
+
 describe('a release', () => {
+  it('starts with a tag of npm run release, and publishes nothing before the tests have passed', () => {
+    expect(workflow('release.yml').on).toEqual({ push: { tags: ['v*'] } });
+    expect(job('release.yml', 'test').uses).toBe('./.github/workflows/ci.yml');
+    expect(job('release.yml', 'npm').needs).toEqual(['test', 'package']);
+    expect(job('release.yml', 'image').needs).toEqual(['test', 'package']);
+    expect(job('release.yml', 'chart').needs).toEqual(['image']);
+    expect(job('release.yml', 'github').needs).toEqual(['npm', 'chart']);
+    expect(job('release.yml', 'package').commands).toContain(
+      `test "v$(npm pkg get version | tr -d '"')" = "$GITHUB_REF_NAME"`,
+    );
+  });
+
+  it('publishes the packages that npm run package creates, with their provenance', () => {
+    expect(pkg.scripts.package).toContain('npm pack --include-workspace-root --workspaces');
+    const packing = job('release.yml', 'package');
+    expect(packing.commands).toContain('npm run package');
+    const upload = packing.steps.find(({ uses }) =>
+      uses?.startsWith('actions/upload-artifact@'),
+    )?.with;
+    expect(String(upload?.path).split('\n')).toContain('*.tgz');
+    const publishing = job('release.yml', 'npm');
+    expect(
+      publishing.steps.find(({ uses }) => uses?.startsWith('actions/download-artifact@'))?.with
+        ?.name,
+    ).toBe(upload?.name);
+    const published = publishing.commands.match(/npm publish .*/g)?.toSorted();
+    const tarballs = [client, pacing, pkg].map(
+      ({ name }) => `./${name.replace('@', '').replace('/', '-')}-$version.tgz`,
+    );
+    expect(published).toEqual(
+      tarballs
+        .map((tarball) => `npm publish "${tarball}" --provenance --access public --tag "$DIST_TAG"`)
+        .toSorted(),
+    );
+  });
+
   it('runs no code of dependencies in a job that may publish', () => {
     for (const name of ['npm', 'image', 'chart', 'github'])
       expect(job('release.yml', name).commands).not.toMatch(/npm (?:ci|install|run|exec)|npx/);

@@ -1,11 +1,14 @@
+import { getEventListeners, once } from 'node:events';
 import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { isAddressRange } from '../../src/lib/addresses.ts';
 import {
   createAddressGuard,
   guardedConnector,
 } from '../../src/notifications/transport/address-guard.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
+import { deadAddress } from '../support/servers/upstream-server.ts';
 
 const guard = createAddressGuard({ allow: [] });
 
@@ -88,8 +91,47 @@ describe('only addresses of the public internet are allowed', () => {
   });
 });
 
+/** Any address in a v4 range, given its first octets and the length of the prefix. */
+const within = (first: number, bits: number) =>
+  fc.nat(2 ** (32 - bits) - 1).map((rest) => {
+    const number = first * 2 ** 24 + rest;
+    return [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.');
+  });
 const hex = fc.nat(0xffff).map((part) => part.toString(16));
+const forms = (v4: string) => {
+  const [a = 0, b = 0, c = 0, d = 0] = v4.split('.').map(Number);
+  const [high, low] = [a * 256 + b, c * 256 + d].map((part) => part.toString(16));
+  return [
+    v4,
+    `::ffff:${v4}`,
+    `::FFFF:${high}:${low}`,
+    `0:0:0:0:0:ffff:${high}:${low}`,
+    `[::ffff:${v4}]`,
+    String(a * 2 ** 24 + b * 2 ** 16 + c * 256 + d),
+    `0x${a.toString(16)}.${b}.${c}.${d}`,
+  ];
+};
+
 describe('in every spelling,', () => {
+  const ranges = [
+    within(10, 8),
+    within(127, 8),
+    within(172 + 16 / 256, 12),
+    within(192 + 168 / 256, 16),
+  ];
+  const internal = fc.oneof(
+    ...ranges,
+    within(169 + 254 / 256, 16),
+    within(100 + 64 / 256, 10),
+    within(224, 4),
+  );
+
+  it('no internal v4 address is allowed', () => {
+    fc.assert(
+      fc.property(internal, (v4) => forms(v4).every((form) => guard.check(form) !== undefined)),
+    );
+  });
+
   it('no v6 address outside 2000::/3 is allowed, except v4-mapped ones', () => {
     const head = fc.nat(0xffff).filter((part) => part >> 13 !== 1);
     const address = fc.tuple(head, fc.array(hex, { minLength: 7, maxLength: 7 }));
@@ -135,6 +177,36 @@ describe('the allow-list', () => {
   });
 });
 
+it.each([
+  '10.0.0.0/8',
+  '10.1.2.3/32',
+  '10.1.2.3',
+  '::1',
+  '0.0.0.0/0',
+  '::1/128',
+  'fd00::/8',
+  '::ffff:10.0.0.0/104',
+])('%s is an address or a range', (text) => {
+  expect(isAddressRange(text)).toBe(true);
+});
+
+it.each([
+  '',
+  '10.0.0',
+  '10.0.0.0/33',
+  '10.0.0.0/-1',
+  '10/8',
+  '010.0.0.0/8',
+  '0x0a.0.0.0/8',
+  '010.0.0.1',
+  'fe80::1%eth0',
+  '::/129',
+  'x/8',
+  '10.0.0.0/8 ',
+])('"%s" is neither an address nor a range', (text) => {
+  expect(isAddressRange(text)).toBe(false);
+});
+
 describe('a connector with a signal that closes all its connections', () => {
   const guard = createAddressGuard({ allow: ['127.0.0.1/32'] });
   const connectTo = (port: number, signal: AbortSignal) =>
@@ -144,6 +216,20 @@ describe('a connector with a signal that closes all its connections', () => {
         (error, socket) => resolve(socket ?? (error as Error)),
       ),
     );
+
+  it('keeps no reference to closed connections, however they were closed', async () => {
+    const all = new AbortController();
+    const { port } = await openReceiver();
+    for (let times = 0; times < 3; times++) {
+      const socket = (await connectTo(port, all.signal)) as Socket;
+      const closed = once(socket, 'close');
+      socket.destroy();
+      await closed;
+      const { port: closedPort } = new URL(await deadAddress());
+      expect(await connectTo(Number(closedPort), all.signal)).toBeInstanceOf(Error);
+    }
+    expect(getEventListeners(all.signal, 'abort')).toEqual([]);
+  });
 
   it('closes open connections', async () => {
     const all = new AbortController();

@@ -9,6 +9,36 @@ const inside = {
 };
 const ofLength = (length: number) => 'https://example.com/'.padEnd(length, 'x');
 
+describe('events may be sent to', () => {
+  it.each([
+    'https://example.com',
+    'https://example.com/hooks/a?key=b%20c',
+    'HTTPS://EXAMPLE.COM/@team',
+    'https://example.com/?to=a@b.c',
+    'https://example.com:80/',
+    'https://example.com:1024/',
+    'https://bücher.example/',
+    'https://8.8.8.8/',
+    // The addresses of these names are checked when a connection is opened.
+    'https://receiver/',
+    'https://metadata.google.internal/',
+    'https://localhost.example.com/',
+    ofLength(2_048),
+  ])('%s', (url) => {
+    expect(checkWebhookUrl(url, outside)).toBeUndefined();
+  });
+
+  it.each([
+    'http://example.com/',
+    'http://127.0.0.1:8080/',
+    'https://localhost:8443/',
+    'http://a.localhost/',
+    'http://10.1',
+  ])('%s if the operator allows it', (url) => {
+    expect(checkWebhookUrl(url, inside)).toBeUndefined();
+  });
+});
+
 describe('events may not be sent to', () => {
   it.each([
     ['', /not an absolute URL/],

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Position } from '../../src/ledger/page.ts';
-import { orderOf, type SubmissionFilter } from '../../src/submissions/search.ts';
+import { type Position, walkSql } from '../../src/ledger/page.ts';
+import { orderOf, type SubmissionFilter, walkOf } from '../../src/submissions/search.ts';
 import type { Submission } from '../../src/submissions/submission.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
@@ -177,6 +177,53 @@ describe('a search', () => {
     // Thousands of submissions that were tracked at the same time.
     expect(listed(ledger, { trackedSince: 1, upstream: 'default' })).toHaveLength(21_000);
     expect(listed(ledger, { prefix: 's2', upstream: 'rare' })).toEqual([]);
+  });
+
+  it.each<[SubmissionFilter, string]>([
+    [{ prefix: 'aB' }, 'sqlite_autoindex_submissions_1'],
+    [{ metadata: { order: '7', team: 'x' } }, 'USING PRIMARY KEY (key=? AND value=?'],
+    [{ endedSince: 5 }, 'submissions_ended'],
+    [{ statuses: ['failed', 'expired'], trackedSince: 5 }, 'submissions_by_status'],
+    [{ trackedUntil: 5 }, 'submissions_tracked'],
+    [{ upstream: 'other' }, 'submissions_by_upstream'],
+    [{}, 'INTEGER PRIMARY KEY'],
+  ])('for %j reads an index in the order of the list', (filter, index) => {
+    const walk = walkOf(filter, undefined);
+    const steps = rawConnection(openLedger().file)
+      .prepare(`EXPLAIN QUERY PLAN ${walkSql(walk)}`)
+      .all({ ...walk.parameters, rows: 1 })
+      .map((step) => (step as { detail: string }).detail);
+    expect(steps[0]).toMatch(/MERGE|SEARCH/);
+    expect(steps.some((step) => step.includes(index))).toBe(true);
+    expect(steps.filter((step) => /TEMP B-TREE|SCAN (?!value|json_each)/.test(step))).toEqual([]);
+  });
+
+  it('of one condition with an index is complete at once, wherever the matches are', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('oldest', { metadata: { order: 7 } })], 0);
+    ledger.track(trackRequests(21_000), 100);
+    ledger.cancel(['oldest'], 5);
+    for (const filter of [
+      { metadata: { order: '7' } },
+      { statuses: ['cancelled', 'expired'] },
+      { trackedUntil: 50 },
+      { endedUntil: 50 },
+      { prefix: 'old' },
+      { metadata: { order: '7' }, trackedSince: 0 },
+      { statuses: ['cancelled'], prefix: 'o', upstream: 'default' },
+    ] satisfies SubmissionFilter[]) {
+      const { submissions, next } = ledger.search.list({ ...filter, limit: 10 });
+      expect(
+        [submissions.map(({ submissionId }) => submissionId), next],
+        JSON.stringify(filter),
+      ).toEqual([['oldest'], null]);
+      expect(ledger.search.count(filter)).toEqual({ count: 1, next: null });
+    }
+    expect(ledger.search.count({})).toEqual({ count: 21_001, next: null });
+    expect(ledger.search.count({ statuses: ['tracking', 'tracking'] })).toEqual({
+      count: 21_000,
+      next: null,
+    });
   });
 });
 

@@ -14,11 +14,17 @@ import { auditAfterFault } from './audit.ts';
 
 type WorldOptions = {
   sandbox?: SandboxOptionsInput;
+  /** Replaces the sandbox, for example by a hostile upstream. */
+  upstreamUrl?: string;
   /** Settings in addition to the default ones, merged by section; as in config/dawatch.yaml. */
   settings?: Record<string, unknown>;
+  /** The section `server` of the settings; the port is chosen. */
+  server?: Record<string, unknown>;
   receiver?: Parameters<typeof openEventReceiver>[0];
   /** Further settings of the default upstream, such as its timeout. */
   upstream?: Record<string, unknown>;
+  /** Further upstreams. */
+  upstreams?: Record<string, unknown>;
   redisUrl?: string;
   /** The address of Redis for the workers, if it differs. */
   workerRedisUrl?: string;
@@ -51,15 +57,26 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   });
   onTestFinished(() => sandbox.close());
   const receiver = await openEventReceiver(options.receiver);
+  const { upstreamUrl = sandbox.url } = options;
+  const isVerified = upstreamUrl === sandbox.url;
   const chain = { urls: [sandbox.url.replace('http', 'ws')], verify: 'require', verify_data: true };
   const common = {
-    upstreams: { default: { url: sandbox.url, chain, ...UPSTREAM, ...options.upstream } },
+    upstreams: {
+      default: {
+        url: upstreamUrl,
+        ...(isVerified && { chain }),
+        ...UPSTREAM,
+        ...options.upstream,
+      },
+      ...options.upstreams,
+    },
     ...(redisUrl && { redis: { url: redisUrl, ...options.redis } }),
   };
   const server = await prepareServer(folder, {
     ...common,
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     log: { level: 'info' },
+    server: options.server,
     ...settings,
   });
   const workers = Array.from({ length: workerCount }, (_, index) =>
@@ -106,7 +123,7 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
       await allDelivered(server.file, expected.size);
       for (const worker of workers)
         expect(await worker.stop(), worker.lines.slice(-3).join('\n')).toBe(0);
-      await auditAfterFault({ server, expected, receiver, isVerified: true, ...limits });
+      await auditAfterFault({ server, expected, receiver, isVerified, ...limits });
     },
   };
 }
