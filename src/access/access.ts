@@ -12,8 +12,8 @@ import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 
 /**
- * What a credential may do. service: submissions. user: lookups of single users. operator: reads
- * submissions, webhooks, deliveries, channels and mutes. admin: everything.
+ * service: submissions. user: lookups of single users. operator: reads submissions, webhooks,
+ * deliveries, channels and mutes. admin: everything.
  */
 export const ROLES = ['service', 'user', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
@@ -35,10 +35,7 @@ declare module 'fastify' {
     roles?: readonly Role[];
     /** Replaces the check of the role. Calls `done`, or sends the refusal. */
     authorize?: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
-    /**
-     * If a request has both credentials, this route uses the bearer. Other routes use the
-     * x-api-key.
-     */
+    /** If a request has both credentials, this route uses the bearer, others the x-api-key. */
     prefersBearer?: boolean;
     forwardsBearer?: boolean;
   }
@@ -47,10 +44,7 @@ declare module 'fastify' {
 export type Identity =
   /** cross_origin: the cookie of a session, which a page of another origin may have sent. */
   | { kind: 'absent' | 'malformed' | 'unknown' | 'cross_origin' }
-  /**
-   * `hash`: hash of the credential. `session`: hash of the cookie, if a session authenticated the
-   * request.
-   */
+  /** `session`: hash of the cookie, if a session authenticated the request. */
   | { kind: 'known'; hash: Buffer; caller: Caller; session?: Buffer }
   /** A bearer for the upstream, which decides whether it is valid. */
   | { kind: 'forwarded'; secret: string; hash: Buffer };
@@ -58,10 +52,7 @@ export type Identity =
 export type Authenticator = {
   /** Looks up the credential of a request, once per request. Throws LedgerError. */
   identify(request: FastifyRequest): Identity;
-  /**
-   * Returns the caller of an earlier request; undefined if its credential or session has ended.
-   * Throws LedgerError.
-   */
+  /** Returns the caller of an earlier request; undefined: access has ended. Throws LedgerError. */
   currentCaller(identity: Identity): Caller | undefined;
 };
 
@@ -69,10 +60,6 @@ export type PresentedCredential = { kind: 'secret'; secret: string } | { kind: '
 
 const MALFORMED = { kind: 'malformed' } as const;
 
-/**
- * Makes every route registered later on this instance use the bearer if a request has both
- * credentials.
- */
 export function preferBearer(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     route.config = { ...route.config, prefersBearer: true };
@@ -80,9 +67,8 @@ export function preferBearer(app: FastifyInstance): void {
 }
 
 /**
- * Returns the credential of a request, or undefined without one. A second credential is ignored, so
- * that each request is one attempt. An empty header and an Authorization of another scheme count as
- * absent.
+ * Returns the credential; undefined without one. A second one is ignored, so that each request is
+ * one attempt.
  */
 export function credentialOf(request: FastifyRequest): PresentedCredential | undefined {
   const { prefersBearer, forwardsBearer } = request.routeOptions.config ?? {};
@@ -126,10 +112,7 @@ export function authorize(authenticator: Authenticator): onRequestHookHandler {
   };
 }
 
-/**
- * Returns a function that accepts credentials with a role of the route. The response does not
- * reveal whether a refused secret was ever valid.
- */
+/** The response does not reveal whether a refused secret was ever valid. */
 export function requireRole(authenticator: Authenticator) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const identity = authenticator.identify(request);
@@ -151,10 +134,7 @@ export function sendEnded(reply: FastifyReply): FastifyReply {
   return sendUnauthenticated(reply, 'the credential has expired or was revoked');
 }
 
-/**
- * Whether the caller of an accepted request may still make it: the credential or session may have
- * ended meanwhile, and a person may have signed in anew with another role.
- */
+/** Access may have ended meanwhile, or a person may have signed in with another role. */
 export function mayContinue(
   request: FastifyRequest,
   authenticator: Pick<Authenticator, 'currentCaller'>,
@@ -165,9 +145,8 @@ export function mayContinue(
 }
 
 /**
- * Checks the credential of every accepted request once more, immediately before its handler: it may
- * have become invalid while the body was received, or while the request waited for its turn.
- * Applies to routes registered later, and must follow every other hook that lets requests wait.
+ * Checks the credential again before the handler: it may have become invalid meanwhile. Applies to
+ * later routes, and must follow every hook that lets requests wait.
  */
 export function recheckBeforeHandlers(app: FastifyInstance, authenticator: Authenticator): void {
   const recheck: preHandlerHookHandler = (request, reply, done) => {
@@ -189,10 +168,7 @@ export function recheckBeforeHandlers(app: FastifyInstance, authenticator: Authe
 /** The interval at which the live feed checks its readers. */
 const CHECK_MS = 15_000;
 
-/**
- * Checks the access of a request that is held open. `ended` aborts when the access has ended or
- * cannot be determined.
- */
+/** `ended` aborts when the access of a held-open request has ended or cannot be determined. */
 export function watchAccess(
   mayContinue: () => boolean,
   clock: { after: Clock['after'] },
@@ -215,16 +191,11 @@ function isAllowed(mayContinue: () => boolean): boolean {
   }
 }
 
-/** Whether the role of a caller suffices for the requested route. */
 export function mayCall(request: FastifyRequest, { role }: Caller): boolean {
   return role === 'admin' || request.routeOptions.config?.roles?.includes(role) === true;
 }
 
-/**
- * Returns whether a route without authentication may show details for operators of the whole
- * process. Returns false if the ledger cannot be read, so that the rest of the response is still
- * sent.
- */
+/** Whether a route without authentication may show details; false if the ledger cannot be read. */
 export function isOperator(request: FastifyRequest, authenticator: Authenticator): boolean {
   try {
     const identity = authenticator.identify(request);
@@ -246,10 +217,7 @@ export function sendUnauthenticated(reply: FastifyReply, detail: string): Fastif
   return sendProblem(reply, { status: 401, detail });
 }
 
-/**
- * The hash by which secrets are stored and looked up. A plain hash suffices, because tokens have
- * 256 random bits.
- */
+/** A plain hash suffices for secrets, because tokens have 256 random bits. */
 export function sha256(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }

@@ -216,7 +216,6 @@ export function registerAudit(
 
 const HOUR_MS = 3_600_000;
 
-/** Returns a function that adds an entry for the first list of a caller in an hour. */
 function readRecorder({
   ledger: { audit },
   clock,
@@ -240,10 +239,7 @@ function readRecorder({
 
 const READ_AT_ONCE = 500;
 
-/**
- * Yields all entries up to `last` as lines, and serves other requests after each page. Ends early
- * if `mayRead` returns false.
- */
+/** Yields entries up to `last` in pages. Ends early if `mayRead` returns false. */
 async function* linesOf(
   audit: AuditTrail,
   last: number,

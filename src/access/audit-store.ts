@@ -31,10 +31,7 @@ export const AUDIT_ACTIONS = {
 } as const;
 export type AuditAction = keyof typeof AUDIT_ACTIONS;
 
-/**
- * refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent.
- * done: the change is stored.
- */
+/** refused: by dawatch or the upstream. failed: no usable response. busy: not sent. */
 export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy', 'done'] as const;
 export type AuditResult = (typeof AUDIT_RESULTS)[number];
 
@@ -55,10 +52,7 @@ export type StoredEntry = {
   callerPerson: string | null;
 };
 
-/**
- * An action of an actor. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal
- * data.
- */
+/** `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal data. */
 type AuditedAction = {
   action: AuditAction;
   result?: AuditResult;
@@ -70,10 +64,7 @@ type AuditedAction = {
   bearer?: string | undefined;
 };
 
-/**
- * Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until`
- * excludes it.
- */
+/** All apply. Times are epoch ms; `since` includes its time, `until` excludes it. */
 type AuditFilter = {
   /** Name of the credential, or of the person behind it. */
   caller?: string | undefined;
@@ -103,10 +94,7 @@ export class AuditTrail {
     return this.#hash(text);
   }
 
-  /**
-   * Stores an entry durably. Inside a transaction, the entry is stored together with the change
-   * that it describes.
-   */
+  /** Stores an entry durably; inside a transaction, together with the change it describes. */
   append(actor: Actor, at: number, entry: AuditedAction): void {
     const { action, result = 'done', subject = null, detail = null, email, bearer } = entry;
     const { credentialId, address } = actor;
@@ -121,10 +109,7 @@ export class AuditTrail {
               ${normal ? this.#hash(normal) : null}, ${normal ? masked(normal) : null})`;
   }
 
-  /**
-   * Makes a change and stores its entry in the same transaction. `entryOf` returns the entry for
-   * the result of `change`, or undefined if nothing was changed.
-   */
+  /** In one transaction. `entryOf`: undefined if nothing was changed. */
   change<T>(
     actor: Actor,
     at: number,
@@ -139,10 +124,7 @@ export class AuditTrail {
     });
   }
 
-  /**
-   * Deletes up to `limit` of the oldest entries that are older than `before`, epoch ms, and records
-   * that in an entry. Returns the number of deleted entries.
-   */
+  /** Deletes up to `limit` entries older than `before`, and records that. Returns their number. */
   prune(before: number, now: number, limit: number): number {
     return this.#db.transaction(() => {
       const oldest = this.#db.rows<{ seq: number; at: number }>`
@@ -165,9 +147,8 @@ export class AuditTrail {
   }
 
   /**
-   * Returns entries, newest first, and the position to continue `before`; null at the end. A page
-   * examines a bounded number of entries: it may have fewer than `limit`, even none, although more
-   * follow.
+   * Returns entries, newest first; `before`: to continue, null at the end. A page may have fewer
+   * than `limit`, even none, although more follow.
    */
   list(query: AuditFilter & { limit: number; before?: number | undefined }): {
     entries: StoredEntry[];

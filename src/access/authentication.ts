@@ -46,9 +46,9 @@ export function createAuthenticator(credentials: Credentials, sessions: Sessions
 }
 
 /**
- * absent: no credential where one is required. malformed, unknown: not a valid credential. refused:
- * a bearer that the upstream refused or that was not forwarded. cross_origin: the cookie of a
- * session, sent by a page of another origin. oidc: a sign-in at the provider that was refused.
+ * malformed, unknown: no valid credential. refused: a bearer that the upstream refused or that was
+ * not forwarded. cross_origin: a session's cookie, sent by a page of another origin. oidc: refused
+ * at the provider.
  */
 export const AUTHENTICATION_FAILURES = [
   'absent',
@@ -60,7 +60,6 @@ export const AUTHENTICATION_FAILURES = [
 ] as const;
 export type AuthenticationFailure = (typeof AUTHENTICATION_FAILURES)[number];
 
-/** Returns why a response refuses a credential; undefined if it does not. */
 function failureOf(identity: Identity, statusCode: number): AuthenticationFailure | undefined {
   switch (identity.kind) {
     case 'unknown':
@@ -79,10 +78,7 @@ function failureOf(identity: Identity, statusCode: number): AuthenticationFailur
   }
 }
 
-/**
- * Whether a forwarded bearer may be a wrong one. A response that does not show whether it is right
- * counts, too: each such request is an entry of the audit, and costs the upstream a request.
- */
+/** A response that does not show it counts, too: each costs an audit entry and a request. */
 function hasFailed(identity: Identity | undefined, statusCode: number): boolean {
   return identity?.kind === 'forwarded' && ![200, 400, 404, 429].includes(statusCode);
 }
@@ -90,13 +86,9 @@ function hasFailed(identity: Identity | undefined, statusCode: number): boolean 
 const WINDOW_MS = 60_000;
 
 /**
- * Reports and logs every failed authentication before the response is sent, and returns a hook that
- * applies the limits per minute: requests of a credential, or of a network without a known one, and
- * failed authentications of a network.
- *
- * Above the limit of failures, wrong credentials get 429 instead of 401, and bearers for the
- * upstream are not forwarded. Correct credentials still work: they cannot be guessed, so the limit
- * only bounds what failures cost.
+ * Reports failed authentications, and returns a hook with the limits per minute of a credential and
+ * of a network. Above the limit of failures, wrong credentials get 429 and bearers are not
+ * forwarded. Correct ones still work: they cannot be guessed.
  */
 export async function addLimits(
   app: FastifyInstance,
@@ -110,8 +102,7 @@ export async function addLimits(
   const { requests_per_minute: maxRequests, failed_authentications_per_minute: maxFailures } =
     limits;
   const networkKey = ({ clientAddress }: FastifyRequest) => networkOf(clientAddress);
-  // The plugin's own hooks would run after those that refuse a credential, and not at all without a
-  // route. It keeps the 5,000 most recently used buckets of each limit.
+  // The plugin's own hooks run after those that refuse, and not at all without a route.
   await app.register(rateLimit, { global: false, timeWindow: WINDOW_MS });
   const failures = app.createRateLimit({ max: maxFailures, keyGenerator: networkKey });
   const requests = app.createRateLimit({
@@ -151,8 +142,7 @@ export async function addLimits(
       : undefined;
   };
 
-  // With an async hook, Fastify would call the handler of a refused request whose client
-  // disconnects before the response is sent.
+  // With an async hook, Fastify would call the handler of a refused request that disconnects.
   return (request, reply, done) => {
     if (isUnlimited(request.routeOptions.url)) return done();
     exceededBy(request, reply).then((exceeded) => {
@@ -166,7 +156,6 @@ export async function addLimits(
   };
 }
 
-/** The state of a limit that has no exempt clients. */
 type Bucket = {
   max: number;
   remaining: number;
@@ -197,10 +186,7 @@ const HOUR_MS = 3_600_000;
 /** Limit of entries in an hour, so that refused sign-ins cannot fill the disk. */
 const MAX_ENTRIES = 100;
 
-/**
- * Returns a function that writes the first refused sign-in of a network in an hour to the audit.
- * The log and the metrics have all of them. Requests without a credential are not sign-ins.
- */
+/** Audits the first refused sign-in of a network in an hour; log and metrics have all. */
 export function refusalRecorder({ audit, clock }: { audit: AuditTrail; clock: { now(): number } }) {
   const networks = new Set<string>();
   /** The hour of the networks, counted from the epoch. */

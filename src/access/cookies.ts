@@ -9,28 +9,22 @@ const HEADER_VALUE = 'dawatch';
 const SAFE: readonly string[] = ['GET', 'HEAD'];
 
 /**
- * Returns whether a cookie may authenticate the request: a page of this server must have sent it,
- * and not another origin of the same site. Browsers send Sec-Fetch-Site over https and to this
- * machine only. Over http, SameSite protects the cookie, and Origin is compared if the browser
- * sends it, as it does with every request that changes something.
+ * Whether a page of this server sent the cookie. Over http, Sec-Fetch-Site is absent: SameSite
+ * protects the cookie, and Origin is compared if sent, as with every change.
  */
 export function mayUseCookie(request: FastifyRequest, publicUrl: string | undefined): boolean {
   return (SAFE.includes(request.method) || hasMark(request)) && isSameOrigin(request, publicUrl);
 }
 
 /**
- * Whether the request has the header that a change needs with a session. The check of the origin
- * does not suffice: over http, a GET caused by a page on another port of this host has neither
- * Origin nor Sec-Fetch-Site, and SameSite sends the cookie.
+ * The header that a change needs. Over http, a GET caused by another port of this host has neither
+ * Origin nor Sec-Fetch-Site.
  */
 function hasMark({ headers }: FastifyRequest): boolean {
   return headers[HEADER] === HEADER_VALUE;
 }
 
-/**
- * Returns whether no page of another origin sent the request. True for clients that are not
- * browsers.
- */
+/** Whether no page of another origin sent it. True for clients that are not browsers. */
 export function isSameOrigin({ headers }: FastifyRequest, publicUrl: string | undefined): boolean {
   const { origin, host } = headers;
   const site = headers['sec-fetch-site'];
@@ -54,10 +48,7 @@ export function makeCookieValue(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/**
- * Returns the value of the session cookie; undefined without one; null if it is malformed or sent
- * twice.
- */
+/** Undefined: no cookie; null: malformed or sent twice. */
 export function sessionCookieOf(
   request: FastifyRequest,
   publicUrl: string | undefined,
@@ -65,10 +56,7 @@ export function sessionCookieOf(
   return cookieIn(request, SESSION_COOKIE, publicUrl);
 }
 
-/**
- * Returns the value of the cookie that binds sign-ins to this browser; undefined without a valid
- * one.
- */
+/** Undefined without a valid cookie. */
 export function browserCookieOf(
   request: FastifyRequest,
   publicUrl: string | undefined,
@@ -98,8 +86,8 @@ function isOnce(name: string, header: string): boolean {
 }
 
 /**
- * Another server of the domain can set every cookie but one with the prefix `__Host-`. Without a
- * public address it is not known whether browsers use https; the bound cookie then has precedence.
+ * Another server of the domain can set every cookie but `__Host-` ones. Without a public address,
+ * the bound cookie has precedence.
  */
 function acceptedNames(cookie: string, publicUrl: string | undefined): readonly string[] {
   return isHttps(publicUrl)
@@ -109,10 +97,7 @@ function acceptedNames(cookie: string, publicUrl: string | undefined): readonly 
 
 const HTTPS = new URL('https://localhost/');
 
-/**
- * Browsers accept the prefix only over https, for the exact host and the path "/". The name
- * therefore has the path of the server, so that each of several on one host has its own cookie.
- */
+/** Over https, bound to host and "/". The name has the server's path: several may share a host. */
 function nameFor(cookie: string, { protocol, pathname }: URL): string {
   if (protocol !== 'https:') return cookie;
   const suffix = pathname.replace(/\W+/g, '-').replace(/-$/, '');
@@ -136,7 +121,6 @@ export function isWithoutHttps(
   );
 }
 
-/** Sets the cookie of the session. `base`: see `baseOf`. `value` undefined deletes the cookie. */
 export function setSessionCookie(reply: FastifyReply, base: URL, value?: string): void {
   setCookie(reply, SESSION_COOKIE, value ?? '', {
     base,
@@ -145,8 +129,7 @@ export function setSessionCookie(reply: FastifyReply, base: URL, value?: string)
 }
 
 /**
- * Returns the address of the dashboard with a slash at its end: `server.public_url` if it uses
- * https or the request comes from there. Any other address is assumed to have no path.
+ * `server.public_url` if it has https or is the requested one; else the host without a path.
  */
 export function baseOf({ headers }: FastifyRequest, publicUrl: string | undefined): URL {
   const isPublic =
@@ -156,7 +139,6 @@ export function baseOf({ headers }: FastifyRequest, publicUrl: string | undefine
   return headers.origin?.startsWith('https:') ? HTTPS : new URL('http://localhost/');
 }
 
-/** Returns the address of `server.public_url` with a slash at its end. */
 export function publicBase(publicUrl: string): URL {
   return new URL(`${publicUrl.replace(/\/+$/, '')}/`);
 }

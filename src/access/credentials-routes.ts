@@ -155,10 +155,7 @@ const OPERATIONS = operations('credentials', {
   },
 });
 
-/**
- * Credentials of the ledger. Needs the role admin, so that no credential can create one with more
- * rights than its own.
- */
+/** Needs the role admin, so that no credential can create one with more rights. */
 export function registerCredentials(
   app: TypedServer,
   deps: { ledger: CredentialLedger; clock: Clock; hasConfiguredAdmin: boolean },

@@ -44,9 +44,8 @@ export function credentialState(
 }
 
 /**
- * The lookup of configured and stored credentials. `issuer`: the configured provider; only people
- * of this provider have valid sessions. `hasConfiguredAdmin`: whether the settings have an admin
- * token.
+ * `issuer`: the configured provider, whose people alone have valid sessions. `hasConfiguredAdmin`:
+ * the settings have an admin token.
  */
 export function credentialsOf(
   auth: AccessSettings['auth'],
@@ -114,9 +113,8 @@ export function createCredential(
 }
 
 /**
- * Revokes a credential with its audit entry. `isLastAllowed`: whether it may be the last valid one
- * with the role admin. Access by tokens must not depend on a provider, so people count only if the
- * credential is that of a person.
+ * `isLastAllowed`: it may be the last valid admin. People count only for the credential of a
+ * person, so that tokens do not depend on a provider.
  */
 export function revokeCredential(
   { credentials, audit }: CredentialLedger,
@@ -139,9 +137,8 @@ export function revokeCredential(
 }
 
 /**
- * Creates a service key if there is no credential at all and no provider at which people sign in,
- * and returns it to be shown once. Refuses, with the reason, if the server would listen on an
- * address that is not loopback.
+ * Creates a service key, to be shown once, if there is neither a credential nor a provider. Refuses
+ * for an address that is not loopback.
  */
 export function ensureCredential(deps: {
   config: AccessSettings;
@@ -167,7 +164,6 @@ export function ensureCredential(deps: {
   return { kind: 'made', key: secret };
 }
 
-/** A credential without its secret. Times are epoch milliseconds. */
 export type CredentialRecord = {
   id: number;
   role: Role;
@@ -188,10 +184,7 @@ const MAX_REVOKED = 1_000;
 /** Minimum time between two records of the last use, because every write waits for the disk. */
 const LAST_USED_STEP_MS = 60_000;
 
-/**
- * Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits.
- * Throws LedgerError.
- */
+/** Stores only the SHA-256 of a secret, enough for 256 random bits. Throws LedgerError. */
 export class CredentialStore {
   readonly #db: LedgerDatabase;
 
@@ -217,10 +210,7 @@ export class CredentialStore {
     return (count ?? 0) >= MAX_CREDENTIALS;
   }
 
-  /**
-   * Returns a page, newest first, including expired and revoked ones, and the position to continue
-   * `before`; null at the end.
-   */
+  /** Newest first, with expired and revoked ones. `before`: to continue; null at the end. */
   page(query: { limit: number; before?: number | undefined }): {
     credentials: CredentialRecord[];
     nextBefore: number | null;
@@ -238,10 +228,7 @@ export class CredentialStore {
     return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE id = ?`, id);
   }
 
-  /**
-   * Takes effect with the next request. Returns false if the credential is unknown or already
-   * revoked.
-   */
+  /** Takes effect with the next request. False: unknown or already revoked. */
   revoke(id: number, now: number): boolean {
     return this.#db.transaction(() => {
       const { changes } = this.#db.run`
@@ -257,18 +244,14 @@ export class CredentialStore {
     return this.#db.row(sql, id, at) !== undefined;
   }
 
-  /**
-   * Returns the valid credential whose secret has this hash. `issuer`: the provider of the person;
-   * null: it has a secret.
-   */
+  /** Only a valid one. `issuer`: the provider of the person; null: it has a secret. */
   find(hash: Buffer, now: number): (CredentialRecord & { issuer: string | null }) | undefined {
     return this.#db.row(FIND, hash, now);
   }
 
   /**
-   * Returns whether any credential is not revoked. Expired credentials count, because an expiry
-   * must not prevent the next start. Credentials of people do not count, because only a provider
-   * can authenticate them.
+   * Expired credentials count, because an expiry must not prevent the next start. Those of people
+   * do not.
    */
   isAnyKept(): boolean {
     const sql = `SELECT 1 FROM credentials WHERE revoked_at IS NULL AND ${IS_SECRET} LIMIT 1`;

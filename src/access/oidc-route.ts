@@ -30,9 +30,8 @@ const PRECEDENCE: readonly Role[] = ['admin', 'operator', 'service', 'user'];
 const MAX_NAME_CHARS = 254;
 
 /**
- * Returns the person of verified claims. An address that the provider has not verified may belong
- * to another person. Microsoft Entra ID never sends `email_verified`, and AWS Cognito may send
- * text.
+ * An address that is not verified may belong to another person. Entra ID never sends
+ * `email_verified`, AWS Cognito may send text.
  */
 function personOf(claims: Claims & { iss: string; sub: string }): Person {
   const { iss: issuer, sub: subject, email, email_verified: isVerified } = claims;
@@ -42,7 +41,6 @@ function personOf(claims: Claims & { iss: string; sub: string }): Person {
   return { issuer, subject, name: mayBeUsed ? email : escapeText(subject, MAX_NAME_CHARS) };
 }
 
-/** Returns the role that the settings give to the claims; undefined: none. */
 function roleOf(claims: Claims, { role_claim, roles }: AccessSettings['oidc']): Role | undefined {
   const claim = claimAt(claims, role_claim);
   const values = Array.isArray(claim) ? claim : [claim];
@@ -60,10 +58,7 @@ function claimAt(claims: Claims, name: string): unknown {
     );
 }
 
-/**
- * Values that the redirect of the provider must match. `to`: the page of the dashboard that was
- * open.
- */
+/** What the redirect must match. `to`: the page of the dashboard that was open. */
 type PendingSignIn = {
   browser: string;
   nonce: string;
@@ -73,16 +68,10 @@ type PendingSignIn = {
 
 const SIGN_IN_S = 600;
 const MAX_PENDING = 10_000;
-/**
- * Limit of sign-ins that one network begins in a minute: each costs requests to the provider, and
- * may evict those of others.
- */
+/** Sign-ins of a network in a minute: each costs requests, and may evict those of others. */
 const MAX_PER_MINUTE = 60;
 
-/**
- * The sign-ins that people have begun at the provider. They are in memory: after a restart, people
- * begin again.
- */
+/** Sign-ins begun at the provider, in memory: after a restart, people begin again. */
 class PendingSignIns {
   readonly #pending = new LruMap<PendingSignIn>(MAX_PENDING, SIGN_IN_S * 1_000);
 
@@ -120,10 +109,7 @@ export function oidcSignIn({ oidc: { issuer }, server }: AccessSettings) {
   return issuer === undefined || base === undefined ? null : { url: new URL(PATH, base).href };
 }
 
-/**
- * Registers the two pages of a sign-in at a provider. Both redirect: to the provider, and back to
- * the dashboard.
- */
+/** Two pages that redirect: to the provider, and back to the dashboard. */
 export function registerOidc(app: TypedServer, deps: OidcDeps): void {
   const { config, ledger, clock, provider } = deps;
   const { oidc, server } = config;
@@ -237,7 +223,6 @@ function explain(error: unknown): { reason: Failure; detail?: string; err?: Erro
   throw error;
 }
 
-/** The page of the dashboard at which the sign-in began. */
 function pageOf({ href }: URL, { to }: PendingSignIn): string {
   return `${href}#/${escapePage(to)}`;
 }

@@ -6,9 +6,8 @@ import type { AccessSettings } from './settings.ts';
 type OidcSettings = AccessSettings['oidc'];
 
 /**
- * Reasons why a sign-in failed. unavailable: the provider cannot be reached or does not match the
- * settings. denied: the person or the provider refused. invalid: the response of the provider
- * failed a check. `detail`: for the log, without tokens and personal data.
+ * unavailable: not reached, or unlike the settings. denied: by the person or the provider. invalid:
+ * failed a check. `detail`: without tokens and personal data.
  */
 export class ProviderError extends Error {
   override readonly name = 'ProviderError';
@@ -30,9 +29,8 @@ const DISCOVERY_MS = 3_600_000;
 export type Checks = { state: string; nonce: string; verifier: string };
 
 /**
- * The OpenID Connect provider of the settings: authorization code flow with PKCE. The library and
- * the endpoints of the provider are loaded at the first sign-in, and again after a failure, so that
- * an unavailable provider affects only sign-ins.
+ * Authorization code flow with PKCE. Library and endpoints are loaded at the first sign-in and
+ * after a failure, so that an unavailable provider affects only sign-ins.
  */
 export class Provider {
   readonly #settings: OidcSettings;
@@ -42,10 +40,7 @@ export class Provider {
     this.#settings = settings;
   }
 
-  /**
-   * Returns the address of the provider's sign-in page, and the values to keep. Throws
-   * ProviderError.
-   */
+  /** Returns the address of the sign-in page, and the values to keep. Throws ProviderError. */
   async begin(
     redirectUri: string,
     state: string,
@@ -64,10 +59,7 @@ export class Provider {
     return { url, nonce, verifier };
   }
 
-  /**
-   * Returns the verified claims of the ID token. `response`: the address to which the provider
-   * redirected. Throws ProviderError.
-   */
+  /** Returns the verified claims. `response`: the redirected address. Throws ProviderError. */
   async complete(response: URL, { state, nonce, verifier }: Checks): Promise<IDToken> {
     const client = await import('openid-client');
     const configuration = await this.#configuration();

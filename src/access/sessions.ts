@@ -13,19 +13,13 @@ const IDLE_MS = 2 * 3_600_000;
 /** A working day, so that people sign in each morning. */
 const SESSION_MS = 12 * 3_600_000;
 
-/**
- * A session of the dashboard. `credentialHash`: hash of the credential with which it began. Times
- * are epoch milliseconds.
- */
+/** `credentialHash`: of the credential with which it began. Times are epoch milliseconds. */
 export type SessionRecord = { credentialHash: Buffer; createdAt: number; usedAt: number };
 
 /** `replaces`: the current session of the browser, which ends. */
 export type NewSession = { hash: Buffer; credentialHash: Buffer; replaces: Buffer | undefined };
 
-/**
- * Maximum number of sessions of a credential. A further session ends the oldest, so that sign-ins
- * cannot fill the disk.
- */
+/** A further session ends the oldest, so that sign-ins cannot fill the disk. */
 const MAX_PER_CREDENTIAL = 100;
 /** Minimum time between two records of the last use, because every write waits for the disk. */
 const USED_STEP_MS = 60_000;
@@ -40,10 +34,7 @@ export class SessionStore {
     this.#audit = audit;
   }
 
-  /**
-   * Begins a session, with its entry in the audit, and deletes those that are over. `detail`: the
-   * kind of sign-in. `email`: of the person, if it is known.
-   */
+  /** With its audit entry; deletes sessions that are over. `detail`: the kind of sign-in. */
   begin(
     { hash, credentialHash, replaces }: NewSession,
     {
@@ -104,10 +95,7 @@ export type SessionsDeps = {
   clock: { now(): number };
 };
 
-/**
- * Identifies requests by the cookie of a session. A session ends with its credential, and by its
- * own limits of time.
- */
+/** A session ends with its credential, and by its own limits of time. */
 export class Sessions {
   readonly #deps: SessionsDeps;
 
@@ -129,17 +117,12 @@ export class Sessions {
     return { kind: 'known', hash: found.record.credentialHash, caller: found.caller, session };
   }
 
-  /**
-   * Returns the caller of a session; undefined if it has ended. Does not count as a use of it.
-   * Throws LedgerError.
-   */
+  /** Undefined: it has ended. Does not count as a use. Throws LedgerError. */
   callerOf(session: Buffer): Caller | undefined {
     return this.#find(session)?.caller;
   }
 
-  /**
-   * Returns when a session ends at the latest, in epoch milliseconds; undefined if it has ended.
-   */
+  /** The latest end, epoch milliseconds; undefined: it has ended. */
   endOf(session: Buffer): number | undefined {
     const record = this.#deps.store.find(session);
     return record && record.createdAt + SESSION_MS;
@@ -171,9 +154,8 @@ type PersonRecord = { issuer: string; subject: string; name: string };
 type FoundPerson = { id: number; hash: Buffer; revokedAt: number | null };
 
 /**
- * People who sign in at a provider. Each person has a credential, so that role, last use and
- * revocation work as for tokens. The credential has no usable secret. Its name is `person:` and its
- * id, so that entries of the audit, which never change, contain no personal data. Throws
+ * Each person has a credential without a usable secret, for role, last use and revocation. It is
+ * named `person:` and its id: audit entries never change, so they have no personal data. Throws
  * LedgerError.
  */
 export class PeopleStore {
@@ -185,10 +167,7 @@ export class PeopleStore {
     this.#sessions = sessions;
   }
 
-  /**
-   * Begins a session with this role, and stores its entry in the audit. revoked: the credential of
-   * the person is revoked.
-   */
+  /** With its audit entry. revoked: the credential of the person is revoked. */
   signIn(
     person: PersonRecord & { role: Role },
     session: Omit<NewSession, 'credentialHash'>,
@@ -250,10 +229,7 @@ function personName(credential: number): string {
   return `person:${credential}`;
 }
 
-/**
- * Returns SQL for the shown name of a caller: the stored name or, for a person, the address or
- * subject.
- */
+/** SQL of a caller's shown name: as stored or, for a person, the address or subject. */
 export function callerShown(column: string): string {
   return `coalesce((SELECT p.name FROM people p WHERE 'person:' || p.credential = ${column}), ${column})`;
 }

@@ -46,9 +46,7 @@ function authorizeLookup(deps: LookupAccess, action: AuditAction) {
   };
 }
 
-/**
- * Audits a refusal. Runs before the response is sent, so that a failed write prevents the response.
- */
+/** Runs before the response is sent, which a failed write prevents. */
 function auditRefusal(
   deps: LookupAccess,
   request: FastifyRequest,
@@ -84,7 +82,6 @@ function requireUpstreamToken(deps: LookupAccess, action: AuditAction) {
   };
 }
 
-/** Returns the requested address from a query that is not validated yet. */
 function emailIn(query: unknown): string | null {
   const parsed = z.object({ email: emailSchema }).safeParse(query);
   return parsed.success ? parsed.data.email : null;
@@ -127,10 +124,7 @@ const getQuerySchema = z.strictObject({
 
 const problems = problemResponses(502, 504, 507);
 
-/**
- * Registers the upstream's user lookups. Every lookup is written to the audit before its response
- * is sent.
- */
+/** Every lookup is written to the audit before its response is sent. */
 export function registerUsers(app: TypedServer, deps: LookupAccess): void {
   const { forwards, getUser, listUsers } = deps.users;
   const shared = {
@@ -200,9 +194,7 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
     },
   );
 
-  /**
-   * Writes the audit and the log. Throws if the audit cannot be written, so that no result is sent.
-   */
+  /** Throws if the audit cannot be written, so that no result is sent. */
   function record(
     request: FastifyRequest,
     made: { action: AuditAction; email: string | null; details: string[]; startedMs: number },
@@ -241,10 +233,7 @@ function auditResultOf({ kind }: UserLookup<unknown>, forwards: boolean): AuditR
   return kind !== 'unavailable' && forwards ? 'refused' : 'failed';
 }
 
-/**
- * Whether the upstream returned another user. Some upstreams ignore the parameters and return the
- * owner of the token.
- */
+/** Some upstreams ignore the parameters and return the owner of the token. */
 function isAboutAnother(requested: string, returned: unknown): boolean {
   return typeof returned === 'string' && returned.trim().toLowerCase() !== requested.toLowerCase();
 }

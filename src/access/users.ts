@@ -12,10 +12,7 @@ export type NormalizedResponse<T> =
   | { kind: 'not_found' }
   | { kind: 'malformed'; detail: string };
 
-/**
- * The five fields of the interface. An integer too large for a JavaScript number is the string of
- * its digits; null: no value.
- */
+/** An integer too large for a JavaScript number is the string of its digits. */
 const recordSchema = z.looseObject({
   id: z.string().nullish(),
   name: z.string().nullish(),
@@ -34,10 +31,7 @@ export function normalizeUser(text: string): NormalizedResponse<UserRecord> {
   return toRecord(content.value);
 }
 
-/**
- * Reads a list of users: an array, bare or wrapped in `data`, `results` or `Ok`. One invalid record
- * makes it malformed.
- */
+/** An array, bare or in `data`, `results` or `Ok`. One invalid record makes it malformed. */
 export function normalizeUsers(text: string, limit: number): NormalizedResponse<UserRecord[]> {
   const content = read(text);
   // "Not found" for a list means that the upstream's database failed.
@@ -58,8 +52,7 @@ function read(text: string): NormalizedResponse<unknown> {
 }
 
 /**
- * Removes the wrappings {"state","message","data"}, {"results"} and {"data"}, and within them
- * {"Ok"} or {"Err"}.
+ * Removes {"state","message","data"}, {"results"} and {"data"}, and within them {"Ok"}, {"Err"}.
  */
 function unwrap(body: unknown, wrappingsLeft = MAX_WRAPPINGS): NormalizedResponse<unknown> {
   if (body === undefined) return malformed('not JSON');
@@ -114,10 +107,7 @@ export type UpstreamGet = {
   }): Promise<HttpResult>;
 };
 
-/**
- * The result of a lookup. `detail` is for the log: it contains no data of the request or the
- * response.
- */
+/** `detail` is for the log: it contains no data of the request or the response. */
 export type UserLookup<T> =
   | { kind: 'found'; value: T }
   | { kind: 'not_found' }
@@ -135,15 +125,9 @@ type UnavailableReason =
   | 'throttled'
   | 'malformed';
 
-/**
- * Maximum number of lookups in flight, including those that wait for a connection. Further lookups
- * are refused, so that they do not pile up when an upstream hangs.
- */
+/** Lookups in flight or waiting; more are refused, lest they pile up when an upstream hangs. */
 const MAX_LOOKUPS = 64;
-/**
- * An upstream that ignores `limit` returns all users; about 30,000 of 250 bytes fit. Parsing more
- * would block the event loop.
- */
+/** Some upstreams ignore `limit`: about 30,000 users fit. More would block the event loop. */
 const MAX_LISTING_BYTES = 8 * 1024 * 1024;
 
 /** Lookups at the upstream `default`. They never reject. */
@@ -159,10 +143,7 @@ export type Users = {
   listUsers(limit: number, authorization?: string): Promise<UserLookup<UserRecord[]>>;
 };
 
-/**
- * `client` undefined: no upstream is named `default`, and each lookup fails. Throws a StartError if
- * the bearer is a token of dawatch.
- */
+/** `client` undefined: each lookup fails. Throws StartError if the bearer is a dawatch token. */
 export function usersOf(
   { upstreams }: Pick<AccessSettings, 'upstreams'>,
   client: UpstreamGet | undefined,
@@ -229,10 +210,7 @@ export function usersOf(
   };
 }
 
-/**
- * `mayBeUnknown`: whether "not found" can refer to the requested user, and not only to the path or
- * a database.
- */
+/** `mayBeUnknown`: "not found" can refer to the user, not only to a path or a database. */
 type Reading<T> = { read: (text: string) => NormalizedResponse<T>; mayBeUnknown: boolean };
 
 function classify<T>(response: HttpResult, reading: Reading<T>): UserLookup<T> {
@@ -263,10 +241,7 @@ function classify<T>(response: HttpResult, reading: Reading<T>): UserLookup<T> {
   return unavailable('http_status', `HTTP ${response.httpStatus}`, waitMs);
 }
 
-/**
- * Responses of well-known routers for a path that does not exist. Any other text counts as the
- * service's own.
- */
+/** Responses of well-known routers for a missing path. Other texts are the service's own. */
 const ROUTER_TEXTS: readonly RegExp[] = [
   /^404 page not found$/i, // Go
   /^Cannot GET \//, // Express
@@ -274,10 +249,7 @@ const ROUTER_TEXTS: readonly RegExp[] = [
   /"Route GET:\/[^"]* not found"/, // Fastify; not .*, which takes quadratic time for a hostile response
 ];
 
-/**
- * Whether the service itself sent this body: proxies and unknown paths send an HTML page or
- * nothing.
- */
+/** Proxies and unknown paths send an HTML page or nothing. */
 function isOfTheService(body: string): boolean {
   const text = body.trim();
   return (

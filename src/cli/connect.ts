@@ -54,10 +54,7 @@ export function connect(options: ConnectOptions): DawatchClient {
   return new DawatchClient({ url, apiKey });
 }
 
-/**
- * Runs requests with the token in the first of `variables` that is set. Errors include `advice` on
- * how to get a token.
- */
+/** Takes the first of `variables` that is set. Errors include `advice` on how to get a token. */
 export async function requestWithToken<T>(
   options: ConnectOptions,
   { variables, advice }: { variables: readonly string[]; advice: string },

@@ -16,10 +16,7 @@ import { loadConfig } from '../wiring/settings.ts';
 import { CommandError } from './exit.ts';
 import { createProgress, paintFor } from './output.ts';
 
-/**
- * Prints the progress and the summary of the demo. The lag is exact, because the sandbox knows the
- * time of finality.
- */
+/** The lag is exact, because the sandbox knows the time of finality. */
 export function createDemoReport(demo: {
   total: number;
   sandbox: Sandbox;
@@ -205,8 +202,7 @@ async function watchStream(demo: {
       DAWATCH_API_KEY: apiKey,
     },
   });
-  // Scales the price of lag with the clock, so that polls are as frequent relative to slots as in
-  // production.
+  // Polls are then as frequent relative to slots as in production.
   config.upstreams.default.lag_price = SPEED;
   const upstream = structuredClone(config.upstreams.default);
   upstream.chain.urls = [sandbox.url.replace('http:', 'ws:')];
@@ -243,7 +239,6 @@ async function watchStream(demo: {
   }
 }
 
-/** Acts as a backend service: submits data to the upstream and tracks the returned ids. */
 async function submitStream(
   upstreamUrl: string,
   client: DawatchClient,

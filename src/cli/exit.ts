@@ -9,9 +9,7 @@ export const ExitCode = {
   unexpected: 1,
   /** Invalid arguments, input or settings, or the server refused the request. */
   usage: 2,
-  /**
-   * All submissions ended, but not all as finalized; or some of the ids to track had already ended.
-   */
+  /** Not all ended as finalized, or some of the ids to track had already ended. */
   notFinalized: 3,
   mismatch: 3,
   timeout: 4,
@@ -38,10 +36,7 @@ export class CommandError extends Error {
   }
 }
 
-/**
- * Returns the message and the exit code for an error thrown by `command`, the first word of the
- * command's name.
- */
+/** `command`: the first word of the command's name. */
 export function explain(error: unknown, command: string): { message: string; exitCode: number } {
   if (error instanceof CommandError) return { message: error.message, exitCode: error.exitCode };
   if (error instanceof ConfigError)
@@ -60,8 +55,7 @@ export function explain(error: unknown, command: string): { message: string; exi
     const isPath = error.problem === 'read_only' || error.problem === 'foreign';
     return { message: error.message, exitCode: isPath ? ExitCode.usage : ExitCode.server };
   }
-  // System errors (such as a port in use) explain themselves; any other error is a defect and needs
-  // its stack.
+  // System errors explain themselves; any other error is a defect and needs its stack.
   return 'code' in error
     ? { message: listenText(error, command) ?? error.message, exitCode: ExitCode.usage }
     : { message: error.stack ?? error.message, exitCode: ExitCode.unexpected };
@@ -101,7 +95,6 @@ const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
   token: '`dawatch token list` lists the tokens',
 };
 
-/** Returns why a command cannot listen, or undefined for other errors. */
 function listenText(error: Error, command: string): string | undefined {
   if (command !== 'serve' && command !== 'sandbox') return undefined;
   const { code, syscall, address, port, hostname } = error as SystemError;

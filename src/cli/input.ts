@@ -25,10 +25,7 @@ const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 
 const MAX_MS = 366 * UNIT_MS.d;
 
-/**
- * Parses a duration such as "90s", "10m", "24h", "7d" or "250ms" into milliseconds. The maximum is
- * 366 days.
- */
+/** Parses "90s", "10m", "24h", "7d" or "250ms" into milliseconds, at most 366 days. */
 export function parseDuration(text: string): number {
   if (text === '0') return 0;
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
@@ -39,10 +36,7 @@ export function parseDuration(text: string): number {
   return ms;
 }
 
-/**
- * Returns an option whose value is a duration in milliseconds. The help shows the limits and the
- * default as written here.
- */
+/** A duration in milliseconds. The help shows limits and default as written here. */
 export function durationOption(
   name: string,
   description: string,
@@ -75,10 +69,7 @@ export function parseSince(text: string): string {
   );
 }
 
-/**
- * Parses an end time: "2h" after a start, or a fixed time with its zone. Returns a function that
- * computes the end from the start, both in epoch milliseconds.
- */
+/** "2h" after a start, or a fixed time with its zone. Returns the end by start, epoch ms. */
 export function parseAhead(text: string): (start: number) => number {
   if (timeSchema.safeParse(text).success) return () => Date.parse(text);
   if (!/^\d+(\.\d+)?[a-z]+$/.test(text))
@@ -94,10 +85,7 @@ export function collectTypes(text: string, before: readonly string[] = []): stri
   return [...before, ...text.split(',')];
 }
 
-/**
- * Collects repeated `--metadata name=value` options. A value that is a JSON number, true, false,
- * null or a quoted string has that type; any other value is text.
- */
+/** A JSON number, true, false, null or a quoted string has that type; else it is text. */
 export function collectMetadata(text: string, before?: MetadataFilter): MetadataFilter {
   const [name, value] = [
     text.slice(0, Math.max(0, text.indexOf('='))),
@@ -142,10 +130,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/**
- * Returns the text of a file, or of stdin for "-", without a byte order mark. Throws a CommandError
- * if it cannot be read or is not UTF-8.
- */
+/** Of a file, or stdin for "-", without a BOM. Throws CommandError if unreadable or not UTF-8. */
 export async function readText(file: string): Promise<string> {
   const name = file === '-' ? 'stdin' : file;
   try {

@@ -52,8 +52,8 @@ export function addRestore(program: Command): void {
 }
 
 /**
- * Throws a CommandError if another server continues the replica of the ledger, or the ledger was
- * not restored. `claim`: the ledger's file `….primary`, restored from its replica.
+ * Throws CommandError unless this server continues the replica. `claim`: the file `….primary`,
+ * restored from it.
  */
 export function checkClaim(ledger: string, claim: string): void {
   const { kind, primary } = checkPrimary(ledger, claim);

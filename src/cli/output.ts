@@ -10,10 +10,7 @@ type Colour = 'green' | 'yellow' | 'red' | 'cyan' | 'gray' | 'bold';
 
 export type Paint = (colour: Colour | undefined, text: string) => string;
 
-/**
- * Returns a painter that colours text if the stream supports it, respecting NO_COLOR and
- * FORCE_COLOR.
- */
+/** Colours text if the stream supports it, respecting NO_COLOR and FORCE_COLOR. */
 export function paintFor(stream: NodeJS.WriteStream): Paint {
   return (colour, text) => (colour ? styleText(colour, text, { stream }) : text);
 }
@@ -49,10 +46,7 @@ function colourOf(state: string): Colour | undefined {
   return COLOURS[state.split(' ', 1)[0] ?? ''];
 }
 
-/**
- * Returns rows with aligned columns. Escape sequences for colours do not count; lines have no
- * trailing spaces.
- */
+/** Aligns columns. Escape sequences do not count; lines have no trailing spaces. */
 export function table(rows: readonly (readonly string[])[]): string {
   const columns = Math.max(0, ...rows.map((row) => row.length));
   const widths = Array.from({ length: columns }, (_, column) =>
@@ -66,10 +60,7 @@ export function table(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${line(row)}\n`).join('');
 }
 
-/**
- * Returns a line per fact that is known. The state is coloured; other values are escaped and
- * truncated.
- */
+/** A line per known fact. The state is coloured; other values are escaped and truncated. */
 export function factTable(
   facts: readonly (readonly [name: string, value: string | null])[],
   maxChars?: number,
@@ -122,10 +113,7 @@ export function createProgress(total: number, label: string, stream: NodeJS.Writ
 
 const FIRST_SHOWN_AFTER_MS = 1_000;
 const REDRAW_MS = 200;
-/**
- * Waits for an operation. On a terminal, shows in one line what a command has been waiting for
- * longer than a second.
- */
+/** On a terminal, shows what a command has been waiting for longer than a second. */
 export async function withWaitIndicator<T>(name: string, work: Promise<T>): Promise<T> {
   const { stderr } = process;
   const beganAt = performance.now();

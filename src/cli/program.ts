@@ -28,10 +28,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   vacuum: async () => (await import('./ledger-command.ts')).addVacuum,
 };
 
-/**
- * Runs one command. Returns the code to exit with at once, or undefined if the command completed
- * and process.exitCode applies.
- */
+/** Returns the code to exit with at once; undefined: process.exitCode applies. */
 export async function run(args: readonly string[]): Promise<number | undefined> {
   const program = await createProgram(args[0]);
   let command = '';

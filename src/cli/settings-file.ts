@@ -10,7 +10,6 @@ export function withSettings(command: Command): Command {
   );
 }
 
-/** Returns the path of the ledger (`database` in the settings). */
 export function ledgerOf({ config }: SettingsOptions): string {
   return loadConfig({ env: process.env, file: config, user: 'none' }).config.database;
 }

@@ -36,11 +36,9 @@ type DeadlinesDeps = {
 type Awaited = { since: number; failure: string | null };
 
 /**
- * The deadlines of the open submissions of one upstream. When a deadline has passed, the submission
- * is polled once more, and the answer decides. Without one within a minute it ends. A poll that
- * waits for the request budget or is in flight is awaited for longer.
- *
- * The ledger has the deadlines, so that a restart has nothing to rebuild.
+ * The deadlines of the open submissions of one upstream. After a deadline, a last poll decides;
+ * without an answer within a minute, the submission ends. A poll that waits for the budget or is in
+ * flight is awaited for longer. The ledger has the deadlines.
  */
 export class Deadlines {
   readonly #deps: DeadlinesDeps;
@@ -86,8 +84,8 @@ export class Deadlines {
   }
 
   /**
-   * Requests the last polls of submissions whose deadlines have passed, and ends those that got no
-   * answer. Returns the ended ones. Throws what the ledger throws.
+   * Requests the last polls of passed deadlines. Returns the submissions that ended. Throws what
+   * the ledger throws.
    */
   pass(now: number): EndedSubmission[] {
     const { scheduler } = this.#deps;
@@ -165,7 +163,7 @@ type RegistrationDeps = {
   scheduler: Scheduler;
   ledger: PollingStores;
   clock: Clock;
-  /** How long after a failed read the next one follows. */
+  /** Delay after a failed read. */
   retryMs: number;
   onPage: () => void;
   onFailed: (error: unknown) => void;
@@ -173,10 +171,8 @@ type RegistrationDeps = {
 };
 
 /**
- * Registers the open submissions of the ledger with the scheduler after a start, page by page, so
- * that the process serves callers in between; a million submissions take seconds. Polling begins
- * when all are registered: whether "not found" is believed depends on what the upstream has shown
- * before.
+ * Registers the ledger's open submissions after a start, in pages, because a million take seconds.
+ * Polling begins after all: whether "not found" is believed depends on them.
  */
 export class Registration {
   readonly #deps: RegistrationDeps;

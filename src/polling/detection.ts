@@ -14,7 +14,6 @@ export type Finality = {
 
 export type FoundFinal = { submissionId: string; blockNumber: number | null; at: number };
 
-/** What the scheduler knows of a submission, see Scheduler. */
 type Scheduled = {
   find(submissionId: string): { trackedAt: number } | undefined;
   openAt(submissionId: string): number;
@@ -40,18 +39,13 @@ export function finalitiesOf(
 
 /** Measures or estimates the time between the finality of submissions and its detection. */
 export class DetectionLags {
-  /** Times of the imports that have not been polled yet, by submission id. */
   readonly #importedAt = new Map<string, number>();
 
-  /** Records that a submission that another system tracked before is polled from `now` on. */
   begin(submissionId: string, now: number): void {
     this.#importedAt.set(submissionId, now);
   }
 
-  /**
-   * Returns the detection of each observation that found a submission final. Must be called before
-   * `scheduler.observe`, which removes final submissions.
-   */
+  /** Must be called before `scheduler.observe`, which removes final submissions. */
   detect(observations: readonly Observation[], scheduler: Scheduled, now: number): Detections {
     return new Map(
       observations.map((observation) => [

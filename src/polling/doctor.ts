@@ -18,7 +18,6 @@ import { UpstreamClient } from './upstreams.ts';
 
 type Upstream = UpstreamConfig & { url: string };
 
-/** Returns the checks of an upstream and of the nodes of its chain. */
 export function upstreamChecks(name: string, upstream: Upstream, limitMs: number): Check[] {
   return [
     { name: `upstream.${name}`, run: () => checkUpstream(name, upstream, limitMs) },
@@ -29,9 +28,7 @@ export function upstreamChecks(name: string, upstream: Upstream, limitMs: number
   ];
 }
 
-/**
- * Polls an id that does not exist: "not found" shows that the upstream works and accepts the key.
- */
+/** Polls an id that does not exist: "not found" shows that the upstream accepts the key. */
 async function checkUpstream(
   name: string,
   upstream: Upstream,
@@ -101,10 +98,7 @@ function findingOf(name: string, { url, api_key }: Upstream, answer: Classificat
 const CLOCK_WARNING_S = 5;
 const CLOCK_PROBLEM_S = 60;
 
-/**
- * Compares the clock of this machine with the Date header of a response, which has a resolution of
- * one second.
- */
+/** Compares this machine's clock with the Date header, which has a resolution of one second. */
 function checkClock(name: string, response: HttpResult, sentAt: number): Finding[] {
   const date =
     response.kind === 'response' && response.date !== null ? Date.parse(response.date) : Number.NaN;
@@ -118,7 +112,6 @@ function checkClock(name: string, response: HttpResult, sentAt: number): Finding
   return [(offS > CLOCK_PROBLEM_S ? problem : warning)(`clock.${name}`, message, action)];
 }
 
-/** Checks that a node of the chain announces a finalized block within the limit. */
 async function checkNode({
   name,
   url,

@@ -8,10 +8,7 @@ import { Status } from '../submissions/submission.ts';
 import type { UpstreamChange } from '../submissions/upstream.ts';
 import type { Finality } from './detection.ts';
 
-/**
- * Receives what the watcher does, for logs, statistics and live views. Everything but `polled` is
- * reported after its commit.
- */
+/** Everything but `polled` is reported after its commit. */
 export type WatcherListener = {
   polled?: (upstream: string, observation: Observation) => void;
   recorded?: (recorded: RecordedObservation) => void;
@@ -26,9 +23,8 @@ export type WatcherListener = {
 };
 
 /**
- * Returns a listener that calls all of these in order and never throws. Listeners are called after
- * the commit, so an error of a listener must not look like a failed commit: the observation would
- * be recorded twice.
+ * Returns a listener that calls all of these and never throws: after the commit, an error must not
+ * look like a failed commit.
  */
 export function combineListeners(listeners: readonly WatcherListener[]): Required<WatcherListener> {
   const attempt = (call: () => void, onError: (error: unknown) => void): void => {
@@ -64,10 +60,7 @@ const HARMLESS: ReadonlySet<SubmissionEventType> = new Set([
   'submission.recovered',
 ]);
 
-/**
- * Returns a listener that writes one line per observation, change of a submission and change of an
- * upstream.
- */
+/** Logs observations, changes of submissions and changes of upstreams. */
 export function logMonitor(log: Log): WatcherListener {
   /** Why the ledger cannot be used, as logged: its retries are not logged again. */
   let ledgerProblem: string | undefined;

@@ -28,17 +28,11 @@ type OnDemandPoll = {
 
 /** An on-demand poll is refused if the request budget is exhausted for longer than this. */
 const MAX_ON_DEMAND_WAIT_MS = 10_000;
-/**
- * Time limit of a queued poll: one second longer, so that a poll does not expire exactly when the
- * budget becomes available.
- */
+/** Longer than MAX_ON_DEMAND_WAIT_MS, so that no poll expires just when the budget is available. */
 export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
 const MAX_WAITING = 10_000;
 
-/**
- * The on-demand polls of one upstream, at most one per submission. A poll waits until the request
- * budget is available, then is in flight until it completes.
- */
+/** At most one poll per submission. A poll waits for the request budget, then is in flight. */
 export class OnDemandPolls {
   readonly #scheduler: Scheduler;
   readonly #clock: Clock;
@@ -57,8 +51,8 @@ export class OnDemandPolls {
   }
 
   /**
-   * Queues a poll of one submission, or joins the one that is open. The poll fails if it still
-   * waits after ON_DEMAND_WAIT_MS, or if no result arrives within its lease after that.
+   * Queues a poll, or joins the open one. Fails after ON_DEMAND_WAIT_MS, or if its lease expires
+   * after that.
    */
   poll(submissionId: string, now: number): Promise<OnDemandResult> {
     const existing = this.#open.get(submissionId);
@@ -68,10 +62,7 @@ export class OnDemandPolls {
     return this.#begin(submissionId);
   }
 
-  /**
-   * Returns the next submission to poll now, and charges the budget; undefined if none can be
-   * polled now.
-   */
+  /** Returns the next submission to poll now, and charges the budget; undefined: none. */
   take(now: number): string | undefined {
     for (const submissionId of this.#waiting) {
       const state = this.#scheduler.pollNow(submissionId, now);
@@ -82,17 +73,13 @@ export class OnDemandPolls {
     return undefined;
   }
 
-  /**
-   * Returns the reason why a poll must not wait for the request budget; undefined if it may
-   * wait.
-   */
+  /** Returns why a poll must not wait for the request budget; undefined if it may. */
   #refusalOf(now: number): Failure | undefined {
     const { health } = this.#scheduler;
     if (this.#scheduler.inFlight === 0) health.probeForCaller(now);
     const pollAt = this.#scheduler.nextPollAt();
     const waitMs = pollAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, pollAt - now);
-    // During an outage no caller waits: a request either becomes the probe that is due, or fails
-    // immediately.
+    // During an outage no caller waits: a request becomes the due probe or fails.
     if (!health.isUp && (waitMs > 0 || this.isWaiting))
       return failed('upstream', UPSTREAM_DOWN, waitMs);
     if (waitMs > MAX_ON_DEMAND_WAIT_MS || this.#waiting.size >= MAX_WAITING)
@@ -141,7 +128,6 @@ export class OnDemandPolls {
 }
 
 export type LookupResult =
-  /** The upstream's own envelope: the unchanged JSON text. */
   | { kind: 'envelope'; text: string }
   | { kind: 'not_found'; error: string }
   /** The upstream refuses the id. */
@@ -155,19 +141,16 @@ type CachedLookupDeps = {
 };
 
 /**
- * How long a recorded observation is returned instead of a new poll: callers that poll each second
- * then cost one request in two seconds.
+ * Age of an observation that replaces a poll: callers that poll each second cost half a request.
  */
 const MAX_AGE_MS = 2_000;
 
 /**
- * Looks submissions up with as few requests to the upstream as possible. A finalized submission
- * comes from the ledger, a recently observed one from memory; concurrent lookups of the same
- * submission share one on-demand poll.
+ * Finalized submissions come from the ledger, recently observed ones from memory; concurrent
+ * lookups share one on-demand poll.
  */
 export class CachedLookup {
   readonly #deps: CachedLookupDeps;
-  /** Oldest first. */
   readonly #recent = new Map<string, Observation>();
 
   constructor(deps: CachedLookupDeps) {
@@ -214,8 +197,7 @@ function fromObservation(observation: Observation): LookupResult {
     case 'rejected':
       return { kind: observation.kind, error: observation.error };
     case 'unauthorized':
-      // The response is not quoted: it concerns the credentials of this server, not those of the
-      // caller.
+      // Not quoted: it concerns the credentials of this server.
       return failed('upstream', 'the upstream refuses the credentials of this server', null);
     case 'throttled':
       return failed(

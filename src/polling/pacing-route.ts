@@ -153,7 +153,6 @@ const upstreamSchema = z
   .describe('The pacing of one upstream')
   .meta({ id: 'UpstreamPacing' });
 
-/** The route adds the rest. */
 type PacingBody = Omit<z.output<typeof upstreamSchema>, 'chain' | 'recent_polls' | 'recent_heads'>;
 
 const pacingSchema = z

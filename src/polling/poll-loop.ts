@@ -20,23 +20,16 @@ type PollLoopDeps = {
   engine: PollEngine;
   clock: Clock;
   recheck: boolean;
-  /** Does not throw; see combineListeners. */
   listener: Required<WatcherListener>;
 };
 
 /** A new submission that has been tracked for longer than this was tracked by another system. */
 const IMPORTED_MS = 60_000;
-/**
- * How long nothing is polled after the ledger rejected a write: results that cannot be committed
- * are wasted requests.
- */
+/** Pause after a rejected write: results that cannot be committed are wasted requests. */
 const WRITE_RETRY_MS = 1_000;
 /** How far ahead polling is recorded, so that it is written once a minute, not for each poll. */
 const AHEAD_MS = 60_000;
-/**
- * When a submission is polled again whose result is rejected although the ledger is writable: a
- * defect of dawatch.
- */
+/** Delay after a result is rejected although the ledger is writable: a defect of dawatch. */
 const POISON_RETRY_MS = 60_000;
 
 /**
@@ -106,9 +99,8 @@ export class PollLoop {
   }
 
   /**
-   * Returns the time, and handles a step of the clock, because the machine slept or its clock was
-   * wrong: it is unknown how much real time passed, so the request budget counts as exhausted, and
-   * deadlines that have passed wait for an answer from now on.
+   * Returns the time. After a step of the clock, the real time that passed is unknown: the budget
+   * counts as exhausted, and passed deadlines wait for an answer anew.
    */
   now(): number {
     const { clock, scheduler } = this.#deps;
@@ -122,9 +114,8 @@ export class PollLoop {
   }
 
   /**
-   * Continues with everything that the ledger has open. While the ledger is unavailable, for
-   * example because the disk is full, the loop tries again every second. Throws what else the
-   * ledger throws.
+   * Continues with everything open in the ledger; tries again every second while that is
+   * unavailable. Throws its other errors.
    */
   start(): void {
     const { scheduler, ledger, clock, upstream } = this.#deps;
@@ -161,8 +152,8 @@ export class PollLoop {
   };
 
   /**
-   * Registers a submission. Before `start`, and while older submissions are registered, new ones
-   * are registered with them, because the ledger lists them last. The caller wakes the loop.
+   * Registers a submission; while older ones are being registered, with them, because the ledger
+   * lists it last. The caller wakes the loop.
    */
   add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
     if (item.trackedAt < now - IMPORTED_MS) this.#detectionLags.begin(item.submissionId, now);
@@ -181,9 +172,8 @@ export class PollLoop {
   }
 
   /**
-   * Polls one submission on demand, tracked or not, within the request budget. Callers that request
-   * the same submission share one poll. The result of a tracked submission is committed before the
-   * promise resolves, if the ledger is writable.
+   * Polls any submission within the request budget. Concurrent callers share one poll. A tracked
+   * result is committed before the promise resolves, if the ledger is writable.
    */
   pollOnDemand(submissionId: string): Promise<OnDemandResult> {
     if (!this.#running) return Promise.resolve(NOT_POLLING);
@@ -192,10 +182,7 @@ export class PollLoop {
     return result;
   }
 
-  /**
-   * Sends the polls that are due, and sets the timer for the next ones. Called whenever something
-   * has changed.
-   */
+  /** Sends the polls that are due, and sets the timer. Called whenever something has changed. */
   wake(): void {
     if (!this.#running) return;
     this.#writeHealth();
@@ -234,10 +221,7 @@ export class PollLoop {
     return now >= this.#retryAt && this.#extendPolling(now, isDue);
   }
 
-  /**
-   * Returns whether polls may be sent now; false also if none `isDue`. After a failed write, tries
-   * one: while results cannot be committed, nothing is polled.
-   */
+  /** Returns whether polls may be sent now. After a failed write, tries one first. */
   #extendPolling(now: number, isDue: () => boolean): boolean {
     if (now < this.#recordedUntil && !this.#isLedgerFailing) return true;
     if (!isDue()) return false;
@@ -253,8 +237,8 @@ export class PollLoop {
   }
 
   /**
-   * Records in the ledger until when this process may be polling, so that the next one knows which
-   * part of the request budget may be spent, and what the scheduler has learned.
+   * Records until when this process may poll, and what the scheduler has learned, for the next
+   * process.
    */
   #recordPolling(until: number): void {
     const { ledger, upstream, scheduler } = this.#deps;
@@ -268,7 +252,6 @@ export class PollLoop {
     this.#deps.listener.ledgerRecovered();
   }
 
-  /** Returns the submissions to poll now. The budget is charged for them. */
   #take(now: number): string[] {
     const { scheduler } = this.#deps;
     const batch: string[] = [];
@@ -312,8 +295,8 @@ export class PollLoop {
   }
 
   /**
-   * Commits everything that has arrived, and completes the on-demand polls that waited for it.
-   * Returns whether anything has arrived.
+   * Commits what has arrived, and completes its on-demand polls. Returns whether anything has
+   * arrived.
    */
   #store(): boolean {
     this.#cancelCommit?.();
@@ -339,8 +322,7 @@ export class PollLoop {
       const context = { now: this.now(), upSince, provenAt, recheck };
       recorded = ledger.store.record(observations, context, detections);
     } catch (error) {
-      // One transaction each, so that an observation that cannot be recorded does not affect the
-      // others.
+      // One transaction each: one that cannot be recorded must not affect the others.
       if (observations.length > 1 && !(error instanceof LedgerError))
         return observations.flatMap((one) => this.#record([one]));
       this.#writeFailed(error, observations);
@@ -364,8 +346,7 @@ export class PollLoop {
       if (state !== null) this.#changes.push(this.#changeOf(state, { since, reason }, now));
     }
     if (recorded.some(({ result }) => result.needsProof)) scheduler.health.wantProof();
-    // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after
-    // any finality.
+    // A finalized submission that has changed is rechecked, as after any finality.
     for (const submission of newest.values())
       if (submission.watched && submission.finalizedAt !== null)
         scheduler.resume({ ...submission, seen: true, finalizedAt: now }, now);
@@ -407,10 +388,7 @@ export class PollLoop {
     }
   }
 
-  /**
-   * Stops polling for a while if the ledger cannot be written, and reschedules the submissions of
-   * dropped observations.
-   */
+  /** Pauses polling if the ledger cannot be written, and reschedules dropped observations. */
   #writeFailed(error: unknown, dropped: readonly Observation[] = []): void {
     const { scheduler, listener } = this.#deps;
     const now = this.now();
@@ -422,8 +400,8 @@ export class PollLoop {
   }
 
   /**
-   * Sends no more polls, waits up to `limitMs` for results in flight and commits them. Later
-   * results are dropped.
+   * Sends no more polls, waits up to `limitMs` for results and commits them. Later ones are
+   * dropped.
    */
   async stop(limitMs: number): Promise<void> {
     this.#registration.cancel();

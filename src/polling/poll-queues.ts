@@ -9,16 +9,12 @@ export type BudgetSettings = {
 };
 
 /**
- * The request budget of an upstream: an exact sliding window. A request counts from its sending
- * until `perMs` after its completion, because the upstream has counted it at some moment in
- * between. So the upstream never counts more than `requests`, wherever its window begins.
+ * An exact sliding window. A request counts from its sending until `perMs` after its completion, so
+ * the upstream never counts more, wherever its window begins.
  */
 export class RequestBudget {
   readonly #settings: BudgetSettings;
-  /**
-   * The times until which completed requests count, as a ring, the oldest at #oldest. It has room
-   * for every request that may count.
-   */
+  /** When completed requests stop counting: a ring, the oldest at #oldest. */
   readonly #countsUntil: Float64Array;
   #oldest = 0;
   #completed = 0;
@@ -46,10 +42,7 @@ export class RequestBudget {
     return this.#inFlight + this.#completed;
   }
 
-  /**
-   * When an exhausted budget becomes available; Infinity if a request in flight must complete
-   * first.
-   */
+  /** Returns Infinity if a request in flight must complete first. */
   availableAt(): number {
     const { requests, concurrency } = this.#settings;
     if (this.#inFlight >= concurrency) return Number.POSITIVE_INFINITY;
@@ -73,10 +66,7 @@ export class RequestBudget {
     while (this.used(now) < this.#settings.requests) this.#count(now);
   }
 
-  /**
-   * The clock rounds down to whole milliseconds, so a completion that reads `now` may be one
-   * millisecond later.
-   */
+  /** A completion that reads `now` may be 1 ms later, because the clock rounds down. */
   #count(now: number): void {
     const ring = this.#countsUntil;
     ring[(this.#oldest + this.#completed) % ring.length] = now + 1 + this.#settings.perMs;
@@ -93,8 +83,8 @@ export class RequestBudget {
 export type Paced = { submissionId: string; trackedAt: number; seen: boolean };
 
 /**
- * A scheduled submission. It waits until `dueAt`, or is in flight with a lease that expires at
- * `dueAt`. Properties of few entries are stored elsewhere, because there can be a million entries.
+ * Waits until `dueAt`, or is in flight with a lease that expires then. Rare properties are stored
+ * elsewhere: there can be a million entries.
  */
 export class Entry implements Paced, Due, Candidate {
   readonly submissionId: string;
@@ -113,9 +103,7 @@ export class Entry implements Paced, Due, Candidate {
     this.restart(trackedAt);
   }
 
-  /**
-   * Resets the entry for a submission that is tracked again. An entry in flight keeps its lease.
-   */
+  /** Resets the entry when it is tracked again. In flight, it keeps its lease. */
   restart(trackedAt: number): void {
     this.#times[this.#at + TRACKED] = trackedAt;
     this.openAt = NEVER;
@@ -150,9 +138,8 @@ const COLUMNS = 3;
 const ENTRIES_PER_BLOCK = 256;
 
 /**
- * The times of the newest block of entries. A time takes 8 bytes here instead of 24 as a property,
- * which saves a tenth of the row "memory of the process with 1,000,000 tracked" in
- * docs/performance.md. A block is freed with the last of its entries.
+ * The times of the newest block of entries: 8 bytes each instead of 24 as a property, a tenth of
+ * the row "memory of the process with 1,000,000 tracked" in docs/performance.md.
  */
 let times = new Float64Array(0);
 let taken = 0;
@@ -171,16 +158,12 @@ const MAX_COMPARED = 256;
 /** A rating expires after this time, because the gain of a poll changes while the poll waits. */
 const RATING_MS = 1_000;
 
-/**
- * `gain`: probability that the poll finds the submission final. `isOverdue`: the longest time that
- * the submission may be left unpolled has passed.
- */
+/** `gain`: probability of finality. `isOverdue`: the longest time without a poll has passed. */
 export type Rating = { gain: number; isOverdue: boolean };
 
 /**
- * The due polls. If the request budget does not allow all of them, they are sent by descending
- * gain, except that every second request goes to the overdue submission that has been due longest.
- * So no overdue submission starves.
+ * The due polls. Under a tight budget, by descending gain, but every second request goes to the
+ * longest due overdue submission, so that none starves.
  */
 export class Backlog {
   /** In the order of the due times. null: not rated yet. */
@@ -213,10 +196,7 @@ export class Backlog {
     return this.#entries.delete(entry);
   }
 
-  /**
-   * Removes an entry that is polled now, and counts it for the alternation. Returns whether it was
-   * in the backlog.
-   */
+  /** Removes an entry that is polled now, and counts it. Returns whether it was in the backlog. */
   take(entry: Entry): boolean {
     const rating = this.#entries.get(entry);
     if (rating) this.#lastWasOverdue = rating.isOverdue;
@@ -241,9 +221,8 @@ export class Backlog {
 }
 
 /**
- * The queues of one upstream. Each entry is in exactly one: waiting (not due), backlog (due) or
- * leased (in flight). An entry in flight returns to the waiting queue, or leaves, when its poll
- * completes or its lease expires.
+ * Each entry is in exactly one queue: waiting (not due), backlog (due) or leased (in flight, until
+ * completion or expiry).
  */
 export class PollQueues {
   readonly #waiting = new DueQueue<Entry>();
@@ -279,8 +258,8 @@ export class PollQueues {
   }
 
   /**
-   * Returns the due entry to poll now; undefined if none is due. It stays in its queue.
-   * `available`: number of polls that the request budget allows.
+   * Returns the due entry to poll, which stays in its queue. `available`: polls that the budget
+   * allows.
    */
   due(available: number, now: number): Entry | undefined {
     for (
@@ -294,7 +273,6 @@ export class PollQueues {
     return this.#backlog.size > available ? this.#backlog.best(now) : this.#backlog.longestDue;
   }
 
-  /** Adds an entry that is in no queue, or moves one that is not in flight. */
   schedule(entry: Entry, dueAt: number): void {
     this.remove(entry);
     entry.dueAt = Math.min(dueAt, this.#pollBy.get(entry) ?? dueAt);

@@ -20,10 +20,7 @@ import {
 } from './poll-queues.ts';
 import { type BreakerSettings, UpstreamHealth } from './upstream-health.ts';
 
-/**
- * The next poll. `at`: epoch ms; null: after a poll in flight has completed. `heldBy`: what delays
- * it beyond its due time.
- */
+/** `at`: epoch ms; null: after a poll in flight. `heldBy`: what delays it beyond its due time. */
 export type NextPoll = {
   submissionId: string;
   at: number | null;
@@ -49,9 +46,9 @@ export type SchedulerSettings = {
 type Deps = { settings: SchedulerSettings; policy: PolicyFactory; random: () => number };
 
 /**
- * Schedules the polls of one upstream: decides which submissions to poll now, and how many. The
- * policy decides when each is due, the budget and the health of the upstream how many may be sent.
- * Performs no I/O and reads no clock. Times are epoch milliseconds.
+ * Decides which submissions of one upstream to poll now: the policy says when each is due, budget
+ * and health how many may be sent. Performs no I/O and reads no clock. Times are epoch
+ * milliseconds.
  */
 export class Scheduler {
   readonly budget: RequestBudget;
@@ -61,14 +58,10 @@ export class Scheduler {
   readonly #policy: PacingPolicy;
   readonly #entries = new Map<string, Entry>();
   readonly #queues = new PollQueues((entry, now) => this.#rate(entry, now));
-  /**
-   * Polls in flight whose entries are deleted on completion: the submission was removed, or is
-   * polled only once.
-   */
+  /** In flight, and deleted on completion: removed, or polled only once. */
   readonly #toDelete = new Set<Entry>();
   /**
-   * Entries that the policy does not schedule: those to delete, and finalized ones that wait for
-   * their recheck.
+   * Not scheduled by the policy: entries to delete, and finalized ones that await their recheck.
    */
   readonly #unregistered = new Set<Entry>();
 
@@ -91,24 +84,17 @@ export class Scheduler {
     return this.#queues.inFlight;
   }
 
-  /**
-   * Returns the learned state of the policy, to be stored across restarts; null if there is none.
-   */
+  /** Returns what the policy has learned, for the next process; null: nothing. */
   snapshot(): string | null {
     return this.#policy.snapshot();
   }
 
-  /**
-   * Continues with the learned state of an earlier process. Must be called before submissions are
-   * added.
-   */
+  /** Must be called before submissions are added. */
   restore(learned: string): void {
     this.#policy.restore(learned);
   }
 
-  /**
-   * Exhausts the budget if an earlier process, which polled until `polledUntil`, may have used it.
-   */
+  /** Exhausts the budget if an earlier process, polling until `polledUntil`, may have used it. */
   resumeBudget(polledUntil: number, now: number): void {
     const { perMs } = this.budget.settings;
     if (now - polledUntil < perMs + this.leaseMs) this.budget.exhaust(now);
@@ -122,18 +108,15 @@ export class Scheduler {
     return isUp ? available : Math.min(1, available);
   }
 
-  /**
-   * When a poll that is due at `dueAt` may be sent; Infinity if a poll in flight must complete
-   * first.
-   */
+  /** Returns when a poll due at `dueAt` may be sent; Infinity: after one in flight. */
   #sendableAt(dueAt: number): number {
     const { isUp, pausedUntil, probeAt } = this.health;
     return Math.max(isUp ? dueAt : probeAt, pausedUntil, this.budget.availableAt());
   }
 
   /**
-   * Until when no poll is sent: the end of a pause, when an exhausted budget becomes available or,
-   * during an outage, the next probe. -Infinity: none of them is known.
+   * Until when no poll is sent: by a pause, the budget, or the next probe; -Infinity: none is
+   * known.
    */
   get closedUntil(): number {
     const { pausedUntil, probeAt } = this.health;
@@ -149,35 +132,26 @@ export class Scheduler {
     };
   }
 
-  /**
-   * Returns the send time of the newest poll that found a scheduled submission open; -Infinity if
-   * there is none.
-   */
+  /** Send time of the newest poll that found the submission open; -Infinity: none. */
   openAt(submissionId: string): number {
     return this.#entries.get(submissionId)?.openAt ?? NEVER;
   }
 
   /**
-   * Returns the expected time (ms) for which a scheduled submission had been final when a poll
-   * found it final; null if it is not known. Must be called before `observe`.
+   * Returns the expected lag (ms) of a poll that found it final; null: not known. Call before
+   * `observe`.
    */
   lagOf(found: FoundFinal, now: number): number | null {
     const entry = this.#entries.get(found.submissionId);
     return entry && !this.#unregistered.has(entry) ? this.#policy.lagOf(entry, found, now) : null;
   }
 
-  /**
-   * Returns since when a scheduled submission is tracked, whether the upstream has returned it
-   * before, and when it is polled next (see Candidate).
-   */
+  /** `seen`: the upstream has returned it before. `dueAt`: see Candidate. */
   find(submissionId: string): { trackedAt: number; seen: boolean; dueAt: number } | undefined {
     return this.#entries.get(submissionId);
   }
 
-  /**
-   * Whether the submission is finalized and waits for its recheck. An earlier poll would replace
-   * the recheck.
-   */
+  /** Whether it is finalized and awaits its recheck, which an earlier poll would replace. */
   awaitsRecheck(submissionId: string): boolean {
     const entry = this.#entries.get(submissionId);
     return entry !== undefined && this.#unregistered.has(entry) && !this.#toDelete.has(entry);
@@ -190,7 +164,6 @@ export class Scheduler {
     this.health.add(item.submissionId, item.seen);
   }
 
-  /** Schedules a submission that an earlier process polled. */
   resume(item: Watched, now: number): void {
     // If the clock was ahead before, stored times may be in the future.
     const trackedAt = Math.min(item.trackedAt, now);
@@ -215,10 +188,7 @@ export class Scheduler {
     if (entry) this.#queues.pollBy(entry, at);
   }
 
-  /**
-   * Stops polling a submission. A poll in flight counts for the concurrency until it completes or
-   * its lease expires.
-   */
+  /** Stops polling. A poll in flight counts until it completes or its lease expires. */
   remove(submissionId: string, now: number): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
@@ -232,9 +202,8 @@ export class Scheduler {
   }
 
   /**
-   * Requests a poll of any submission, scheduled or not. Returns `sent` if the caller must send it
-   * now (the budget is charged), `in_flight` if a poll of it is in flight already, `wait` if none
-   * is available before `nextPollAt`.
+   * Requests a poll of any submission: `sent`: the caller must send it (the budget is charged);
+   * `wait`: none is available before `nextPollAt`.
    */
   pollNow(submissionId: string, now: number): 'sent' | 'in_flight' | 'wait' {
     this.#expireLeases(now);
@@ -245,18 +214,14 @@ export class Scheduler {
     return 'sent';
   }
 
-  /**
-   * The earliest time at which `pollNow` can return `sent`; Infinity if a poll in flight must
-   * complete first.
-   */
+  /** When `pollNow` can return `sent`; Infinity: after a poll in flight. */
   nextPollAt(): number {
     return this.#sendableAt(Number.NEGATIVE_INFINITY);
   }
 
   /**
-   * Returns at most `most` ids to poll now; those with the highest gain if more are due than the
-   * budget allows. The budget is charged, and each poll is in flight until its result is observed
-   * or its lease expires.
+   * Returns at most `most` ids to poll now, by gain under a tight budget. Charges it; each poll is
+   * in flight until its result or the end of its lease.
    */
   next(now: number, most = Number.POSITIVE_INFINITY): string[] {
     this.#expireLeases(now);
@@ -272,10 +237,7 @@ export class Scheduler {
     return batch;
   }
 
-  /**
-   * Whether a poll of the submission that `pollBy` requested is still to come and can be sent, or
-   * is in flight.
-   */
+  /** Whether a poll that `pollBy` requested is in flight, or still to come and can be sent. */
   awaitsPoll(submissionId: string, now: number): boolean {
     const entry = this.#entries.get(submissionId);
     if (!entry) return false;
@@ -283,7 +245,6 @@ export class Scheduler {
     return this.health.isUp && now >= this.health.pausedUntil && this.#queues.mustPoll(entry, now);
   }
 
-  /** The earliest time at which `next` can return an id, if nothing is added or observed before. */
   wakeAt(): number {
     const { earliest, earliestLease } = this.#queues;
     const leaseEnds = earliestLease?.dueAt ?? Number.POSITIVE_INFINITY;
@@ -295,9 +256,8 @@ export class Scheduler {
   }
 
   /**
-   * Learns from an observation and schedules the next poll of the submission; deletes the
-   * submission unless `watched`. Returns the new state of the circuit breaker if it changed,
-   * otherwise null.
+   * Learns from an observation and schedules the next poll; deletes the submission unless
+   * `watched`. Returns the new state of the circuit breaker; null: unchanged.
    */
   observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
     const entry = this.#entries.get(observation.submissionId);
@@ -351,8 +311,7 @@ export class Scheduler {
   }
 
   /**
-   * Returns the submission to test the upstream with now, due or not: the control if one is needed,
-   * or the probe of an open circuit breaker. A poll of it that is in flight is the test.
+   * Returns the control or the probe to send now, due or not. A poll of it in flight is the test.
    */
   #nextTest(now: number): Entry | undefined {
     if (!this.health.isTestDue) return undefined;
@@ -375,8 +334,8 @@ export class Scheduler {
   };
 
   /**
-   * Returns the due entry to poll now; it stays in its queue. `available`: number of polls that the
-   * budget allows.
+   * Returns the due entry to poll, which stays in its queue. `available`: polls that the budget
+   * allows.
    */
   #nextDue(available: number, now: number): Entry | undefined {
     if (!this.health.isUp) return undefined;
@@ -423,10 +382,7 @@ export class Scheduler {
     };
   }
 
-  /**
-   * Makes submissions due whose poll has no result within its lease. They have no priority over
-   * other due submissions.
-   */
+  /** Makes submissions without a result due again, without priority over others. */
   #expireLeases(now: number): void {
     for (
       let entry = this.#queues.earliestLease;
@@ -462,7 +418,6 @@ export class Scheduler {
     if (!this.health.isUp) this.health.probing(now);
   }
 
-  /** Removes the entry from its queue. If its poll was in flight, the request is complete. */
   #endPoll(entry: Entry, now: number): void {
     this.health.ended(entry.submissionId);
     if (this.#queues.release(entry)) this.budget.complete(now);

@@ -3,7 +3,6 @@ import type { Observation } from '../submissions/classify.ts';
 import { BreakerState, isSeen, type UpstreamRecord } from '../submissions/upstream.ts';
 
 export type BreakerSettings = {
-  /** Consecutive failures that open the circuit breaker. */
   failures: number;
   /** Delay of the first probe; it doubles with each further probe. */
   probeMs: number;
@@ -55,13 +54,10 @@ export class UpstreamHealth {
   /** Whether the upstream did not find a submission that it had returned. */
   #isMissing = false;
   #provenAt = Number.NEGATIVE_INFINITY;
-  /** The newest last. */
   readonly #returned: string[] = [];
   /** The newest submission that was never polled or returned. */
   #fresh: string | undefined;
-  /** The control that is in flight. */
   #control: string | undefined;
-  /** The failures when the newest control was sent. */
   #controlledFailures = 0;
   #isProofWanted = false;
   /** Controls and probes since the upstream was last up, of which every second is a control. */
@@ -116,16 +112,16 @@ export class UpstreamHealth {
   }
 
   /**
-   * When the upstream last proved that its database works, by a submission or a 404; Infinity if it
-   * has returned no submission yet, so that nothing can prove it.
+   * Newest proof that the database works, a submission or a 404; Infinity: none returned yet, no
+   * proof possible.
    */
   get provenAt(): number {
     return this.#returned.length === 0 ? Number.POSITIVE_INFINITY : this.#provenAt;
   }
 
   /**
-   * Continues the outage and the pause of an earlier process. `returnedId`: a submission that the
-   * upstream returned to it. A clock that was ahead may have written times in the future.
+   * Continues the outage and pause of an earlier process. A clock that was ahead may have written
+   * times.
    */
   restore(record: UpstreamRecord, returnedId: string | undefined, now: number): void {
     if (returnedId !== undefined) this.#returned.push(returnedId);
@@ -167,9 +163,8 @@ export class UpstreamHealth {
   }
 
   /**
-   * Returns the submission to test the upstream with. During an outage, controls alternate with the
-   * newest submission and the one that has been due longest, because the upstream may have lost
-   * what it returned. `mayPoll`: whether a submission can be polled now.
+   * Returns the submission to test with. In an outage, controls alternate with the newest and the
+   * longest due submission: the upstream may have lost what it returned.
    */
   nextTest(
     mayPoll: (submissionId: string) => boolean,
@@ -205,10 +200,7 @@ export class UpstreamHealth {
     if (submissionId === this.#control) this.#control = undefined;
   }
 
-  /**
-   * Learns from a response. `seen`: the upstream has returned this submission before. Returns the
-   * new state if it changed, otherwise null.
-   */
+  /** `seen`: the upstream has returned it before. Returns the new state; null: unchanged. */
   observe(observation: Observation, seen: boolean, now: number): BreakerState | null {
     const { kind, submissionId } = observation;
     const isControl = submissionId === this.#control;

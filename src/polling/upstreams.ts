@@ -17,7 +17,6 @@ export type UpstreamClientOptions = {
   /** For `getSubmissionInfo`; default: none is sent. */
   apiKey?: string | undefined;
   version: string;
-  /** Sent with every request. */
   extraHeaders?: Record<string, string>;
   /** Maximum number of connections, and so of concurrent requests; default: no limit. */
   connections?: number;
@@ -38,25 +37,18 @@ type UpstreamRequest = {
 /** Far above any real response about one submission or user. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/**
- * Sends requests to one upstream within limits. Credentials are sent in headers only; redirects are
- * not followed.
- */
+/** Credentials are sent in headers only; redirects are not followed. */
 export class UpstreamClient {
   readonly #options: UpstreamClientOptions;
   readonly #agent: Dispatcher;
   readonly #origin: string;
   readonly #prefix: string;
-  /**
-   * By request headers, which are mostly the same object: making one takes half as long as a poll
-   * (row polls-local).
-   */
+  /** By headers, mostly one object: making one takes half as long as a poll (row polls-local). */
   readonly #redactors = new WeakMap<UpstreamRequest['headers'], (text: string) => string>();
 
   /** Of every request. Firewalls refuse requests without a `user-agent`. */
   #common: Record<string, string> = {};
   readonly #extraSecrets: string[];
-  /** Of `getSubmissionInfo`. */
   readonly #headers: Record<string, string>;
 
   constructor(options: UpstreamClientOptions) {
@@ -70,8 +62,7 @@ export class UpstreamClient {
     };
     const url = new URL(options.url);
     this.#prefix = url.pathname.replace(/\/+$/, '');
-    // The timeout of httpCall covers the whole call; undici's own timeouts would obscure the
-    // reason.
+    // undici's own timeouts would obscure the reason.
     this.#origin = url.origin;
     this.#agent = outgoingAgent({
       connections: options.connections ?? null,
@@ -87,7 +78,6 @@ export class UpstreamClient {
     return this.get({ path, headers: this.#headers });
   }
 
-  /** Polls one submission, and returns what the upstream answered. Never rejects. */
   async poll(submissionId: string): Promise<Classification> {
     return classify(submissionId, await this.getSubmissionInfo(submissionId));
   }
@@ -108,10 +98,7 @@ export class UpstreamClient {
     });
   }
 
-  /**
-   * Removes the credentials of the request from its response, which is stored, shown and sent to
-   * others.
-   */
+  /** Removes the request's credentials from its response, which is stored, shown and sent. */
   #redact(headers: UpstreamRequest['headers'], response: HttpResult): HttpResult {
     const redact = this.#redactorFor(headers);
     return response.kind === 'failure'
@@ -127,7 +114,6 @@ export class UpstreamClient {
     return redact;
   }
 
-  /** Closes immediately; calls in flight return failures. */
   async close(): Promise<void> {
     await this.#agent.destroy();
   }
@@ -162,17 +148,12 @@ export function timeoutMsOf({ timeout_s }: UsableUpstream): number {
   return timeout_s * 1_000;
 }
 
-/**
- * Returns the lease of a poll: the request, the time before it starts, and the way of its result
- * through Redis.
- */
+/** Returns the lease of a poll: request, wait before it, and way of its result through Redis. */
 export function leaseMsOf(upstream: UsableUpstream): number {
   return timeoutMsOf(upstream) * 2 + 10_000;
 }
 
-/**
- * User lookups are rare. They have their own connections, so that slow lookups do not delay polls.
- */
+/** Separate connections, so that slow lookups do not delay polls. */
 const USER_CONNECTIONS = 8;
 
 export type Upstreams = ReturnType<typeof openUpstreams>;
@@ -198,27 +179,22 @@ export function openUpstreams(
   const ofUsers = named.find(([name]) => name === 'default')?.[1];
   const userClient = ofUsers && open(ofUsers, { connections: USER_CONNECTIONS });
   return {
-    /** The settings by name. */
     named,
     names: named.map(([name]) => name),
     /** For user lookups; undefined without an upstream `default`. */
     userClient,
-    /** Sends one poll. Never rejects. */
     sendPoll(upstream: string, submissionId: string): Promise<Classification> {
       const client = clients.get(upstream);
       if (!client) throw new Error(`no client for the upstream ${upstream}`);
       return client.poll(submissionId);
     },
-    /** Closes immediately; calls in flight return failures. */
     async close(): Promise<void> {
       await Promise.all([userClient, ...clients.values()].map((client) => client?.close()));
     },
   };
 }
 
-/**
- * Without rechecks, finalized submissions are polled after this time that the chain contradicts.
- */
+/** Recheck of finalized submissions that the chain contradicts, if there are no rechecks. */
 const CONTRADICTED_RECHECK_MS = 600_000;
 
 /** Returns the settings of the watcher. `policy`: when to poll. */

@@ -13,9 +13,7 @@ import { PollLoop } from './poll-loop.ts';
 import { type Outlook, Scheduler, type SchedulerSettings } from './scheduler.ts';
 
 export type WatcherSettings = {
-  /** By upstream. */
   schedulers: ReadonlyMap<string, SchedulerSettings>;
-  /** Decides when to poll, by upstream. */
   policy: (upstream: string) => PolicyFactory;
   /** Whether a finalized submission is polled once more, after the scheduler's `recheckMs`. */
   recheck: boolean;
@@ -42,7 +40,6 @@ export class Watcher {
   readonly #clock: Clock;
   readonly #loops = new Map<string, PollLoop>();
   readonly #recent = new Map<string, RecentActivity>();
-  /** Callbacks of `waitUntilFinal`, by submission id. */
   readonly #waiters = new Map<string, Set<() => void>>();
   #stopping: Promise<void> | undefined;
 
@@ -77,15 +74,11 @@ export class Watcher {
     }
   }
 
-  /** Continues with everything that the ledger has open. */
   start(): void {
     for (const loop of this.#loops.values()) loop.start();
   }
 
-  /**
-   * Sends no more polls, waits up to `limitMs` for results in flight and commits them.
-   * `waitUntilFinal` resolves immediately.
-   */
+  /** Stops polling, and commits results within `limitMs`. `waitUntilFinal` resolves immediately. */
   stop(limitMs: number): Promise<void> {
     this.#stopping ??= this.#stop(limitMs);
     return this.#stopping;
@@ -132,16 +125,13 @@ export class Watcher {
     for (const loop of changed) loop.wake();
   };
 
-  /** Polls one submission on demand; see PollLoop.pollOnDemand. */
   pollOnDemand(upstream: string, submissionId: string): Promise<OnDemandResult> {
     return this.#loops.get(upstream)?.pollOnDemand(submissionId) ?? Promise.resolve(NOT_POLLING);
   }
 
   /**
-   * Polls the submission at once if it has not been polled yet. Resolves when it is final, the time
-   * is over, the watcher stops, or `signal` aborts.
-   * `current` reads the submission now, so that a submission that becomes final meanwhile is not
-   * missed.
+   * Resolves when the submission is final, time is over, the watcher stops, or `signal` aborts.
+   * `current` reads it now, so that a finality meanwhile is not missed.
    */
   waitUntilFinal(
     current: () => Submission | undefined,
@@ -204,10 +194,7 @@ export class Watcher {
     };
   }
 
-  /**
-   * Returns the upstreams that are not polled: before the start, after the stop, and if a poll is a
-   * minute overdue.
-   */
+  /** Upstreams that are not polled: before the start, after the stop, or a minute overdue. */
   notPolling(): string[] {
     const overdue = this.#clock.now() - OVERDUE_MS;
     const isPolled = (loop: PollLoop) =>
@@ -256,13 +243,11 @@ export class RecentActivity {
     if (this.#heads.length > MAX_HEADS) this.#heads.shift();
   }
 
-  /** Oldest first. */
   since(at: number): { polls: RecentPoll[]; heads: FinalizedHead[] } {
     const isRecent = (one: { at: number }) => one.at >= at;
     return { polls: this.#polls.filter(isRecent), heads: this.#heads.filter(isRecent) };
   }
 
-  /** Returns the newest polls of a submission, oldest first. */
   pollsOf(submissionId: string, limit: number): RecentPoll[] {
     return this.#polls.filter((poll) => poll.submissionId === submissionId).slice(-limit);
   }

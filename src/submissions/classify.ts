@@ -36,10 +36,7 @@ export const UNAVAILABLE_REASONS = [
 ] as const;
 type UnavailableReason = (typeof UNAVAILABLE_REASONS)[number];
 
-/**
- * The classified result of one poll. `at`: when the response arrived, epoch milliseconds. `worker`:
- * the name of the worker that sent it; absent: the server itself.
- */
+/** One poll. `at`: arrival of the response, epoch ms. `worker`: who sent it; absent: the server. */
 export type Observation = {
   submissionId: string;
   at: number;
@@ -53,8 +50,8 @@ const MAX_ERROR_CHARS = 2_000;
 const MAX_ENVELOPE_CHARS = 64 * 1024;
 
 /**
- * Classifies a response. A response that may not come from the service itself is `unavailable`,
- * which changes no submission: a proxy's 404 or 406 page must not end a submission.
+ * A response that may not be the service's own is `unavailable`: a proxy's 404 must not end a
+ * submission.
  */
 export function classify(submissionId: string, response: HttpResult): Classification {
   if (response.kind === 'failure') return unavailable(response.reason, response.detail);
@@ -130,9 +127,8 @@ function classifyEnvelope(
 }
 
 /**
- * Whether a response with 401 or 403 is the service's own statement about the credentials: an
- * object with `error`, or with 401 also a text. Firewalls and proxies that refuse a request send
- * web pages, nothing, or texts with 403.
+ * Whether a 401 or 403 is the service's own: an object with `error`, or with 401 also a text.
+ * Firewalls send web pages, nothing, or texts with 403.
  */
 function isKeyRefusal(httpStatus: number, text: string): boolean {
   const body = parseJson(text);
@@ -155,7 +151,6 @@ function notSubmission(response: HttpResponse, body: unknown): string {
   return `${body === undefined ? 'not JSON' : 'not a submission'}: ${text.slice(0, 200)}`;
 }
 
-/** Returns the body; if its encoding is not supported, a statement that says so. */
 function readableText({ body, encoding }: HttpResponse): string {
   return body === '' || encoding === undefined ? body : `${encoding}, not supported`;
 }
@@ -164,20 +159,14 @@ function failureText(httpStatus: number, text: string): string {
   return truncate(`HTTP ${httpStatus} ${text}`.trim());
 }
 
-/**
- * All ids of the submission in a response: some upstream versions repeat it in a raw row beside
- * `data`.
- */
+/** All ids in a response: some upstream versions repeat it in a raw row beside `data`. */
 function idsIn(body: unknown): unknown[] {
   const { id, data, submission } = isObject(body) ? body : {};
   const row = isObject(submission) ? submission : {};
   return [id, isObject(data) ? data.submission_id : undefined, row.id, row.submission_id];
 }
 
-/**
- * Whether both are UUIDs, in any spelling, and differ. Other ids are not compared: an upstream may
- * have its own row ids.
- */
+/** Whether both are UUIDs that differ. An upstream may have its own row ids of another form. */
 function isAnother(polled: string, returned: unknown): boolean {
   if (returned === undefined || returned === polled) return false;
   const [one, two] = [uuidDigits(polled), uuidDigits(returned)];
@@ -196,15 +185,12 @@ function truncateTexts(envelope: Envelope): string {
   );
 }
 
-/** The `error` of a response as text; null if there is none. */
 function errorText(error: unknown): string | null {
   if (error === null || error === undefined || error === '') return null;
   return truncate(typeof error === 'string' ? error : JSON.stringify(error));
 }
 
-/**
- * Makes the text well-formed: the ledger would return another character for half a surrogate pair.
- */
+/** Well-formed: the ledger would return another character for half a surrogate pair. */
 function truncate(text: string): string {
   const short = text.length > MAX_ERROR_CHARS ? `${text.slice(0, MAX_ERROR_CHARS)}…` : text;
   return short.toWellFormed();
@@ -218,10 +204,7 @@ function unavailable(
   return { kind: 'unavailable', reason, error: truncate(error), retryAfterMs };
 }
 
-/**
- * The used fields of the upstream's envelope, section 2 of its interface. A field of another type
- * counts as absent, and unknown fields are allowed: the unchanged text is stored beside this view.
- */
+/** Section 2 of the upstream's interface. A field of another type counts as absent. */
 const field = {
   text: z.string().nullish().catch(undefined),
   number: z.number().nullish().catch(undefined),
@@ -280,9 +263,7 @@ function fingerprint(envelope: string | null): string {
   return JSON.stringify(fields);
 }
 
-/**
- * Parses an upstream time to epoch milliseconds; null if it is invalid. Without a zone it is UTC.
- */
+/** Returns epoch milliseconds; null if invalid. Without a zone it is UTC. */
 export function upstreamTime(text: string | null | undefined): number | null {
   if (!text) return null;
   const ms = Date.parse(/(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`);

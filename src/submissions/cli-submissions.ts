@@ -37,10 +37,9 @@ const LISTED = {
 } as const;
 
 /**
- * Returns the submissions of the arguments or, without arguments, of a file or stdin: ids or
- * NDJSON. An id that is given again with the same options is omitted. `retrack`: ended submissions
- * of a list that can be tracked again are not skipped. Throws a CommandError that names the lines
- * if anything is invalid, or if nothing was given.
+ * Returns the submissions of the arguments, or of a file or stdin: ids or NDJSON, without
+ * repetitions. `retrack`: ended ones of a list are not skipped. Throws a CommandError that names
+ * the lines.
  */
 export async function readSubmissions(
   args: readonly string[],
@@ -212,8 +211,8 @@ function reasonOf(
 }
 
 /**
- * Returns the ids of the arguments and of the lines of a file or stdin, without duplicates; UUIDs
- * are compared ignoring case. Throws a CommandError if any id is invalid or there is none.
+ * Returns ids without duplicates; UUIDs ignoring case. Throws a CommandError if one is invalid, or
+ * none.
  */
 export async function readIds(
   args: readonly string[],

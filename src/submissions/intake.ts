@@ -37,9 +37,8 @@ export type TrackRequestResult =
 const STUCK_AFTER_MS = 600_000;
 
 /**
- * Tracks submissions. The requests that arrive in one turn of the event loop share a commit, of at
- * most a thousand ids, because a commit costs more than the few ids in it. Other work runs between
- * two commits.
+ * Requests of one turn of the event loop share a commit of at most a thousand ids. Other work runs
+ * between two commits.
  */
 export class Intake {
   readonly #store: {
@@ -81,8 +80,8 @@ export class Intake {
   }
 
   /**
-   * Tracks all submissions of a request, or none. When this resolves, they are on the disk; with
-   * undefined, too many ids wait already. Rejects with LedgerError if the ledger cannot be written.
+   * Tracks all of a request, durably, or none; undefined: too many ids wait. Rejects with
+   * LedgerError.
    */
   async track(body: TrackBody): Promise<TrackRequestResult | undefined> {
     const context = { ...this.#context, now: this.#clock.now() };
@@ -127,8 +126,8 @@ export class Intake {
   }
 
   /**
-   * Commits requests in one transaction, and resolves them. Returns the pause before the next
-   * attempt if another program has locked the ledger.
+   * Commits and resolves requests. Returns the pause before a retry if another program locks the
+   * ledger.
    */
   #commit(batch: readonly QueuedRequest[]): number | undefined {
     let results: TrackResult[];
@@ -141,8 +140,7 @@ export class Intake {
         this.#queue.unshift(...batch);
         return LOCKED_MS.rest;
       }
-      // Each request is repeated alone, so that one failing request does not fail the others. An
-      // unavailable ledger fails all of them, and repeating each could take as long again.
+      // Each request alone, so that one failure affects no other. An unavailable ledger fails all.
       if (batch.length > 1 && !(error instanceof LedgerError))
         for (const one of batch) this.#commit([one]);
       else for (const { reject } of batch) reject(error);
@@ -201,8 +199,8 @@ type AdmissionDeps = {
 };
 
 /**
- * Admission control for tracking requests and for requests held open. Requests that cannot be
- * served soon are refused with 503 and Retry-After, before their bodies are read if possible.
+ * Requests that cannot be served soon get 503 and Retry-After, before their bodies are read if
+ * possible.
  */
 export class Admission {
   readonly #deps: AdmissionDeps;
@@ -214,10 +212,7 @@ export class Admission {
     this.#deps = deps;
   }
 
-  /**
-   * preParsing hook of tracking requests: refuses a request before its body is read, by its
-   * declared length, and accounts for the body as it is received, whatever length was declared.
-   */
+  /** preParsing hook: refuses by the declared length, and counts the body as it is received. */
   readonly admitBody = (
     request: FastifyRequest,
     reply: FastifyReply,

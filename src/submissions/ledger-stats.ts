@@ -22,10 +22,7 @@ export type LedgerCounts = {
   deliveries: DeliveryCounts;
 };
 
-/**
- * Statistics of the whole ledger, each read in a short time even from a large ledger. Throws
- * LedgerError.
- */
+/** Statistics that take a short time even of a large ledger. Throws LedgerError. */
 export class LedgerStats {
   readonly #db: LedgerDatabase;
   readonly #counts: StatusCounts;
@@ -35,21 +32,17 @@ export class LedgerStats {
     this.#counts = counts;
   }
 
-  /** Calls `listener` after every commit with the duration of the transaction in milliseconds. */
   onCommitted(listener: (durationMs: number) => void): void {
     this.#db.onEnd((committed, durationMs) => {
       if (committed) listener(durationMs);
     });
   }
 
-  /**
-   * Calls `listener` after a commit, once for each submission that ended, with its final status.
-   */
+  /** Called after a commit, once for each submission that ended, with its final status. */
   onEnded(listener: (status: Status) => void): void {
     this.#counts.onEnded(listener);
   }
 
-  /** Returns the sizes of the file and of its write-ahead log; 0 for a missing file. */
   bytes(): { database: number; wal: number } {
     return { database: sizeOf(this.#db.connection.name), wal: this.walBytes() };
   }
@@ -68,10 +61,7 @@ export class LedgerStats {
     }
   }
 
-  /**
-   * Returns the current counts, in constant time regardless of the number of submissions, and the
-   * oldest open submissions.
-   */
+  /** Constant time. With the oldest open submissions. */
   counts(oldest: number): LedgerCounts {
     return {
       submissions: this.#counts.get(),

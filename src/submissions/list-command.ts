@@ -253,7 +253,6 @@ function paragraph(submission: SubmissionWithHistory): string {
   return [escapeText(submission.submission_id), ...head, '  history', ...history].join('\n');
 }
 
-/** Returns what the chain says about the block; null if it was not verified. */
 function chainText({ chain, chain_reason }: Pick<Submission, 'chain' | 'chain_reason'>) {
   return chain && [chain, chain_reason].filter(Boolean).join(': ');
 }

@@ -59,10 +59,7 @@ export function withOptions(before: Submission, patch: OptionsPatch, now: number
   return after;
 }
 
-/**
- * Returns the option of a request that differs from that of the tracked submission, and does not
- * give way to it; undefined if there is none.
- */
+/** Returns the option that differs from the tracked one without giving way; undefined: none. */
 export function conflictBetween(
   known: Pick<Submission, 'upstream' | 'dataHash'>,
   { upstream, dataHash = null }: TrackRequest,
@@ -72,7 +69,6 @@ export function conflictBetween(
   return isOtherData ? 'data_hash' : undefined;
 }
 
-/** Returns the options that differ between two states of a submission; null if there is none. */
 export function changesBetween(before: Submission, after: Submission): OptionChanges | null {
   const [old, now] = [timesOf(before), timesOf(after)];
   const changes: OptionChanges = {};
@@ -108,10 +104,7 @@ export function readChanges(text: string): OptionChanges {
   return parsed.data;
 }
 
-/**
- * Returns the options that events show as they were before these stored changes, the oldest change
- * first.
- */
+/** Returns the options before these stored changes, the oldest first. */
 export function optionsBefore(stored: readonly string[]) {
   const before: { trackedAt?: number; deadlineAt?: number; metadata?: string | null } = {};
   for (const text of stored.toReversed()) {
@@ -123,10 +116,7 @@ export function optionsBefore(stored: readonly string[]) {
   return before;
 }
 
-/**
- * Returns the time limits of a request that is committed at `now`. A default deadline counts from
- * the commit; so do the other limits, unless the request sets `trackedAt`.
- */
+/** A default deadline counts from the commit; so do other limits, unless `trackedAt` is set. */
 export function limitsFrom(request: TrackRequest, now: number) {
   const { deadlineAt, graceEndsAt, stuckAt, requestedAt = now, trackedAt, named = [] } = request;
   const queuedMs = now - requestedAt;
@@ -138,10 +128,7 @@ export function limitsFrom(request: TrackRequest, now: number) {
   };
 }
 
-/**
- * Returns the durations of the time limits that are counted from the beginning of tracking, in
- * milliseconds.
- */
+/** Durations from the beginning of tracking, in milliseconds. */
 export function durationsOf({
   trackedAt,
   graceEndsAt,

@@ -11,9 +11,8 @@ export type Pruned<Position> = { deleted: number; next: Position | null };
 type EventsQuery = { after: number; before: number; now: number; limit: number };
 
 /**
- * Deletes old submissions and events, oldest first. A submission is deleted with its history, its
- * events and their deliveries. Open or watched submissions stay, and so do those with a waiting or
- * dead delivery. Throws LedgerError.
+ * Deletes oldest first, with history, events and deliveries. Open or watched submissions stay, and
+ * those with a waiting or dead delivery. Throws LedgerError.
  */
 export class Pruning {
   readonly #db: LedgerDatabase;
@@ -24,10 +23,7 @@ export class Pruning {
     this.#counts = counts;
   }
 
-  /**
-   * Examines up to `limit` submissions that ended between two positions, and deletes those that may
-   * be deleted.
-   */
+  /** Examines up to `limit` submissions that ended between two positions. */
   submissions({
     after,
     before,
@@ -65,10 +61,7 @@ export class Pruning {
     };
   }
 
-  /**
-   * Returns the submission that ended `count` positions before the given one; undefined if there
-   * are fewer.
-   */
+  /** Returns the one that ended `count` positions earlier; undefined: fewer. */
   endedBefore({ endedAt, id }: EndPosition, count: number): EndPosition | undefined {
     return this.#db.row<EndPosition>`
       SELECT ended_at AS endedAt, id FROM submissions
@@ -77,8 +70,8 @@ export class Pruning {
   }
 
   /**
-   * Examines up to `limit` events after the sequence number `after` that are older than `before`.
-   * Deletes those about no submission, except with a waiting or dead delivery.
+   * Events about no submission, `after` a number and older than `before`; not those with a waiting
+   * or dead delivery.
    */
   events(query: EventsQuery): Pruned<number> {
     const old = this.#oldEvents(query);
@@ -116,10 +109,7 @@ export class Pruning {
 /** Of a delivery `d`. */
 const HAS_OPEN_DELIVERY = "d.state NOT IN ('delivered', 'discarded')";
 
-/**
- * The submissions that ended between two positions, oldest first. One with an open delivery is not
- * deletable. The newest submission of all stays, because SQLite would assign its row id again.
- */
+/** The newest submission of all stays, because SQLite would assign its row id again. */
 const NEXT_ENDED = `
   SELECT s.ended_at AS endedAt, s.id, s.status,
          s.id < (SELECT max(id) FROM submissions) AND NOT EXISTS (
@@ -130,10 +120,7 @@ const NEXT_ENDED = `
     AND (s.ended_at, s.id) > (@afterEndedAt, @afterId) AND (s.ended_at, s.id) < (@beforeEndedAt, @beforeId)
   ORDER BY s.ended_at, s.id LIMIT @limit + 0`;
 
-/**
- * A time in the future counts as old: a clock that was ahead wrote it, and it must not end the
- * search.
- */
+/** A time in the future, by a clock that was ahead, counts as old and must not end the search. */
 const NEXT_EVENTS = `
   SELECT o.seq, o.at < @before OR o.at > @now AS isOld,
          o.at < @before AND o.submission IS NULL AND NOT EXISTS (

@@ -38,10 +38,7 @@ import { submissionIdSchema } from './track-request.ts';
 const MAX_CURSOR_CHARS = 180;
 const MAX_METADATA = 10;
 
-/**
- * The parameter `metadata`: an object as JSON, or the parameters `metadata.<name>`, which
- * parseQuery collects.
- */
+/** An object as JSON, or parameters `metadata.<name>`, which parseQuery collects. */
 const metadataSchema = z
   .unknown()
   .transform((given, context): Record<string, string> => {
@@ -106,10 +103,7 @@ function submissionFilterOf(query: Query): SubmissionFilter {
   };
 }
 
-/**
- * Encodes a position of a list ordered by id. It stays valid when the submission is deleted between
- * two pages.
- */
+/** A position by id. It stays valid when the submission is deleted. */
 export function toIdCursor(submissionId: string): string {
   return Buffer.from(`i1.${submissionId}`).toString('base64url');
 }
@@ -121,10 +115,7 @@ function fromIdCursor(cursor: string): string | undefined {
     : undefined;
 }
 
-/**
- * Returns the position of the cursor; undefined if there is none, or if it belongs to a list with
- * another order.
- */
+/** Returns undefined without a cursor, or for one of a list with another order. */
 function positionOf({ cursor, ...query }: Query): Position | undefined {
   if (cursor === undefined) return undefined;
   const order = orderOf(submissionFilterOf(query));
@@ -252,10 +243,7 @@ const OPERATIONS = operations('submissions', {
   },
 });
 
-/**
- * Lists, counts and looks up submissions. `shown`: returns the body of a submission for the caller
- * of a request.
- */
+/** `shown`: returns the body of a submission for the caller of a request. */
 export function registerSubmissionSearch(
   app: TypedServer,
   deps: {

@@ -9,10 +9,7 @@ import {
   UUID_GLOB,
 } from './submission-queries.ts';
 
-/**
- * Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until`
- * excludes it.
- */
+/** All apply. Times are epoch ms; `since` includes its time, `until` excludes it. */
 export type SubmissionFilter = {
   statuses?: readonly Status[] | undefined;
   upstream?: string | undefined;
@@ -26,10 +23,7 @@ export type SubmissionFilter = {
   prefix?: string | undefined;
 };
 
-/**
- * newest: the last accepted first. tracked, ended: the latest of that time first. id: by id, the
- * smallest first.
- */
+/** newest: last accepted first. tracked, ended: latest first. id: smallest first. */
 export type SubmissionOrder = 'newest' | 'tracked' | 'ended' | 'id';
 
 /** Returns the order of a list: that of its index. It depends only on the names of conditions. */
@@ -37,7 +31,6 @@ export function orderOf(filter: SubmissionFilter): SubmissionOrder {
   return indexOf(filter).order;
 }
 
-/** An index and the order in which it contains the submissions. */
 type Index = {
   order: SubmissionOrder;
   keys: readonly string[];
@@ -165,8 +158,8 @@ function prefixesOf(prefix: string): string[] {
 }
 
 /**
- * Returns where the ranges of ids with a prefix continue after an id, and where they end. "!" is
- * the least character of an id and "~" the greatest.
+ * Where ranges of a prefix continue and end. "!" and "~" are the least and greatest characters of
+ * ids.
  */
 function prefixParameters(
   prefix: string | undefined,
@@ -190,8 +183,8 @@ function numbered(name: string, values: readonly string[]): Record<string, strin
 }
 
 /**
- * Lists and counts submissions. A page examines a limited number of rows: it may end before `limit`
- * submissions although more follow (docs/decisions/0021). Throws LedgerError.
+ * A page examines limited rows: it may be short although more follow (docs/decisions/0021). Throws
+ * LedgerError.
  */
 export class SubmissionSearch {
   readonly #db: LedgerDatabase;
@@ -202,10 +195,7 @@ export class SubmissionSearch {
     this.#counts = counts;
   }
 
-  /**
-   * Returns a page in the order of `orderOf(query)`. `after`: `next` of the previous page; null at
-   * the end.
-   */
+  /** In the order of `orderOf(query)`. `after`: `next` of the previous page; null at the end. */
   list(query: SubmissionFilter & { limit: number; after?: Position | null | undefined }): {
     submissions: Submission[];
     next: Position | null;
@@ -218,7 +208,6 @@ export class SubmissionSearch {
     });
   }
 
-  /** Returns the number of submissions behind `after` and up to `next`; null: up to the end. */
   count(filter: SubmissionFilter, after?: Position): { count: number; next: Position | null } {
     const { statuses = STATUSES, ...others } = filter;
     const isByStatus =
@@ -244,15 +233,10 @@ export class SubmissionSearch {
 /** `+?`: see FIND in submission-queries.ts. */
 const BY_ROW = `${SELECT_SUBMISSION} WHERE s.id = +?`;
 
-/**
- * The part of the metadata that searches find: values at the top level, the first `names` of a
- * submission, sizes in UTF-8.
- */
+/** Searches find values at the top level, the first `names` of a submission; sizes in UTF-8. */
 export const SEARCHABLE = { names: 32, nameBytes: 128, valueBytes: 256 };
 
-/**
- * Returns the reason why searches cannot find this value of the metadata; undefined if they can.
- */
+/** Returns why searches cannot find this value; undefined if they can. */
 export function unsearchable(name: string, value: string): string | undefined {
   const quoted = JSON.stringify(name.slice(0, 40));
   if (name === '' || Buffer.byteLength(name) > SEARCHABLE.nameBytes)

@@ -9,10 +9,7 @@ export type RecordedObservation = {
   submission: Submission;
 };
 
-/**
- * The effect of a tracking request on a submission; the names are those of the counts in its
- * response.
- */
+/** The names are those of the counts in the response. */
 export type TrackEffect = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
 export type TrackedSubmission = { submission: Submission; effect: TrackEffect };
 
@@ -21,10 +18,7 @@ export type TrackResult = { kind: 'tracked'; submissions: TrackedSubmission[] } 
 export type TrackRefusal =
   /** The request at `index` names another upstream, or other data, than the tracked submission. */
   | { kind: 'conflict'; index: number; option: 'upstream' | 'data_hash'; submission: Submission }
-  /**
-   * The request at `index` would track a submission whose deadline is not after the beginning of
-   * tracking.
-   */
+  /** The deadline of the request at `index` is not after the beginning of tracking. */
   | { kind: 'late'; index: number };
 
 export type UpdateResult =
@@ -50,8 +44,5 @@ export type Watched = {
   finalizedAt: number | null;
 };
 
-/**
- * When a submission that a poll found final became final, epoch milliseconds, and the detection
- * lag: the time since then, in which dawatch could poll it.
- */
+/** `lagMs`: since finality, as far as dawatch could poll. Times are epoch milliseconds. */
 export type Detection = { finalityAt: number; source: FinalitySource; lagMs: number };

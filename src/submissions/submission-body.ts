@@ -331,10 +331,7 @@ export const submissionListSchema = z
     examples: [{ submissions: [SUBMISSION_EXAMPLE], next_cursor: 'czEuNDcxMQ' }],
   });
 
-/**
- * `callbackUrl`: the part that the reader may see. Without `next_poll_at`, because only the running
- * server has the schedule.
- */
+/** `callbackUrl`: what the reader may see. Without `next_poll_at`, which only the server knows. */
 export function toSubmissionBody(
   submission: Submission,
   callbackUrl: string | null,

@@ -66,10 +66,7 @@ function toHistoryEntry(row: HistoryRow): HistoryEntry {
   return { ...row, changes: row.changes === null ? null : readChanges(row.changes) };
 }
 
-/**
- * A lookup ends early once it holds this much text: a stored response of an upstream may be a
- * megabyte.
- */
+/** Text of a lookup beyond which it ends early: a stored response may be a megabyte. */
 const MAX_LOOKUP_CHARS = 4 * 1024 * 1024;
 
 type SubmissionHistory = { submission: Submission; history: HistoryEntry[] };
@@ -97,16 +94,12 @@ export class SubmissionQueries {
     return row && toSubmission(row);
   }
 
-  /** Returns the hash that the caller expects of the data of a submission; null: none. */
   dataHashOf(submissionId: string): string | null {
     const sql = 'SELECT data_hash FROM submissions WHERE submission_id = ?';
     return this.#db.value<string | null>(sql, submissionId) ?? null;
   }
 
-  /**
-   * Returns a submission with its history, oldest change first, as of one moment; undefined for an
-   * unknown id.
-   */
+  /** The history is as of the same moment, oldest first; undefined for an unknown id. */
   getWithHistory(submissionId: string): SubmissionHistory | undefined {
     return this.#db.snapshot(() => {
       const row = this.findRow(submissionId);
@@ -116,10 +109,7 @@ export class SubmissionQueries {
     });
   }
 
-  /**
-   * Like `getWithHistory`, after the input of this turn: the reads of a turn share a snapshot. With
-   * 64 callers, a read takes a third less CPU (row status-reads).
-   */
+  /** Reads of a turn share a snapshot: with 64 callers a third less CPU (row status-reads). */
   readWithHistory(submissionId: string): Promise<SubmissionHistory | undefined> {
     return new Promise((resolve, reject) => {
       this.#reads.push({ submissionId, resolve, reject });
@@ -138,10 +128,7 @@ export class SubmissionQueries {
     }
   }
 
-  /**
-   * Returns the submissions of these ids, and the ids that are not tracked, both in the order of
-   * the request. `remaining`: the ids that were not read, because the result is long.
-   */
+  /** In the order of the request. `remaining`: not read, because the result is long. */
   lookup(submissionIds: readonly string[]): {
     submissions: Submission[];
     notFound: string[];
@@ -163,10 +150,7 @@ export class SubmissionQueries {
     });
   }
 
-  /**
-   * Returns one page of the submissions that the scheduler of an upstream is rebuilt from, and
-   * where the next begins.
-   */
+  /** A page from which the scheduler of an upstream is rebuilt, and where the next begins. */
   listWatched(upstream: string, { after, limit }: { after: number; limit: number }) {
     type WatchedRow = Pick<
       Submission,
@@ -193,10 +177,7 @@ export class SubmissionQueries {
       ORDER BY deadline_at, id LIMIT ${limit}`;
   }
 
-  /**
-   * Returns a submission that the upstream has finalized. Searches the newest 1,000 of all
-   * upstreams, to bound the time.
-   */
+  /** A submission that is finalized, among the newest 1,000 of all upstreams. */
   findShownId(upstream: string): string | undefined {
     return this.#db.value<string>`
       SELECT submission_id
@@ -212,20 +193,13 @@ export class SubmissionQueries {
   }
 }
 
-/**
- * With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id, which takes
- * longer than the search.
- */
+/** `+?`: with `?`, SQLite would prepare the statement anew for every bound id. */
 const FIND = `${SELECT_SUBMISSION} WHERE s.submission_id = +?`;
 
-/**
- * The number of submissions by status: counted at the first use, because there may be millions,
- * then updated by each commit.
- */
+/** Counted at the first use, because there may be millions, then updated by each commit. */
 export class StatusCounts {
   readonly #db: LedgerDatabase;
   readonly #moves: CommittedChanges<{ from: Status | null; to: Status | null }>;
-  /** Undefined until the first use. */
   #counts: Record<Status, number> | undefined;
 
   constructor(database: LedgerDatabase) {
@@ -241,17 +215,12 @@ export class StatusCounts {
     });
   }
 
-  /**
-   * Notes a change of status inside a transaction. `from` null: a new submission; `to` null: a
-   * deleted one.
-   */
+  /** In a transaction. `from` null: a new submission; `to` null: a deleted one. */
   moved(from: Status | null, to: Status | null): void {
     if (this.#counts && from !== to) this.#moves.add({ from, to });
   }
 
-  /**
-   * Calls `listener` after a commit, once for each submission that ended, with its final status.
-   */
+  /** Called after a commit, once for each submission that ended, with its final status. */
   onEnded(listener: (status: Status) => void): void {
     // Moves are only noted once the submissions have been counted.
     this.get();

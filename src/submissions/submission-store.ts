@@ -54,10 +54,7 @@ import { isSeen } from './upstream.ts';
 
 type EndInput = Extract<TransitionInput, { kind: 'cancel' | 'deadline' }>;
 
-/**
- * Adds the metadata of a new submission to the index by value: the values within SEARCHABLE as
- * text. Triggers maintain the index when metadata are changed or deleted.
- */
+/** The values within SEARCHABLE, as text. Triggers maintain the index after changes. */
 const INDEX_METADATA = `
   INSERT OR IGNORE INTO submission_metadata
   SELECT key, CASE type WHEN 'text' THEN value ELSE @text -> fullkey END, @id FROM json_each(@text)
@@ -104,10 +101,7 @@ export type SubmissionChange = {
   submission: Submission;
 };
 
-/**
- * Writes what is tracked, observed, and changed by clients: the submission, its history and its
- * events. Every method is one transaction, or joins the one of its caller.
- */
+/** Every method is one transaction, or joins the one of its caller. */
 export class SubmissionStore {
   readonly changes: CommittedChanges<SubmissionChange>;
   readonly #db: LedgerDatabase;
@@ -201,8 +195,7 @@ export class SubmissionStore {
   }
 
   /**
-   * Records observations; ignores submissions that are not tracked. An observation that is older
-   * than the recorded one changes nothing. `detections`: of those that found a submission final.
+   * An observation older than the recorded one changes nothing. `detections`: of those found final.
    */
   record(
     observations: readonly Observation[],
@@ -232,8 +225,7 @@ export class SubmissionStore {
     const { at } = observation;
     const row = this.#queries.findRow(observation.submissionId);
     if (!row) return undefined;
-    // A time of the newest poll that lies in the future was written by a clock that was ahead, and
-    // is ignored.
+    // A time of a poll in the future was written by a clock that was ahead.
     const isOvertaken = row.polledAt !== null && at < row.polledAt && row.polledAt <= context.now;
     // The poll was sent before the submission was tracked again. Its response is still valid.
     const beganAt = row.version > 1 && !isSeen(observation) ? this.#trackedAgainAt(row) : null;
@@ -247,20 +239,14 @@ export class SubmissionStore {
     return { observation, result, previousStatus: row.status, submission };
   }
 
-  /**
-   * Returns when an ended submission was last tracked again; null: never. `tracked_at` may be
-   * earlier.
-   */
+  /** When it was last tracked again; null: never. `tracked_at` may be earlier. */
   #trackedAgainAt({ id }: SubmissionRow): number | null {
     const at = this.#db.value<number | null>`
       SELECT max(at) FROM history WHERE submission = ${id} AND status = 'tracking' AND previous_status <> 'tracking'`;
     return at ?? null;
   }
 
-  /**
-   * Tracks an ended submission again if the request demands it; an open one takes only its first
-   * data hash.
-   */
+  /** Only if the request demands it; an open one takes only its first data hash. */
   #retrack(row: SubmissionRow, request: TrackRequest, now: number): TrackedSubmission {
     const before = toSubmission(row);
     const { change, ...result } = transition(
@@ -388,10 +374,7 @@ export class SubmissionStore {
     return after;
   }
 
-  /**
-   * Writes the state and the options that a request changed, and returns `after` with its new
-   * version. The history names the changed options.
-   */
+  /** Returns `after` with its new version. The history names the changed options. */
   #writeOptions({ row, before }: Read, options: Submission, change: Change): Submission {
     const after = { ...options, version: before.version + 1 };
     // Unchanged metadata keep their text, which may be damaged.
@@ -432,10 +415,7 @@ export class SubmissionStore {
       WHERE id = ${row.id}`;
   }
 
-  /**
-   * Writes the columns that most polls change. SQLite rewrites the index entries of every column
-   * that an UPDATE names; naming few saves 8 of the 50 µs of a poll (row polls-local).
-   */
+  /** SQLite rewrites the index entries of named columns; few save 8 of 50 µs (row polls-local). */
   #writePoll(id: number, after: Submission): void {
     const { polls, polledAt, notFoundSince } = after;
     this.#db.run`

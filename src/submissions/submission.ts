@@ -1,8 +1,6 @@
 import { z } from 'zod';
 
-/**
- * The status of a submission in dawatch. The upstream's own `state` is stored unchanged beside it.
- */
+/** The upstream's own `state` is stored unchanged beside it. */
 export const Status = {
   /** Accepted, not found upstream yet. */
   tracking: 'tracking',
@@ -39,33 +37,23 @@ export function isFinal(status: Status): boolean {
   return finals.has(status);
 }
 
-/**
- * Whether a submission in this status can be tracked again. A finalized one cannot, because the
- * chain does not revert it.
- */
+/** A finalized submission cannot be tracked again: the chain does not revert it. */
 export function canRetrack(status: Status): boolean {
   return isFinal(status) && status !== Status.finalized;
 }
 
-/**
- * Callers can add no entry to a history of this length: updates are refused, and an ended
- * submission is not tracked again. Responses with a history therefore have a bounded size.
- */
+/** Callers cannot change a submission with such a history, which bounds the size of responses. */
 export const MAX_HISTORY = 1_000;
 
-/**
- * Printable ASCII without spaces. Each upstream decides which ids are valid; UUIDs are only the
- * usual form.
- */
+/** Printable ASCII without spaces. Each upstream decides which ids are valid. */
 export const SUBMISSION_ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const UUID_LAYOUT = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Returns the form in which an id is compared, stored and shown: a UUID in lower case (RFC 9562),
- * any other id unchanged. Other spellings of a UUID (in braces, as `urn:uuid:`, without hyphens)
- * count as other ids.
+ * Returns the id as compared, stored and shown: a UUID in lower case (RFC 9562), any other
+ * unchanged, also other spellings of a UUID.
  */
 export function canonicalId(id: string): string {
   return UUID.test(id) ? id.toLowerCase() : id;
@@ -76,10 +64,7 @@ export function uuidPrefix(prefix: string): string | undefined {
   return UUID.test(prefix + UUID_LAYOUT.slice(prefix.length)) ? prefix.toLowerCase() : undefined;
 }
 
-/**
- * All ids except `.` and `..`, which HTTP clients remove from a path before they send it, however
- * they are encoded.
- */
+/** HTTP clients remove `.` and `..` from a path, however they are encoded. */
 export const REACHABLE_ID_PATTERN = /^(?!\.\.?$)/;
 export const UNREACHABLE_ID_REASON = 'the ids . and .. cannot be tracked: no URL leads to them';
 
@@ -94,8 +79,7 @@ export type ChainResult = { verdict: ChainVerdict; reason: string | null };
 export const ANOTHER_CHAIN = 'the node probably belongs to another chain';
 
 /**
- * The options of a submission that are stored and returned as text. Each is a column of this name:
- * a request sets it, PATCH changes it or removes it with null, and the history names its changes.
+ * Options stored and returned as text, in a column of this name; PATCH with null removes one.
  * `key`: its name in Submission. `patch`, `returned`: what it means there.
  */
 export const TEXT_OPTIONS = [
@@ -167,28 +151,16 @@ export type TrackRequest = {
   graceEndsAt: number;
   stuckAt: number;
   metadata: Record<string, unknown> | null;
-  /** Receives the events of this submission, in addition to the webhooks. */
   callbackUrl: string | null;
-  /**
-   * When the request was validated, shortly before the commit; absent: at the commit. See
-   * limitsFrom.
-   */
+  /** When the request was validated; absent: at the commit. See limitsFrom. */
   requestedAt?: number;
-  /** Whether the submission is tracked again if it has ended with a status other than finalized. */
   retrack?: boolean;
-  /** The options that the client set explicitly; the others have defaults. Absent: none. */
   named?: readonly TrackOption[];
-  /**
-   * For an import: since when another system has tracked it. Absent: it is tracked from the commit
-   * on.
-   */
+  /** Import: since when another system has tracked it. Absent: from the commit on. */
   trackedAt?: number;
 } & Partial<TextFields>;
 
-/**
- * How the time of finality is known: a node of the chain announced the block, or it is estimated
- * from the polls.
- */
+/** chain: a node announced the block. estimate: from the polls. */
 export const FINALITY_SOURCES = ['chain', 'estimate'] as const;
 export type FinalitySource = (typeof FINALITY_SOURCES)[number];
 
@@ -205,10 +177,7 @@ export type Submission = Options & {
   finalityAt: number | null;
   finalitySource: FinalitySource | null;
   polledAt: number | null;
-  /**
-   * Since when the upstream has not found it; null if the newest definite response found it, or if
-   * there was none.
-   */
+  /** Since when it is not found; null: the newest definite response found it, or there was none. */
   notFoundSince: number | null;
   polls: number;
   stuck: boolean;
@@ -218,7 +187,6 @@ export type Submission = Options & {
   version: number;
   upstreamState: string | null;
   error: string | null;
-  /** The upstream's newest envelope: the unchanged JSON text. */
   envelope: string | null;
   /** What the chain says about the block in the newest envelope; null: it was not verified. */
   chain: ChainVerdict | null;

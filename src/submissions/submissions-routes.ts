@@ -108,9 +108,7 @@ type PollKnowledge = {
   recentPolls(submission: Submission): RecentPoll[];
   /** When the submission is polled next, at the earliest, epoch ms; null: it is not polled. */
   nextPollAt(submission: Submission): number | null;
-  /**
-   * Resolves when the submission is final, the time is over, the server stops, or `signal` aborts.
-   */
+  /** Resolves when it is final, time is over, the server stops, or `signal` aborts. */
   waitUntilFinal(
     current: () => Submission | undefined,
     timeoutMs: number,
@@ -322,7 +320,6 @@ function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {
   });
 }
 
-/** Returns the submission that a request concerns, for the log. */
 export function submissionIdOf({
   routeOptions,
   params,

@@ -68,10 +68,7 @@ function toEventOptions({ type, id, metadata, after }: Options): EventOptions {
   };
 }
 
-/**
- * Returns functions that report why the connection is lost, once until an event arrives or the
- * reason changes: an outage may last for days.
- */
+/** Reports a lost connection once until an event arrives or the reason changes. */
 function reportRetries() {
   let reported: string | undefined;
   return {

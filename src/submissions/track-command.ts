@@ -58,10 +58,7 @@ function add(tracked: Tracked, total: Total): void {
     total[name] += tracked[name];
 }
 
-/**
- * Tracks a batch. Retries while the server is busy: a busy server accepts no part of the batch and
- * sends Retry-After.
- */
+/** Retries while the server is busy: it then accepts no part of the batch and sends Retry-After. */
 async function track(
   client: DawatchClient,
   batch: readonly GivenSubmission[],
@@ -86,10 +83,7 @@ async function track(
 
 const POINTER = /^\/(?:submissions|submission_ids)\/(\d+)(?:\/(\w+))?$/;
 
-/**
- * Returns an error that names the lines of the submissions that the server refuses, or the error
- * itself.
- */
+/** Returns an error that names the lines of refused submissions, or the error itself. */
 function located(error: unknown, batch: readonly GivenSubmission[]): unknown {
   if (!(error instanceof ApiError)) return error;
   const problems = error.errors.flatMap(({ pointer, detail }) => {

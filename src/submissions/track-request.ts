@@ -29,10 +29,7 @@ const MAX_LIMIT_S = 366 * 86_400;
 const DAY_MS = 86_400_000;
 /** Earliest `tracked_at`: ten years ago. */
 const MAX_TRACKED_DAYS = 3_660;
-/**
- * A `tracked_at` in the future by less than this counts as now, because the clocks of client and
- * server differ.
- */
+/** Less than this in the future counts as now: clocks differ. */
 const MAX_AHEAD_MS = 60_000;
 
 export const submissionIdSchema = z
@@ -50,7 +47,6 @@ const newSubmissionIdSchema = submissionIdSchema.regex(REACHABLE_ID_PATTERN, UNR
 
 const secondsSchema = z.number().min(0).max(MAX_LIMIT_S);
 
-/** The options of a submission, which a request may name. */
 const optionFields = {
   deadline: z.iso
     .datetime({ offset: true })
@@ -107,10 +103,7 @@ export const trackItemSchema = z
   .meta({ id: 'TrackItem' });
 export type TrackItem = z.output<typeof trackItemSchema>;
 
-/**
- * A request to track submissions, over HTTP or a queue. Submissions that are tracked already keep
- * their options.
- */
+/** Over HTTP or a queue. Submissions that are tracked already keep their options. */
 export const trackBodySchema = z
   .strictObject({
     submission_id: newSubmissionIdSchema.optional(),
@@ -162,7 +155,6 @@ export type TrackBody = z.output<typeof trackBodySchema>;
 
 type TrackDefaults = { deadlineMs: number; unknownGraceMs: number; stuckAfterMs: number };
 
-/** What the requests of a body depend on besides the body. */
 export type TrackContext = {
   now: number;
   defaults: TrackDefaults;
@@ -178,10 +170,7 @@ export type TrackRequests =
   | {
       kind: 'requests';
       requests: TrackRequest[];
-      /**
-       * Returns the place of a request's option in the body, as a JSON pointer without its first
-       * slash.
-       */
+      /** Returns a JSON pointer into the body without its first slash. */
       fieldOf: (index: number, option: keyof TrackItem) => string;
     }
   | Invalid;
@@ -275,10 +264,7 @@ function toRequestOptions(
   };
 }
 
-/**
- * Returns the first option whose time is not allowed at `now`, and the reason; undefined if all are
- * allowed.
- */
+/** Returns the first option whose time is not allowed at `now`; undefined: none. */
 export function findWrongTime(
   { deadline, tracked_at }: Options,
   now: number,
@@ -350,10 +336,7 @@ export type UpdateBody = z.output<typeof updateBodySchema>;
 /** `field`: the invalid one. */
 type InvalidField = { kind: 'invalid'; field: string; reason: string };
 
-/**
- * Converts a valid body to a patch. `refusalOf` returns why a callback URL is not allowed;
- * undefined: it is allowed.
- */
+/** `refusalOf` returns why a callback URL is not allowed; undefined: it is allowed. */
 export function toOptionsPatch(
   body: UpdateBody,
   { now, refusalOf }: { now: number; refusalOf: (url: string) => string | undefined },

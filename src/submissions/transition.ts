@@ -3,7 +3,6 @@ import { SubmissionEventType as Event, type SubmissionEventType } from './event-
 import { type ChainResult, canRetrack, isFinal, Status, type Submission } from './submission.ts';
 import { isSeen } from './upstream.ts';
 
-/** The next history row of a submission. */
 type Change = {
   status: Status;
   upstreamState: string | null;
@@ -33,10 +32,7 @@ export type TransitionContext = {
   now: number;
   /** End of the last outage of the upstream; "not found" during it does not count. */
   upSince: number;
-  /**
-   * When the upstream last proved that its database works; Infinity if it has returned no
-   * submission yet, so that nothing can prove it.
-   */
+  /** When the database was last proved to work; Infinity: nothing can prove it yet. */
   provenAt: number;
   recheck: boolean;
 };
@@ -51,10 +47,7 @@ export function contextOfRequest(now: number): TransitionContext {
   return { now, ...WITHOUT_UPSTREAM };
 }
 
-/**
- * All allowed transitions, except those of a retrack: only that leaves a final status, and none
- * leaves finalized.
- */
+/** Without those of a retrack: only that leaves a final status, and none leaves finalized. */
 const NEXT: Record<Status, readonly Status[]> = {
   tracking: [
     'pending',
@@ -87,10 +80,7 @@ class IllegalTransitionError extends Error {
   }
 }
 
-/**
- * The cause of a transition: an observation, the deadline, or a client that cancels the submission
- * or tracks it again. `reason`: why no answer of the upstream decides.
- */
+/** `reason`: why no answer of the upstream decides. */
 export type TransitionInput =
   | Observation
   | { kind: 'deadline'; at: number; reason: string }
@@ -197,10 +187,8 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
 }
 
 /**
- * The transition of a final submission. The status never changes, but the upstream may change the
- * data of a finalized submission, which is reported as a correction. It is polled until the
- * upstream reports Finalized again, of a block that the chain does not contradict, or the deadline
- * passes.
+ * The status stays, but changed data of a finalized submission are a correction. It is polled until
+ * it is Finalized again in a block that the chain does not contradict, or the deadline passes.
  */
 function correct(submission: Submission, input: ObservedInput, context: TransitionContext): Next {
   const overdue = isOverdue(submission, input);
@@ -226,9 +214,8 @@ function correct(submission: Submission, input: ObservedInput, context: Transiti
 }
 
 /**
- * The transition of a submission that has never been found: unknown when the newest answer is "not
- * found" and the first one of the series is as old as the grace period. An ambiguous answer counts
- * if the upstream has proved since the one before that its database works.
+ * Unknown when the series of "not found" is as old as the grace period. An ambiguous answer counts
+ * if the upstream has proved meanwhile that its database works.
  */
 function notFound(submission: Submission, input: NotFound, context: TransitionContext): Next {
   const { notFoundSince, trackedAt, graceEndsAt, polledAt } = submission;
@@ -321,10 +308,7 @@ function unchanged(submission: Submission): Next {
 
 type Ended = 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled';
 
-/**
- * Ends the submission. The upstream's last state, error and envelope stay, unless `news` replaces
- * them.
- */
+/** The last state, error and envelope stay, unless `news` replaces them. */
 function ended(submission: Submission, status: Ended, news: Partial<Change> = {}): Next {
   const { upstreamState, error, envelope } = submission;
   return {

@@ -11,14 +11,10 @@ export type UpstreamRecord = {
   pausedUntil: number | null;
   /** Until when a process may have been polling. */
   pollingUntil: number | null;
-  /** What the scheduler has learned, in the scheduler's own format. */
   snapshot: string | null;
 };
 
-/**
- * A change of an upstream's circuit breaker. `at` is epoch milliseconds. `reason`: of the outage,
- * or of the one that ended after `lastedMs`.
- */
+/** `at`: epoch ms. `reason`: of the outage, or of the one that ended after `lastedMs`. */
 export type UpstreamChange = {
   upstream: string;
   at: number;
@@ -38,10 +34,7 @@ export const BreakerState = {
 } as const;
 export type BreakerState = (typeof BreakerState)[keyof typeof BreakerState];
 
-/**
- * The states of an upstream in every response, metric and page. `probing`: it is down, and a
- * request that tests it is in flight.
- */
+/** In every response, metric and page. `probing`: down, with a test in flight. */
 export const UPSTREAM_STATES = ['up', 'down', 'probing', 'unauthorized'] as const;
 export type UpstreamState = (typeof UPSTREAM_STATES)[number];
 
@@ -97,10 +90,7 @@ export class UpstreamStore {
     this.#db.run`UPDATE upstreams SET paused_until = ${until} WHERE name = ${name}`;
   }
 
-  /**
-   * Records until when this process may send polls, and a snapshot of the pacing; null leaves the
-   * snapshot as it is.
-   */
+  /** Until when this process may send polls. A null snapshot changes nothing. */
   setPolling(name: string, until: number, snapshot: string | null): void {
     this.#db.transaction(() => {
       this.#db.run`UPDATE upstreams SET polling_until = ${until} WHERE name = ${name}`;

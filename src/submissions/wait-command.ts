@@ -41,9 +41,8 @@ export function addWait(program: Command): void {
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /**
- * Waits until every submission is final and prints each one when it ends: as a line, with a line
- * of progress on a terminal, or as one JSON object per line. Says what is open when the time is
- * over. Returns the exit code.
+ * Prints each submission when it ends, as a line or as JSON, and what is open when time is over.
+ * Returns the exit code.
  */
 export async function awaitFinal(
   client: DawatchClient,

@@ -21,19 +21,12 @@ const MAX_EXTRINSICS = 50_000;
 /** The hash of an extrinsic takes at least as long as that of so many characters. */
 const MIN_CHARS = 512;
 
-/**
- * BLAKE2b-256 hashes of an extrinsic, and of the data with which it ends, as those of a call of
- * `submit_data`; null if it ends with no such call.
- */
+/** BLAKE2b-256 of an extrinsic, and of the data of its `submit_data` call; null: no such call. */
 export type Transaction = { hash: string; dataHash: string | null };
 
-/**
- * Fetches blocks once, and keeps the hashes of their extrinsics, not the bodies. One block at a
- * time, because each may take tens of MiB.
- */
+/** Fetches blocks once, and keeps hashes only. One block at a time: each may take tens of MiB. */
 export class BlockTransactions {
   readonly #chain: Chain;
-  /** By block hash, the newest last. */
   readonly #blocks = new Map<string, Promise<readonly Transaction[] | null>>();
   #previous: Promise<unknown> = Promise.resolve();
 
@@ -41,10 +34,7 @@ export class BlockTransactions {
     this.#chain = chain;
   }
 
-  /**
-   * Returns the extrinsics of a block, in its order; null if the node does not have its body.
-   * Rejects with ChainError. Concurrent callers share one request.
-   */
+  /** Returns the extrinsics in order; null: the node lacks the body. Rejects with ChainError. */
   of(blockNumber: number, blockHash: string): Promise<readonly Transaction[] | null> {
     const existing = this.#blocks.get(blockHash);
     if (existing) return existing;
@@ -105,9 +95,8 @@ async function transactionOf(hex: string): Promise<Transaction> {
 }
 
 /**
- * Returns where the data of an extrinsic begin, in bytes; null if it does not end with a call of
- * `submit_data`. Their length in the compact encoding of SCALE precedes them. Only bytes are
- * compared, so that other extensions of the runtime before the call change nothing.
+ * Returns where the data begin, in bytes; null if it does not end with `submit_data`. Their SCALE
+ * length precedes them. Bytes are compared, so that other extensions change nothing.
  */
 function dataStartOf(hex: string): number | null {
   const head = bytesOf(hex, 0, MAX_HEAD_BYTES);

@@ -36,9 +36,8 @@ type ChainDeps = {
 type Node = { connection: NodeConnection; connectedAt: number | null };
 
 /**
- * Opens the chain of an upstream. It connects to the nodes in order: to the next one when the
- * current one cannot be reached, is no node of such a chain, ends the connection, or announces no
- * block for the time of three blocks.
+ * Connects to the nodes of an upstream in order: to the next one after a failure, or without a new
+ * block for the time of three.
  */
 export function openChain({ settings, clock, random, version, onChange }: ChainDeps): Chain {
   let { urls } = settings;
@@ -305,8 +304,8 @@ class FinalizedBlocks {
   }
 
   /**
-   * Returns the time without a new block after which the node counts as stalled: three blocks, or
-   * three groups of blocks that become final together.
+   * Returns the time without a new block, or group of blocks, after which the node counts as
+   * stalled: three.
    */
   stallMs(): number {
     const [first, last] = [this.#moments[0], this.#moments.at(-1)];

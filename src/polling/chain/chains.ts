@@ -25,7 +25,6 @@ export type Chains = {
   verifierOf(upstream: string): ChainVerifier | undefined;
   /** Calls `listener` with the newest finalized block, and with the next ones. */
   onHead(listener: (upstream: string, head: ChainHead) => void): void;
-  /** Returns the state of the chain of an upstream; null if none is configured. */
   statusOf(upstream: string): ChainStatus | null;
   close(): Promise<void>;
 };

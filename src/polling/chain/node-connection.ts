@@ -118,7 +118,6 @@ export function connectToNode({
 
   function settle(id: number, { error, result }: Record<string, unknown>): void {
     const pending = calls.get(id);
-    // The call has timed out.
     if (!pending) return;
     calls.delete(id);
     pending.cancelTimer();
@@ -163,8 +162,7 @@ export function connectToNode({
 }
 
 /**
- * Returns the value of a JSON text; undefined if it is none. For a block of 32 MiB, parseJson takes
- * four times as long. No code walks through the values, which may have any depth.
+ * Returns undefined for invalid JSON. For a block of 32 MiB, parseJson takes four times as long.
  */
 function parsed(text: string): unknown {
   try {

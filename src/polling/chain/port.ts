@@ -5,7 +5,6 @@ export type ChainHead = { number: number; at: number };
 
 export type ChainSettings = UpstreamConfig['chain'];
 
-/** A node of the chain, as operators see it. */
 export type ChainStatus = {
   /** Host and port of the current node, or of the next one to connect to. */
   host: string;
@@ -20,8 +19,7 @@ export type ChainStatus = {
 };
 
 /**
- * `not_connected`, `closed`: there is no connection, or it ended before the response. `timeout`: no
- * response in time. `busy`: too many calls wait for a response. `method_not_found`, `refused`: the
+ * `closed`: before the response. `busy`: too many calls wait. `method_not_found`, `refused`: the
  * node responded with an error. `too_large`: the response exceeds the limit, which also closes the
  * connection.
  */
@@ -34,7 +32,6 @@ export type ChainErrorReason =
   | 'refused'
   | 'too_large';
 
-/** A failed call. The message contains no secret, and is escaped. */
 export class ChainError extends Error {
   override readonly name = 'ChainError';
   readonly reason: ChainErrorReason;
@@ -47,13 +44,13 @@ export class ChainError extends Error {
 /** The nodes of the chain of one upstream. Connects and reconnects by itself. */
 export type Chain = {
   /**
-   * Calls `listener` with finalized blocks, at most ten times per second. They may arrive twice,
-   * out of order and with gaps. Returns a function that removes the listener.
+   * Finalized blocks, at most ten times per second; twice, out of order and with gaps. Returns its
+   * removal.
    */
   onHead(listener: (head: ChainHead) => void): () => void;
   /**
-   * Returns when a node announced the block, or a later one, as final, epoch milliseconds; null if
-   * dawatch was not connected at that time, or the block is not final or too old.
+   * Returns when the block or a later one was announced, epoch ms; null: not connected then, not
+   * final, or too old.
    */
   finalizedAt(blockNumber: number): number | null;
   /** Calls a method of the current node. Rejects with ChainError. */

@@ -23,8 +23,8 @@ class UnavailableError extends Error {
 }
 
 /**
- * What the upstream says about a submission. `txIndex`, `txHash`: null if it does not say it.
- * `dataHash`: of the data that the transaction must have submitted; null: any.
+ * What the upstream says; null: nothing. `dataHash`: of the data that must have been submitted;
+ * null: any.
  */
 type Claim = {
   submissionId: string;
@@ -52,9 +52,7 @@ export class ChainVerifier {
   readonly #dataHashOf: VerifierDeps['dataHashOf'];
   readonly #onAvailable: (submissionId: string) => void;
   readonly #settings: ChainSettings;
-  /** The hash of each block on the chain, by its number, the newest request last. */
   readonly #hashes = new Map<number, Promise<string>>();
-  /** Whether each of the newest verified blocks contradicts, by its number. */
   readonly #contradicted = new Map<number, boolean>();
   /** The submissions that wait for the node, by the numbers of their blocks. */
   readonly #waiting = new Map<number, Set<string>>();
@@ -83,8 +81,7 @@ export class ChainVerifier {
   }
 
   /**
-   * Returns the observation with the verdict, if there is one: without a node, only data may
-   * contradict. If a confirmation is required and there is none, the submission is pending. Takes
+   * Returns the observation with its verdict; pending if a required confirmation is missing. Takes
    * MAX_WAIT_MS at most, and never rejects.
    */
   async observe(observation: Finalized): Promise<Observation> {
@@ -105,8 +102,8 @@ export class ChainVerifier {
   }
 
   /**
-   * Compares the `data_hash` of the upstream with the expected one. `hash`: the equal ones.
-   * `result`: undefined if nothing is known against the data.
+   * Compares the upstream's `data_hash`. `hash`: the equal ones. `result`: undefined without a
+   * contradiction.
    */
   #compareData({ submissionId, envelope }: Finalized): {
     result?: ChainResult;
@@ -297,7 +294,6 @@ export class ChainVerifier {
     if (waiting.size === 0) this.#waiting.delete(number);
   }
 
-  /** Polls the submissions of the blocks that the node knows now. */
   #pollWaiting(head: ChainHead): void {
     const numbers = [...this.#waiting.keys()].filter((number) => number <= head.number);
     for (const number of numbers.slice(0, ASKED_PER_HEAD)) {
