@@ -40,17 +40,13 @@ export type MutedAlert = AlertRecord & { mutedUntil: number | null };
 /** Resolved alerts are kept this long, at most this many. */
 const KEEP_RESOLVED_MS = 30 * 86_400_000;
 const MAX_RESOLVED = 10_000;
-/** The highest position that a cursor can have. */
 const HIGHEST_ID = 10 ** 15 - 1;
 /** Dead letters older than this raise no alert. */
 const DEAD_WINDOW_MS = 86_400_000;
 /** Deliveries that wait for less are no backlog: thousands of events at once take some time. */
 const WAITING_MS = 60_000;
 
-/**
- * Alerts and mutes, stored so that the beginning and the end of each alert are sent once. An alert
- * that begins during a mute is sent when the mute ends, if it still fires. Throws LedgerError.
- */
+/** Stores alerts and mutes. An alert that begins in a mute is sent at its end if it still fires. */
 export class Alerts {
   readonly #db: LedgerDatabase;
   readonly #outbox: Outbox;
@@ -133,8 +129,7 @@ export class Alerts {
   }
 
   /**
-   * Returns the firing, the resolved or all alerts, newest first, and the position to continue
-   * `before`; null at the end. A `limit` of 0 tells whether there are any.
+   * Newest first; `before` continues, null at the end. A `limit` of 0 tells whether there are any.
    */
   list(query: {
     state: 'firing' | 'resolved' | 'all';
@@ -156,8 +151,7 @@ export class Alerts {
   }
 
   /**
-   * `by`: name of the credential. Returns undefined if there are MAX_MUTES already. Deletes those
-   * that have ended.
+   * `by`: name of the credential. Returns undefined at MAX_MUTES. Deletes those that have ended.
    */
   addMute(mute: NewMute, by: string, now: number): Mute | undefined {
     return this.#db.transaction(() => {
@@ -237,20 +231,14 @@ const CONDITIONS = {
   all: 'TRUE',
 };
 
-/**
- * Submissions that failed since @failuresSince and still have that status. Without the named index,
- * SQLite would begin with all submissions that have the status, of which a large ledger has many.
- */
+/** Without the named index, SQLite would read all submissions that have the status. */
 const RECENT_AND_STILL = (status: 'failing' | 'failed') => `
   (SELECT count(DISTINCT o.submission)
    FROM outbox o INDEXED BY outbox_failures CROSS JOIN submissions s ON s.id = o.submission
    WHERE o.upstream = u.name AND o.at >= @failuresSince
      AND o.type IN ('submission.failing', 'submission.failed') AND s.status = '${status}')`;
 
-/**
- * Watched submissions are only counted for an upstream with an outage, because there may be a
- * million.
- */
+/** Watched submissions are counted only during an outage, because there may be a million. */
 const UPSTREAMS = `
   SELECT u.name, u.state, u.out_since AS outSince, u.reason,
          iif(u.state = 'up', 0,
@@ -266,10 +254,7 @@ const UPSTREAMS = `
 const WAITING = `
   SELECT count(*) FROM deliveries WHERE state = 'waiting' AND coalesce(replayed_at, created_at) < @waitingBefore`;
 
-/**
- * Recent dead letters by destination. All callbacks count as one destination. Disabled webhooks
- * have an alert of their own, and dead letters of alert events must not raise further alerts.
- */
+/** All callbacks are one destination. Disabled webhooks and alert events raise no alert here. */
 const DEAD_LETTERS = `
   SELECT CASE WHEN d.destination LIKE 'callback:%' THEN 'webhook:callbacks' ELSE d.destination END AS receiver,
          (SELECT description FROM webhooks WHERE 'webhook:' || webhook_id = d.destination) AS description,

@@ -101,10 +101,7 @@ function logAlert(log: Log, type: AlertEventType, alert: Alert): void {
   log[level]({ ...fields, since: new Date(since).toISOString() }, type);
 }
 
-/**
- * Returns a listener that logs the first failed, the first withheld and the first accepted of
- * several heartbeats.
- */
+/** Logs the first failed, the first withheld and the first accepted of several heartbeats. */
 function heartbeatLog(log: Log) {
   let last: HeartbeatResult = 'sent';
   return ({ result, reason }: { result: HeartbeatResult; reason: string | null }): void => {
@@ -137,14 +134,12 @@ type AlertWatchDeps = {
 export class AlertWatch {
   readonly #deps: AlertWatchDeps;
   #cancel: (() => void) | undefined;
-  /** Since when the ledger cannot be written, and no check has recorded that. */
   #unwritableSince: number | null = null;
 
   constructor(deps: AlertWatchDeps) {
     this.#deps = deps;
   }
 
-  /** The alert that is not in the ledger; undefined: there is none. */
   get unrecorded(): (AlertCondition & { since: number }) | undefined {
     return this.#unwritableSince === null ? undefined : notWritable(this.#unwritableSince);
   }

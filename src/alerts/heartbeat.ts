@@ -5,10 +5,7 @@ import type { HttpPost } from '../notifications/transport/http-post.ts';
 import type { Check } from '../operations/doctor/finding.ts';
 import type { AlertSettings } from './settings.ts';
 
-/**
- * sent: the receiver responded with 2xx. failed: it did not. withheld: not sent, because this
- * server does not work.
- */
+/** withheld: not sent, because this server does not work. */
 export const HEARTBEAT_RESULTS = ['sent', 'failed', 'withheld'] as const;
 export type HeartbeatResult = (typeof HEARTBEAT_RESULTS)[number];
 
@@ -17,16 +14,12 @@ type HeartbeatDeps = {
   everyMs: number;
   clock: Clock;
   get: HttpPost['get'];
-  /** Returns why this server does not work; undefined: it works. */
   defect: () => string | undefined;
   /** Called once per interval. `reason`: one sentence without the address; null for `sent`. */
   onBeat: (beat: { result: HeartbeatResult; reason: string | null }) => void;
 };
 
-/**
- * Calls an address at an interval while this server works. The service behind the address reports
- * when the calls stop (a dead man's switch).
- */
+/** A dead man's switch: calls an address at an interval while this server works. */
 export class Heartbeat {
   readonly #deps: HeartbeatDeps;
   #isStopped = false;
@@ -71,7 +64,6 @@ export class Heartbeat {
   }
 }
 
-/** Returns the check of the host of the heartbeat; undefined if none is configured. */
 export function heartbeatCheck(
   { heartbeat: { url } }: AlertSettings,
   limitMs: number,

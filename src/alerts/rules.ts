@@ -52,7 +52,6 @@ export type AlertFacts = LiveFacts & {
 export type AlertThresholds = {
   /** Submissions of one upstream that failed with Error and have not recovered. */
   failures: number;
-  /** Deliveries that have been waiting for more than a minute. */
   backlog: number;
   redisDownMs: number;
   noWorkersMs: number;
@@ -79,7 +78,6 @@ type Context = {
 
 type Rule = {
   find(facts: AlertFacts, context: Context): Found[];
-  /** One sentence for operators about the end of the alert. */
   over(subject: string): string;
   /** The dashboard page about the alert; default: that of the alerts. */
   path?(subject: string): string;
@@ -277,7 +275,6 @@ function when(holds: boolean, found: Found): Found[] {
   return holds ? [found] : [];
 }
 
-/** Far below the length of a title. */
 const MAX_REASON_CHARS = 80;
 
 function outage(

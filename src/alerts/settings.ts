@@ -21,7 +21,6 @@ export const heartbeatSection = section({
   every_s: seconds(60, 1).describe('Seconds between two calls'),
 }).describe("Dead man's switch");
 
-/** The settings that this folder reads. */
 export type AlertSettings = {
   alerts: z.output<typeof alertsSection>;
   heartbeat: z.output<typeof heartbeatSection>;

@@ -16,7 +16,6 @@ const LIBRARIES = {
   'uplot.css': 'uplot/dist/uPlot.min.css',
 };
 
-/** Serves the dashboard at /. */
 export function registerDashboard(app: FastifyInstance): void {
   servePages(app, ['/', '/assets/*'], async () => {
     const { default: fastifyStatic } = await import('@fastify/static');
@@ -41,10 +40,7 @@ export function registerDashboard(app: FastifyInstance): void {
   });
 }
 
-/**
- * Scripts, styles and requests are limited to this server. The import map must be inline, so the
- * policy allows it by its hash.
- */
+/** Limits pages to this server. The import map must be inline, so its hash is allowed. */
 function policyOf(html: string): string {
   const importMap = /<script type="importmap">(.*?)<\/script>/s.exec(html)?.[1] ?? '';
   const hash = createHash('sha256').update(importMap).digest('base64');

@@ -44,10 +44,7 @@ export function clientAddressReader(
   };
 }
 
-/**
- * Parses an address with or without a port: `192.0.2.1:80`, `[2001:db8::1]:80`, or IPv6 without
- * brackets. Returns null for anything else.
- */
+/** Accepts a port: `192.0.2.1:80`, `[2001:db8::1]:80`, or plain IPv6. null for anything else. */
 function addressOfHop(hop: string): string | null {
   const bracketed = /^\[([\da-f:.]+)\](?::[\w.-]+)?$/i.exec(hop)?.[1];
   if (bracketed !== undefined) return isIP(bracketed) === 6 ? canonicalAddress(bracketed) : null;
@@ -55,14 +52,9 @@ function addressOfHop(hop: string): string | null {
   return canonicalAddress(withPort ?? hop);
 }
 
-/** Checks per timeout. */
 const CHECKS_PER_TIMEOUT = 6;
 
-/**
- * Returns Node's options for the time to receive a complete request, counted from its first byte
- * or, for the first request, from connecting. Both limits are set, because the one for headers
- * would otherwise replace a shorter one.
- */
+/** Both limits are set, because the one for headers would replace a shorter one. */
 export function requestTimeouts(timeoutMs: number): ServerOptions {
   return {
     requestTimeout: timeoutMs,
@@ -71,10 +63,7 @@ export function requestTimeouts(timeoutMs: number): ServerOptions {
   };
 }
 
-/**
- * Disconnects clients that read nothing of their response for `connectionTimeout`. A response
- * without data, such as a long poll or a quiet feed, may take any time.
- */
+/** Disconnects clients that read nothing of their response for `connectionTimeout`. */
 export function dropStalledReaders(app: FastifyInstance): void {
   app.server.on('request', (_request, response) => {
     response.on('timeout', () => {
@@ -88,14 +77,10 @@ export function dropStalledReaders(app: FastifyInstance): void {
 const MAX_PIPELINED = 16;
 
 /**
- * Returns a hook that limits the requests of a connection and their time.
- *
- * A connection with more than MAX_PIPELINED requests without a response is destroyed: a packet can
- * carry thousands of requests, which cost memory and time even if they are refused.
- *
- * A request without a response after `deadlineMs` gets 503, so that a faulty handler cannot hold a
- * connection forever. Routes with `staysOpen` are exempt. A response that has begun is limited by
- * `dropStalledReaders`. Fastify's handlerTimeout does not cover requests without a route.
+ * Limits the requests of a connection and their time. More than MAX_PIPELINED requests without a
+ * response destroy it: a packet can carry thousands. A request without a response after
+ * `deadlineMs` gets 503, except on `staysOpen` routes. Fastify's handlerTimeout does not cover
+ * unrouted requests.
  */
 export function boundRequests(deadlineMs: number): onRequestHookHandler {
   const unanswered = new WeakMap<Socket, number>();
@@ -129,10 +114,7 @@ function refuseOverdue(reply: FastifyReply): void {
   });
 }
 
-/**
- * Returns a hook that refuses requests that a proxy may read differently: without a Host, with
- * several, or with a fragment, which a target cannot have.
- */
+/** Refuses what a proxy may read differently: without a Host, with several, or with a fragment. */
 export function refuseAmbiguous(app: FastifyInstance): onRequestHookHandler {
   // An unknown expectation may be ignored; Node alone would respond 417.
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
@@ -151,10 +133,7 @@ export function refuseAmbiguous(app: FastifyInstance): onRequestHookHandler {
   };
 }
 
-/**
- * Refuses encoded bodies with 415. dawatch would read them differently than a proxy that decodes
- * them.
- */
+/** Refuses encoded bodies with 415: a proxy that decodes them would read another request. */
 export function rejectEncodedBodies(app: FastifyInstance): void {
   app.addHook('preParsing', ({ headers }, reply, _body, done) => {
     const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } =
@@ -168,10 +147,7 @@ export function rejectEncodedBodies(app: FastifyInstance): void {
   });
 }
 
-/**
- * Accepts JSON bodies only. An empty one counts as absent: many clients send the content type with
- * every request.
- */
+/** Accepts JSON only. An empty body counts as absent: many clients always send the content type. */
 export function acceptEmptyBodies(app: FastifyInstance): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
@@ -185,10 +161,7 @@ export function acceptEmptyBodies(app: FastifyInstance): void {
   );
 }
 
-/**
- * Closes, when the server does, connections without a complete request and those kept alive by a
- * later response.
- */
+/** Closes connections without a complete request, and those kept alive, when the server closes. */
 export function endConnectionsOnClose(app: FastifyInstance): void {
   const silent = new Set<Socket>();
   let closing = false;
@@ -210,10 +183,7 @@ export function endConnectionsOnClose(app: FastifyInstance): void {
 /** Time for a response to unreadable input to arrive before the socket is destroyed. */
 const LINGER_MS = 500;
 
-/**
- * Writes a problem document to the socket of input that is not HTTP, for which Fastify has no
- * request.
- */
+/** Writes a problem document for input that is not HTTP, for which Fastify has no request. */
 export function sendUnreadable(error: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
@@ -252,10 +222,8 @@ declare module 'fastify' {
 }
 
 /**
- * Serves requests of expensive routes one at a time, from the beginning to the end of the handler,
- * with iterations of the event loop between them: a flood of lists would exceed the memory and
- * delays that SECURITY.md promises. A pipelined request waits until the response before it is sent,
- * because it would be held in memory behind that one. Applies to routes registered later.
+ * Serves expensive routes registered later one at a time, so that a flood of lists stays within the
+ * limits of SECURITY.md. A pipelined request waits, or it would be held in memory.
  */
 export function serializeExpensiveRoutes(app: FastifyInstance): void {
   const waiting: (() => void)[] = [];
@@ -272,7 +240,6 @@ export function serializeExpensiveRoutes(app: FastifyInstance): void {
   // Reading a request takes one iteration, and responding to it another.
   const end = (): void => void setImmediate(() => setImmediate(next));
   const served = new WeakSet<object>();
-  /** The newest response of these routes over each connection. */
   const newest = new WeakMap<Socket, ServerResponse>();
 
   const wait: preHandlerHookHandler = (request, reply, done) => {
@@ -313,13 +280,8 @@ const MAX_UNREAD_CHARS = 32 * 1024 * 1024;
 /** Shorter responses are not counted; other limits bound their number. */
 const MIN_COUNTED_CHARS = 4 * 1024;
 
-/**
- * Limits the unread responses in memory. Above the limit, the connection whose response has waited
- * longest is closed. Bytes are shared by responses, and not counted. Must follow every other onSend
- * hook.
- */
+/** Above the limit, closes the longest-waiting connection. Must be the last onSend hook. */
 export function limitUnreadResponses(app: FastifyInstance, maxChars = MAX_UNREAD_CHARS): void {
-  /** Unread responses and their lengths, oldest first. */
   const unread = new Map<FastifyReply, number>();
   let total = 0;
   const remove = (reply: FastifyReply) => {

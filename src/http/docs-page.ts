@@ -23,7 +23,6 @@ const NO_COMPILERS = {
   },
 };
 
-/** Returns a server with the page at /docs about `routes` and `webhooks`. */
 export async function buildDocs(
   routes: readonly RouteOptions[],
   version: string,

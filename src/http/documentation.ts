@@ -38,11 +38,7 @@ const OPERATIONS = operations('operations', {
   },
 });
 
-/**
- * Serves the page at /docs, /openapi.json and /events.schema.json. Must be called before the first
- * route: only routes that are registered later are documented. Each document is built at its first
- * request, because building them slows every start.
- */
+/** Must precede the routes. Builds each document at its first request, to start fast. */
 export function addDocumentation(
   app: TypedServer,
   { version, events }: { version: string; events: { webhooks: object; jsonSchema(): object } },

@@ -5,10 +5,8 @@ type JsonSchema = z.core.JSONSchema.BaseSchema;
 const SCALARS = ['string', 'number', 'integer', 'boolean'];
 
 /**
- * Corrects what zod converts to JSON Schema. Objects allow additional fields unless their schema
- * refuses them: a newer server may send more. Times, integers and records lose redundant keywords.
- * The default and the examples of a parameter that is published as an integer become numbers.
- * `null` is merged into the type of a nullable text, number or boolean.
+ * Allows additional fields unless a schema refuses them: a newer server may send more. Merges
+ * `null` into types, and makes defaults and examples of integer parameters numbers.
  */
 export function simplify({
   zodSchema,

@@ -2,19 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { sendProblem } from './problems.ts';
 
-/**
- * Returns the path as the client sent it, without a scheme and host that a proxy may have added.
- * Nothing is decoded and "." and ".." are not resolved.
- */
+/** Returns the path as sent, without a proxy's scheme and host. Decodes and resolves nothing. */
 function sentPath({ url }: FastifyRequest): string {
   const [address = ''] = url.split(/[?#]/, 1);
   return address.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, '');
 }
 
-/**
- * Serves pages from a server that never listens. It is built at the first request, because loading
- * its libraries slows every start.
- */
+/** Serves pages from a server that is built at the first request: loading it slows every start. */
 export function servePages(
   app: FastifyInstance,
   urls: readonly string[],
@@ -37,11 +31,7 @@ export function servePages(
 
 const ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-/**
- * Returns a hook that responds to requests without a route whose path has other methods: 204 to
- * OPTIONS and 405 to the rest, both with Allow and without reading the body. Must be called before
- * the first route.
- */
+/** Responds 204 to OPTIONS and 405 to the rest, with Allow. Must precede the first route. */
 export function handleUnroutedMethods(app: FastifyInstance): onRequestHookHandler {
   const routes = new Map<string, { segments: string[]; methods: Set<string> }>();
   app.addHook('onRoute', ({ url, method }) => {
@@ -96,18 +86,12 @@ function decoded(path: string): string {
   }
 }
 
-/**
- * Returns the target of a request without a slash at the end of its path, which some frameworks
- * append, if it is a POST to /v1. In other requests it may precede an id that is missing.
- */
+/** Removes the last slash of a POST to /v1; in other requests it may precede a missing id. */
 export function withoutLastSlash({ method, url = '/' }: IncomingMessage): string {
   return method === 'POST' ? url.replace(/^(\/v1\/[^?]*[^?/])\/(?=\?|$)/, '$1') : url;
 }
 
-/**
- * Returns the Location of what a POST to a collection has made. It is relative to the sent address,
- * to which a proxy may have added a prefix, and the caller a slash.
- */
+/** Relative to the sent address: a proxy may have added a prefix, and the caller a slash. */
 export function locationOf({ originalUrl, routeOptions }: FastifyRequest, id: string): string {
   const hasLastSlash = /^[^?]*\/(?:\?|$)/.test(originalUrl);
   return hasLastSlash ? id : `${routeOptions.url?.split('/').at(-1)}/${id}`;
@@ -121,10 +105,7 @@ const PREFLIGHT_HEADERS = {
 } as const;
 const EXPOSED = 'ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, x-request-id';
 
-/**
- * Returns a hook that allows pages of the given origins to read responses. Without origins, no CORS
- * headers are sent. Cookies are never allowed: a page sends its token itself.
- */
+/** Without origins, no CORS headers are sent. Cookies are never allowed: pages send tokens. */
 export function allowOrigins(origins: readonly string[]): onRequestHookHandler {
   const allowed = new Set(origins);
   return (request, reply, done) => {

@@ -8,7 +8,6 @@ import { simplify } from './json-schema.ts';
 import { PROBLEMS, type ProblemStatus, problemBody } from './problems.ts';
 import { isUnlimited } from './typed-server.ts';
 
-/** The `detail` of an example of each documented problem. */
 const EXAMPLES: Partial<Record<ProblemStatus, string>> = {
   400: 'query limit: must be a whole number from 1 to 1000, not "many"',
   401: 'send a valid credential as x-api-key or Authorization: Bearer',
@@ -80,10 +79,7 @@ type Operation = {
   responses: Record<string, { headers?: object; content?: object }>;
 };
 
-/**
- * Adds the problems that every route can return and the headers of all responses, and unwraps the
- * references of parameters.
- */
+/** Adds the problems of every route and the response headers; unwraps parameter references. */
 function completeOperation(path: string, operation: Operation): void {
   const isOpen = operation.security?.length === 0;
   const common = [400, ...(isOpen ? [] : [401, 403, 503]), ...(isUnlimited(path) ? [] : [429])];
@@ -144,10 +140,7 @@ const SECURITY_SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'The same token as a bearer' },
 } as const;
 
-/**
- * `root`: the server relative to the address of the document, which also holds behind a proxy that
- * serves it below a path.
- */
+/** Relative to the address of the document: a proxy may serve it below a path. */
 export function serversAt(root: '.' | '..') {
   return [{ url: root, description: 'This server' }];
 }
@@ -157,10 +150,7 @@ type RouteSchema = {
   response?: Record<string, z.ZodType | object>;
 };
 
-/**
- * Returns the options with which @fastify/swagger documents the routes, for the folder of the page
- * at /docs. `webhooks`: that section of the document.
- */
+/** `webhooks`: that section of the document. */
 export function openapiOptions(version: string, webhooks: object): FastifyDynamicSwaggerOptions {
   const zodToJsonConfig = { override: simplify };
   const toDocument = createJsonSchemaTransformObject({ zodToJsonConfig });
@@ -192,11 +182,7 @@ export function openapiOptions(version: string, webhooks: object): FastifyDynami
   } as FastifyDynamicSwaggerOptions;
 }
 
-/**
- * Gives each response its description, which the libraries omit for a schema with an id. Wraps the
- * reference of a parameter whose schema has an id, because the libraries remove its description and
- * default, until `completeOperation`.
- */
+/** Describes responses, and wraps references of parameters: libraries omit both with an id. */
 function transformRoute(transform: SwaggerTransform): SwaggerTransform {
   return ({ schema, ...route }) => {
     const { response = {}, ...others } = (schema ?? {}) as RouteSchema;
@@ -223,10 +209,7 @@ type Document = {
   components: { schemas: Record<string, object> };
 };
 
-/**
- * Completes each operation. Removes tags and schemas that nothing uses, and the suffix with which
- * the library names the schemas of requests.
- */
+/** Removes tags and schemas that nothing uses, and the library's suffix of request schemas. */
 function complete(document: Document) {
   const used = new Set<string>();
   for (const [path, operations] of Object.entries(document.paths))
@@ -244,10 +227,7 @@ function complete(document: Document) {
 
 const REFERENCE = /#\/components\/schemas\/(\w+)/g;
 
-/**
- * Returns the schemas to which `places` and they themselves refer, sorted by name. Throws if a
- * schema of requests and responses differs between them: then each needs an id.
- */
+/** Sorted by name. Throws if a schema differs between requests and responses: give each an id. */
 function usedSchemas(places: object, schemas: Record<string, object>): Record<string, object> {
   const found = new Map<string, object>();
   const visited = new Set<string>();

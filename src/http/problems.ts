@@ -5,10 +5,7 @@ import { shownOf } from '../lib/explain-issue.ts';
 import { DamagedRowError } from '../lib/json.ts';
 import { InvalidRequestError, logOf, REQUEST_ID_HEADER } from './typed-server.ts';
 
-/**
- * Headers of every response, also of those that reach no route. Responses are not cached, because
- * they can be confidential; pages override this. HSTS is left to the proxy that terminates TLS.
- */
+/** Also on responses without a route. Not cached: confidential. The TLS proxy sets HSTS. */
 export const SECURITY_HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy':
@@ -69,10 +66,7 @@ export const PROBLEMS = {
 } as const satisfies Record<number, readonly [type: string, title: string]>;
 export type ProblemStatus = keyof typeof PROBLEMS;
 
-/**
- * Documents problems of a route. The OpenAPI document adds those that every route can return: 400,
- * 401, 403, 429 and 503.
- */
+/** The OpenAPI document adds those of every route: 400, 401, 403, 429 and 503. */
 export function problemResponses<S extends ProblemStatus>(...statuses: S[]) {
   return Object.fromEntries(statuses.map((status) => [status, problemResponse])) as Record<
     S,
@@ -80,10 +74,7 @@ export function problemResponses<S extends ProblemStatus>(...statuses: S[]) {
   >;
 }
 
-/**
- * Describes the operations of a resource for the OpenAPI document. The name of an operation is its
- * operationId.
- */
+/** The name of an operation is its operationId. */
 export function operations<Described extends Record<string, object>>(
   tag: string,
   described: Described,
@@ -124,7 +115,6 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .send(withRouteMembers(reply, problemBody(problem, reply.request.id)));
 }
 
-/** Reports one field of the body as invalid. */
 export function sendInvalidField(reply: FastifyReply, field: string, reason: string): FastifyReply {
   const errors = [{ pointer: `/${field}`, detail: reason }];
   return sendProblem(reply, { status: 400, detail: `body /${field}: ${reason}`, errors });
@@ -137,14 +127,11 @@ export function setRetryAfter(reply: FastifyReply, ms: number | null): void {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /**
-     * A route of the upstream's own interface: its clients read the `error` member of a failure.
-     */
+    /** A route of the upstream's interface: its clients read the `error` member of a failure. */
     hasErrorMember?: boolean;
   }
 }
 
-/** Adds the members that the route promises. */
 function withRouteMembers(
   reply: FastifyReply,
   body: z.output<typeof problemSchema>,
@@ -158,11 +145,7 @@ const DEFECTS: Partial<Record<LedgerProblem, string>> = {
   locked: 'another program has locked the ledger',
 };
 
-/**
- * Turns every error into a problem document. The text of a 5xx goes to the log only.
- * `notFoundHint`: the suffix of a 404 of a path that exists only if a setting is enabled; otherwise
- * empty.
- */
+/** The text of a 5xx goes to the log only. `notFoundHint`: suffix of a 404 for a disabled path. */
 export function registerProblems(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     const path = pathOf(request);
@@ -194,10 +177,7 @@ export function registerProblems(app: FastifyInstance): void {
   });
 }
 
-/**
- * Responds to a request that the router refuses. Hooks, and therefore limits, do not run for it, so
- * the connection is closed.
- */
+/** No hooks or limits run for a request that the router refuses, so the connection is closed. */
 export function sendUnroutable(
   error: FastifyError,
   request: FastifyRequest,

@@ -15,7 +15,6 @@ import { z } from 'zod';
 import { explainIssue, shownOf } from '../lib/explain-issue.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 
-/** A server whose handlers get the types of their zod schemas. */
 export type TypedServer = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,
@@ -34,7 +33,6 @@ declare module 'fastify' {
 /** Routes of health checks and monitoring, which must always respond. */
 const UNLIMITED: readonly string[] = ['/livez', '/readyz', '/metrics'];
 
-/** Whether a route has no rate limit. */
 export function isUnlimited(route: string | undefined): boolean {
   return route !== undefined && UNLIMITED.includes(route);
 }
@@ -44,7 +42,6 @@ const MAX_ERRORS = 20;
 /** Messages quote the request, which can be megabytes. */
 const MAX_QUOTED_CHARS = 300;
 
-/** A part of a request does not match its schema. */
 export class InvalidRequestError extends Error {
   override readonly name = 'InvalidRequestError';
   readonly statusCode = 400;
@@ -67,7 +64,6 @@ export class InvalidRequestError extends Error {
   }
 }
 
-/** Compiles a zod schema of a route to a validator that returns InvalidRequestErrors. */
 export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
   const part = PARTS[(httpPart ?? 'body') as keyof typeof PARTS];
   const error: z.core.$ZodErrorMap = (issue) =>
@@ -101,10 +97,7 @@ const METADATA_PREFIX = 'metadata.';
 
 type Parameters = Record<string, string | string[]>;
 
-/**
- * Parses a query string. A repeated parameter becomes an array, which only schemas of lists accept.
- * The parameters `metadata.<name>` become an object `metadata`.
- */
+/** A repeated parameter becomes an array. `metadata.<name>` become an object `metadata`. */
 export function parseQuery(
   text: string,
 ): Parameters | Record<string, Parameters[string] | Parameters> {
@@ -124,10 +117,7 @@ export function parseQuery(
   return { ...others, metadata: 'metadata' in others ? [] : Object.fromEntries(fields) };
 }
 
-/**
- * A query parameter that is a whole number. Stricter than Number(): "1e3", "0x10" and " 7 " are
- * refused.
- */
+/** Stricter than Number(): "1e3", "0x10" and " 7 " are refused. */
 export const wholeNumber = ({ min, max }: { min: number; max: number }) => {
   const error = ({ input }: { input?: unknown }) =>
     `must be a whole number from ${min} to ${max}${shownOf(input)}`;
@@ -139,18 +129,12 @@ export const wholeNumber = ({ min, max }: { min: number; max: number }) => {
     .meta(integer({ minimum: min, maximum: max }));
 };
 
-/**
- * Schema metadata of a whole number parameter, which is text in the request and an integer in the
- * OpenAPI document.
- */
+/** Text in the request, an integer in the OpenAPI document. */
 export function integer(limits: { minimum: number; maximum?: number }) {
   return { type: 'integer', pattern: undefined, ...limits };
 }
 
-/**
- * A path parameter that is the number of a row. `of`: the kind of row for messages, such as "a
- * mute".
- */
+/** `of`: the kind of row for messages, such as "a mute". */
 export const rowId = (of: string, example: string) =>
   z
     .string()
@@ -158,9 +142,7 @@ export const rowId = (of: string, example: string) =>
     .describe(`Id of ${of}`)
     .meta({ ...integer({ minimum: 1 }), examples: [example] });
 
-/**
- * Encodes a position of a list. Cursors are opaque to clients, so that their contents can change.
- */
+/** Cursors are opaque to clients, so that their contents can change. */
 export function toCursor(position: number): string {
   return Buffer.from(`s1.${position}`).toString('base64url');
 }
@@ -172,10 +154,7 @@ export function fromCursor(cursor: string): number | undefined {
   return digits && toCursor(Number(digits)) === cursor ? Number(digits) : undefined;
 }
 
-/**
- * Encodes a position of a list ordered by a time, given in epoch milliseconds, and then by the
- * position of the row.
- */
+/** A position in a list ordered by time (epoch milliseconds), then by row. */
 export function toTimeCursor(
   kind: 'tracked' | 'ended' | 'created',
   [at, row]: readonly [number, number],
@@ -198,10 +177,7 @@ export function fromTimeCursor(
 
 const TIME_KINDS = { tracked: 't1', ended: 'e1', created: 'c1' };
 
-/**
- * Metadata of a parameter with several values: text or a list in the request, text in the OpenAPI
- * document.
- */
+/** Text or a list in the request, text in the OpenAPI document. */
 export const SEVERAL = { type: 'string', anyOf: undefined } as const;
 
 /** A query parameter with several values: separated by commas, or repeated. */
@@ -218,7 +194,6 @@ export const severalOf = <Value extends string>(values: readonly Value[]) =>
 /** A query parameter that is a time, in epoch milliseconds once it is parsed. */
 export const timeParameter = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 
-/** Refuses a time range that contains no time. */
 export function checkRange(
   context: z.core.$RefinementCtx,
   { since, until, name }: { since: number | undefined; until: number | undefined; name: string },
@@ -246,17 +221,14 @@ export const cursorSchema = cursorText(64).refine(
   CURSOR_REFUSAL,
 );
 
-/** The `limit` parameter of a list. */
 export const pageLimit = wholeNumber({ min: 1, max: 1_000 }).default('100');
 
-/** The parameters of a list ordered by position. */
 export const pageParameters = { limit: pageLimit, cursor: cursorSchema.optional() };
 
 export function pageOf({ limit, cursor }: { limit: string; cursor?: string | undefined }) {
   return { limit: Number(limit), before: cursor === undefined ? undefined : fromCursor(cursor) };
 }
 
-/** The `next_cursor` field of a page. */
 export const nextCursorSchema = z
   .string()
   .nullable()
@@ -281,11 +253,7 @@ export function requestIdOf({ headers }: IncomingMessage): string {
 
 const TRACEPARENT = /^[\da-f]{2}(?:-[\da-f]{1,32}){3}$/;
 
-/**
- * Returns the log of a request, which adds `request_id` and a valid `traceparent` to every line.
- * The child log is created here and not once per request, because few requests write a line and
- * creating it costs more than most requests (row status-reads).
- */
+/** Adds `request_id` and `traceparent`. On demand, as few requests log (row status-reads). */
 export function logOf({ log, id, headers }: FastifyRequest): Log {
   const traceparent = String(headers.traceparent);
   return log.child({

@@ -64,9 +64,7 @@ export function guardedLock<T>(file: string, work: () => T): T {
   }
 }
 
-/**
- * Converts an error of SQLite or the file system to LedgerError. Returns any other error as it is.
- */
+/** Returns errors of other kinds as they are. */
 export function toLedgerError(file: string, error: unknown): unknown {
   const problem = problemOf(error);
   return problem ? new LedgerError(problem, MESSAGES[problem](file), error) : error;
@@ -94,10 +92,7 @@ export function sqliteCodeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-/**
- * Whether a file could not be synced. The system reports that only once, and may have dropped what
- * it could not write: another attempt would succeed although data is missing.
- */
+/** A failed sync is reported only once: a retry would succeed although data is missing. */
 export function isFailedSync(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, syscall } = error as NodeJS.ErrnoException;

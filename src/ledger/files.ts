@@ -25,10 +25,7 @@ const BESIDE = [
   ...['.lock', '.primary'].flatMap((file) => [file, ...SIDE_FILES.map((side) => file + side)]),
 ];
 
-/**
- * Creates an empty file with access for its owner only, if there is no file. Throws LedgerError for
- * a symbolic link.
- */
+/** With access for its owner only. Throws LedgerError for a symbolic link. */
 export function createPrivateFile(path: string): void {
   refuseLink(path);
   try {
@@ -38,10 +35,7 @@ export function createPrivateFile(path: string): void {
   }
 }
 
-/**
- * Throws LedgerError if a side file is a symbolic link, by which another user could redirect
- * writes.
- */
+/** Throws LedgerError for a linked side file, by which another user could redirect writes. */
 export function refuseLinkedSideFiles(path: string): void {
   for (const suffix of BESIDE) refuseLink(`${path}${suffix}`);
 }
@@ -61,10 +55,7 @@ function refuseLink(path: string): void {
   );
 }
 
-/**
- * Removes the permissions of other users for a ledger and its side files, such as those of a
- * restored replica. Skips files of other owners.
- */
+/** Such as those of a restored replica. Skips files of other owners. */
 export function tightenPermissions(path: string): void {
   for (const file of ['', ...BESIDE].map((suffix) => `${path}${suffix}`)) {
     const mode = lstatSync(file, { throwIfNoEntry: false })?.mode ?? 0;
@@ -77,10 +68,7 @@ export function tightenPermissions(path: string): void {
   }
 }
 
-/**
- * Copies a file to a new one that only its owner may read. The copy is on the disk when this
- * returns.
- */
+/** Only its owner may read the copy, which is on the disk when this returns. */
 export function copyToPrivateFile(source: string, target: string): void {
   copyFileSync(source, target, constants.COPYFILE_EXCL);
   chmodSync(target, OF_OWNER);
@@ -96,7 +84,6 @@ export function linkOrCopy(path: string, second: string): void {
   }
 }
 
-/** Returns whether the file begins with the header of SQLite. */
 export function isSqliteFile(file: string): boolean {
   const descriptor = openSync(file, 'r');
   try {
@@ -124,13 +111,9 @@ export function syncWithFolder(file: string): void {
 /** Commands read the file for a moment, which must not keep a server from starting. */
 const READ_MS = 250;
 
-/** Reads the random id of a lock file. */
 export const INSTALLATION = 'SELECT id FROM installation';
 
-/**
- * Locks a ledger by a transaction on a file beside it. The operating system releases the lock when
- * the process ends. A new lock file gets a random id.
- */
+/** The system releases the lock when the process ends. A new lock file gets a random id. */
 export function lockFile(path: string): Database.Database {
   const file = `${path}.lock`;
   createPrivateFile(file);
@@ -147,10 +130,7 @@ export function lockFile(path: string): Database.Database {
   }
 }
 
-/**
- * Returns the id in the lock file of a ledger; undefined if no server has opened the ledger in this
- * place. Throws the errors of SQLite: SQLITE_BUSY if a server has the ledger.
- */
+/** Returns undefined if no server opened it here. Throws SQLITE_BUSY while one has the ledger. */
 export function installationOf(path: string): string | undefined {
   if (!existsSync(`${path}.lock`)) return undefined;
   // Not read-only: then SQLite could not roll back the journal of a process that was killed while

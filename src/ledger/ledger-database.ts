@@ -2,10 +2,7 @@ import type Database from 'better-sqlite3';
 import { guarded, isFailedSync, LedgerError, toLedgerError } from './errors.ts';
 import { markFailedSync } from './recovery.ts';
 
-/**
- * The text of a statement, or the strings of a tagged template. The values of the template are
- * bound as parameters.
- */
+/** The values of a tagged template are bound as parameters. */
 type Sql = string | TemplateStringsArray;
 
 /** Writes a row, to detect a read-only or full disk before anything is acknowledged. */
@@ -16,36 +13,24 @@ export const PROBE =
 const CHECKPOINT_PAGES = 1_000;
 
 /**
- * The connection to a ledger file: runs SQL statements, and is the only place where transactions
- * begin.
- *
- * Methods that run a statement are used as template tags, or called with a text and its parameters.
- * Statements are prepared at their first use and cached for the life of the connection, so a text
- * must be a constant or one of a few variants. Methods that run statements throw LedgerError for
- * errors of SQLite and the file system.
- *
- * SQLite prepares a statement again at each execution if a parameter alone is its limit, or if a
- * column equals a parameter and the rows are sorted. `LIMIT ? + 0` and `= (SELECT ?)` avoid that in
- * statements that run often.
+ * Runs SQL, and is the only place where transactions begin. Methods are template tags, or get a
+ * text and its parameters. Statements stay cached, so a text must be constant or of few variants.
+ * Throws LedgerError for errors of SQLite and files. `LIMIT ? + 0` and `= (SELECT ?)` keep SQLite
+ * from preparing a statement again at each execution.
  */
 export class LedgerDatabase {
   readonly connection: Database.Database;
   readonly file: string;
   readonly #transaction: Database.Transaction<(work: () => unknown) => unknown>;
   readonly #statements = new Map<Sql, Database.Statement>();
-  /** Those that return the first column only. */
   readonly #valueStatements = new Map<Sql, Database.Statement>();
   readonly #endListeners: ((committed: boolean, durationMs: number) => void)[] = [];
   readonly #onSyncFailed: (error: unknown) => void;
   readonly #logState: Database.Statement<[], [busy: number, pages: number, copied: number]>;
   #isInSnapshot = false;
-  /** Whether the newest write failed because the ledger could not be written. */
   #isFailing = false;
 
-  /**
-   * `onSyncFailed`: called if a commit could not be synced; must end the process. Default: the
-   * error is only thrown.
-   */
+  /** `onSyncFailed`: a commit could not be synced; must end the process. Default: only throws. */
   constructor(
     connection: Database.Database,
     file: string,
@@ -62,18 +47,14 @@ export class LedgerDatabase {
       .raw();
   }
 
-  /**
-   * Calls `listener` after each transaction, committed or rolled back, with its duration in
-   * milliseconds.
-   */
+  /** Calls `listener` after each commit or rollback with its duration in milliseconds. */
   onEnd(listener: (committed: boolean, durationMs: number) => void): void {
     this.#endListeners.push(listener);
   }
 
   /**
-   * Runs `work` in a transaction: when this returns, its changes are on the disk. None of them is
-   * kept if this throws. If a transaction is in progress, `work` joins it and is committed or
-   * rolled back with it. Throws inside a snapshot.
+   * On return the changes are on the disk; a throw discards them. Joins a transaction in progress.
+   * Throws inside a snapshot.
    */
   transaction<T>(work: () => T): T {
     if (this.#isInSnapshot) throw new Error('nothing can be written inside a snapshot');
@@ -91,9 +72,7 @@ export class LedgerDatabase {
     }
   }
 
-  /**
-   * Runs several reads as of one moment, with one lock of the file instead of one per statement.
-   */
+  /** Several reads as of one moment, with one lock of the file. */
   snapshot<T>(work: () => T): T {
     if (this.connection.inTransaction) return work();
     this.#isInSnapshot = true;
@@ -104,14 +83,12 @@ export class LedgerDatabase {
     }
   }
 
-  /** Runs a statement that returns no rows. */
   run(sql: Sql, ...parameters: unknown[]): Database.RunResult {
     const result = this.#guarded(() => this.#statement(sql).run(...parameters));
     if (!this.connection.inTransaction) this.#checkpoint();
     return result;
   }
 
-  /** Returns the first row; undefined if there is none. */
   row<Row>(sql: Sql, ...parameters: unknown[]): Row | undefined {
     return guarded(this.file, () => this.#statement(sql).get(...parameters) as Row | undefined);
   }
@@ -145,10 +122,7 @@ export class LedgerDatabase {
     );
   }
 
-  /**
-   * Copies a long log to the ledger, as the automatic checkpoints of SQLite, which ignore errors:
-   * pages that an earlier checkpoint copied would be lost after a failed sync.
-   */
+  /** Automatic checkpoints of SQLite ignore errors: a failed sync would lose pages. */
   #checkpoint(): void {
     try {
       const [, pages, copied] = this.#logState.get() ?? [0, 0, 0];
@@ -160,10 +134,7 @@ export class LedgerDatabase {
     }
   }
 
-  /**
-   * Whether the newest write succeeded. After a failed one, tries another: callers wait for this
-   * result before they write again.
-   */
+  /** After a failed write, tries another, because callers wait for this result. */
   isWritable(now: number): boolean {
     if (!this.#isFailing) return true;
     try {
@@ -204,10 +175,7 @@ export class LedgerDatabase {
   }
 }
 
-/**
- * Collects the changes of a transaction and reports them to listeners once it is committed. A
- * rollback discards them.
- */
+/** Reports changes to listeners once they are committed. A rollback discards them. */
 export class CommittedChanges<Change> {
   readonly #listeners = new Set<(changes: readonly Change[]) => void>();
   #changes: Change[] = [];
@@ -226,17 +194,13 @@ export class CommittedChanges<Change> {
     this.#changes.push(change);
   }
 
-  /** Returns a function that removes the listener. */
   onCommitted(listener: (changes: readonly Change[]) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 }
 
-/**
- * Rethrows an error of a listener after the transaction has ended. Such an error is a defect and
- * ends the process.
- */
+/** After the transaction has ended. Such an error is a defect and ends the process. */
 function throwLater(work: () => void): void {
   try {
     work();

@@ -41,10 +41,7 @@ type OpenedDatabase = {
   close(): void;
 };
 
-/**
- * Opens a ledger for a server: locks it against other servers, checks it, migrates it, and tests
- * that it can be written. Throws LedgerError; a file that cannot be used is left unchanged.
- */
+/** Locks, checks, migrates and tests. Throws LedgerError; leaves an unusable file unchanged. */
 export function openDatabase(options: OpenOptions): OpenedDatabase {
   const { file } = options;
   return guarded(file, () => {
@@ -104,10 +101,7 @@ export function closeUnchanged(db: Database.Database): void {
   last.close();
 }
 
-/**
- * Closes a connection, which moves the log into the file if no other is open. After a failed sync,
- * the log stays for the next start.
- */
+/** Moves the log into the file, except after a failed sync: the next start needs it. */
 function closeLedger(db: Database.Database): void {
   if (needsRecovery(db.name)) closeUnchanged(db);
   else db.close();
@@ -119,8 +113,7 @@ const BUSY_MS = 5_000;
 const SERVER_BUSY_MS = 50;
 
 /**
- * Returns the path of an existing ledger, with links resolved. Throws LedgerError if there is none:
- * a command that is run in the wrong folder must not create an empty ledger.
+ * Links resolved. Throws LedgerError without a ledger: a wrong folder must not get an empty one.
  */
 export function existingLedgerPath(file: string): string {
   const path = realPath(file);
@@ -130,10 +123,7 @@ export function existingLedgerPath(file: string): string {
   throw new LedgerError('read_only', `there is no ledger at ${path}: ${advice}`);
 }
 
-/**
- * Opens a ledger for a short command, with or without a running server. Migrates it only if no
- * server uses it. Throws LedgerError; a file that cannot be used is left unchanged.
- */
+/** Migrates only without a server. Throws LedgerError; leaves an unusable file unchanged. */
 export function openBeside(options: Omit<OpenOptions, 'maxPages'>): {
   database: LedgerDatabase;
   close: () => void;
@@ -160,10 +150,7 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): {
   });
 }
 
-/**
- * Opens a ledger for a command that reads it as of one moment, with or without a running server.
- * Throws LedgerError.
- */
+/** Reads as of one moment, with or without a running server. Throws LedgerError. */
 export function openSnapshot(file: string): Database.Database {
   return guarded(file, () => {
     const path = existingLedgerPath(file);
@@ -205,10 +192,7 @@ function migrateOffline(options: OpenOptions): void {
   }
 }
 
-/**
- * Creates the folder of a ledger and its parents. The permissions of existing folders stay, because
- * they may be shared.
- */
+/** Existing folders keep their permissions, because they may be shared. */
 export function createFolder(path: string): void {
   const first = mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   if (first === undefined) return;
@@ -224,16 +208,12 @@ export function createFolder(path: string): void {
   }
 }
 
-/**
- * Returns the absolute path with links resolved, so that two names of a file share one lock. SQLite
- * never takes an absolute path for an in-memory database.
- */
+/** Links resolved, so that two names share one lock. Absolute, so never an in-memory database. */
 export function realPath(file: string): string {
   const path = resolve(file.trim());
   return existsSync(path) ? realpathSync(path) : path;
 }
 
-/** Returns the result of `work`. Calls `close` if it throws. */
 export function closingOnError<T>(close: () => void, work: () => T): T {
   try {
     return work();
@@ -269,7 +249,6 @@ function prepare(db: Database.Database, { now, maxPages }: OpenOptions): void {
   db.pragma(`busy_timeout = ${SERVER_BUSY_MS}`);
 }
 
-/** Runs `work` without waiting for locks of other connections. */
 function withoutWaiting<T>(db: Database.Database, work: () => T): T {
   const waitMs = Number(db.pragma('busy_timeout', { simple: true }));
   db.pragma('busy_timeout = 0');
@@ -280,10 +259,7 @@ function withoutWaiting<T>(db: Database.Database, work: () => T): T {
   }
 }
 
-/**
- * Records that events up to the sequence number @through may be missing. The recorded number never
- * decreases.
- */
+/** Events up to @through may be missing. The recorded number never decreases. */
 export const RECORD_MISSING_EVENTS = `
   INSERT INTO meta (key, value) VALUES ('events_missing_through', CAST(@through AS INTEGER))
   ON CONFLICT DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))`;

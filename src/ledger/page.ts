@@ -1,15 +1,9 @@
 import type { LedgerDatabase } from './ledger-database.ts';
 
-/**
- * A page ends early once it holds this much text, because a stored response of an upstream may be a
- * megabyte.
- */
+/** Ends a page early: a stored response of an upstream may be a megabyte. */
 const MAX_PAGE_CHARS = 1024 * 1024;
 
-/**
- * Returns the first `limit` rows; fewer if they are long, but at least one. `hasMore`: whether
- * further rows follow. To decide that, `rows` must yield one row more than `limit`.
- */
+/** Fewer than `limit` if long, at least one. For `hasMore`, `rows` yields one more than `limit`. */
 export function takePage<Row extends object>(
   rows: Iterable<Row>,
   limit: number,
@@ -45,15 +39,11 @@ export type Walk = {
   id: string;
   keys: readonly string[];
   direction: 'ASC' | 'DESC';
-  /** Condition for a row. */
   match: string;
   parameters: Readonly<Record<string, unknown>>;
 };
 
-/**
- * The rows that one page examines: some 20 ms of the event loop if SQLite has to read them from the
- * memory of the system (row search).
- */
+/** Some 20 ms of the event loop if SQLite reads from the memory of the system (row search). */
 const MAX_EXAMINED = 4_000;
 
 /** Returns the SQL of a walk, with the parameter `rows`. */
@@ -66,10 +56,7 @@ export function walkSql({ ranges, id, keys, direction, match }: Walk): string {
   return `${all.join(' UNION ALL ')} ORDER BY ${sorting} LIMIT @rows`;
 }
 
-/**
- * Reads at most `limit` matching rows, among at most MAX_EXAMINED. `next`: the position after which
- * the list continues, also of a short or empty page; null at the end. Must be called in a snapshot.
- */
+/** At most MAX_EXAMINED rows, so a short page may have a `next`. Call in a snapshot. */
 export function findPage<Row extends object>(
   db: LedgerDatabase,
   walk: Walk,

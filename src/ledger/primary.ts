@@ -8,9 +8,8 @@ import { recoverBeside } from './recovery.ts';
 import { continueCopy } from './restore.ts';
 
 /**
- * The server that continues a ledger. `generation` grows whenever another installation continues a
- * copy of the ledger. `installation` is the id in the lock file beside the ledger, which no replica
- * contains. `since` is in epoch milliseconds.
+ * `generation` grows when another installation continues a copy. `installation`: the id in the lock
+ * file, which no replica contains. `since`: epoch milliseconds.
  */
 export type Primary = { generation: number; installation: string; since: number };
 
@@ -107,10 +106,7 @@ export function checkPrimary(file: string, copy: string): PrimaryCheck {
   return { kind: isSuperseded ? 'superseded' : 'allowed', primary };
 }
 
-/**
- * Returns undefined for a missing file, and for one that a server did not finish or that an earlier
- * version wrote.
- */
+/** Returns undefined for a missing file, an unfinished one, and one of an earlier version. */
 function primaryIn(file: string): Primary | undefined {
   if (!existsSync(file)) return undefined;
   // A read-only connection cannot roll back the journal of a killed process. A complete ledger has

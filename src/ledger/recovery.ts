@@ -54,10 +54,7 @@ export function needsRecovery(path: string): boolean {
   return existsSync(`${path}${MARKER}`) || existsSync(`${path}${REPLACEMENT}`);
 }
 
-/**
- * Recovers a ledger that no server uses. Must be called before a command writes to it, and before
- * another program opens it.
- */
+/** Must be called before a command writes to the ledger, or another program opens it. */
 export function recoverBeside(path: string, file: string): void {
   if (!needsRecovery(path)) return;
   if (isServed(path))
@@ -109,10 +106,7 @@ export function recoverLedger(path: string, file: string): void {
   }
 }
 
-/**
- * Gives a complete file the name of the replacement of a ledger, which `completeReplacement` then
- * puts in its place. Both are on the disk when this returns.
- */
+/** `completeReplacement` then puts it in place. Both are on the disk when this returns. */
 export function publishReplacement(complete: string, path: string): void {
   const owner = statSync(path, { throwIfNoEntry: false });
   // The server may run as another user than the command that recovers or restores.
@@ -122,10 +116,7 @@ export function publishReplacement(complete: string, path: string): void {
   syncWithFolder(`${path}${REPLACEMENT}`);
 }
 
-/**
- * Puts the replacement of a ledger in its place, if there is one, and removes the marker. A process
- * that is killed meanwhile is continued by the next call.
- */
+/** Puts the replacement in place and removes the marker. Resumes after a kill. */
 export function completeReplacement(path: string): void {
   if (existsSync(`${path}${REPLACEMENT}`)) {
     // SQLite would apply the log of the old file to the new one.
@@ -139,10 +130,7 @@ export function completeReplacement(path: string): void {
   syncWithFolder(dirname(path));
 }
 
-/**
- * Locks the file until the connection is closed. Returns false if it cannot be read, which may be
- * so after its log was removed. Throws LedgerError if another program has it open.
- */
+/** Returns false if unreadable, as without its log. Throws LedgerError if another has it open. */
 function lockAgainstOthers(db: Database.Database, file: string): boolean {
   try {
     db.pragma('locking_mode = EXCLUSIVE');

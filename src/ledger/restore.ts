@@ -36,19 +36,15 @@ import {
 import { isDawatchDatabase } from './schema.ts';
 import { openStaging, publish, refuseTaken, type Staging, verifyLedger } from './staging.ts';
 
-/**
- * Pages that are copied, and then synced, at once. More would delay a server on the same disk: its
- * reads and syncs wait behind what the copy writes.
- */
+/** More pages at once would delay a server on the same disk. */
 const PAGES_AT_ONCE = 256;
 
 /** `done` and `total`: pages. */
 export type BackupStep = { kind: 'copying'; done: number; total: number } | { kind: 'checking' };
 
 /**
- * Copies the ledger, which a server may be using, checks the copy, and then moves it to `target`,
- * which is never incomplete. Throws LedgerError if there is no ledger, `target` exists, or another
- * backup is writing it.
+ * Copies a ledger in use, checks the copy and moves it: `target` is never incomplete. Throws
+ * LedgerError if there is no ledger, `target` exists, or another backup writes it.
  */
 export async function backupLedger(
   file: string,
@@ -160,9 +156,7 @@ function refuseUnusable(backup: string, path: string): void {
 }
 
 /**
- * Moves the content of the replaced ledger's log into its file, and returns its newest event. A
- * damaged file stays unchanged; its newest event is unknown, but less than the current time in
- * milliseconds.
+ * Moves the log into the file; a damaged one stays. Returns its newest event, or an upper bound.
  */
 function closeReplaced(
   path: string,
@@ -229,10 +223,7 @@ export function continueCopy(
   db.prepare('UPDATE upstreams SET polling_until = ?').run(now);
 }
 
-/**
- * Gives the old file a second name before the new one replaces it, so that a ledger exists at every
- * moment. Returns where the replaced ledger is; null if there was none.
- */
+/** Keeps a second name of the old file, so that a ledger always exists. null: there was none. */
 function replace(path: string, copy: string, now: number): string | null {
   const kept = existsSync(path)
     ? `${path}.replaced-${new Date(now).toISOString().replaceAll(/[-:]/g, '')}`

@@ -315,10 +315,7 @@ const OVERVIEW = `
 
 const SCHEMA_1 = [UPSTREAMS, SUBMISSIONS, NOTIFICATIONS, ALERTS, ACCESS, OVERVIEW].join('');
 
-/**
- * Oldest first. Each runs once, in its own transaction; `user_version` counts those that ran. A
- * released one never changes.
- */
+/** Oldest first; `user_version` counts those that ran. A released one never changes. */
 export const MIGRATIONS: readonly string[] = [SCHEMA_1];
 
 /** "dawa" in ASCII: marks a SQLite file as a ledger. */
@@ -329,10 +326,7 @@ export function isDawatchDatabase(db: Database.Database): boolean {
   return Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
 }
 
-/**
- * Throws LedgerError for a database of another program or of a newer dawatch. An empty database
- * passes.
- */
+/** Throws LedgerError for a database of another program or a newer dawatch. An empty one passes. */
 export function assertOwnSchema(db: Database.Database, file: string): void {
   const version = versionOf(db);
   const tables = Number(db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get());
@@ -355,16 +349,11 @@ export function assertLedger(db: Database.Database, file: string): void {
     throw new LedgerError('foreign', `${file} is empty: it is not a ledger`);
 }
 
-/** Returns the schema version of the file and the one that this program needs. */
 export function schemaOf(db: Database.Database): { found: number; needed: number } {
   return { found: versionOf(db), needed: MIGRATIONS.length };
 }
 
-/**
- * Runs the migrations that the file lacks, each in its own transaction, so that a start that is
- * killed is continued by the next one. A new ledger gets its schema in one transaction: each waits
- * for the disk, which took a tenth of a start (row start).
- */
+/** Each in a transaction, so a kill resumes; a new ledger in one, for speed (row start). */
 export function migrate(db: Database.Database): void {
   const run = db.transaction((from: number, to: number) => {
     for (const sql of MIGRATIONS.slice(from, to)) db.exec(sql);

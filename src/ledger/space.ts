@@ -7,10 +7,7 @@ import { markingFailedSync } from './recovery.ts';
 /** This many free pages, or a tenth of the file if that is more, are kept for future writes. */
 const MIN_FREE_PAGES = 256;
 
-/**
- * Returns up to `pages` free pages of a ledger to the file system if there are many. Returns
- * whether more can be returned. Throws LedgerError.
- */
+/** Returns whether more can be returned. Throws LedgerError. */
 export function shrink({ connection, file }: LedgerDatabase, pages: number): boolean {
   const pragma = (name: string) => Number(connection.pragma(name, { simple: true }));
   const spare = () =>
@@ -25,11 +22,7 @@ export function shrink({ connection, file }: LedgerDatabase, pages: number): boo
   });
 }
 
-/**
- * Rewrites a ledger without its free pages, so that later ones can be returned to the file system.
- * Returns its size before and after, in bytes. Throws LedgerError, and leaves the ledger unchanged,
- * if it is missing or in use or the disk is full.
- */
+/** Returns its bytes before and after. Throws LedgerError, leaving the ledger unchanged. */
 export function vacuumLedger(file: string, now: number): { before: number; after: number } {
   guarded(file, () => existingLedgerPath(file));
   const { db, close } = openDatabase({ file, now });

@@ -14,8 +14,7 @@ import { lockFile, syncWithFolder } from './files.ts';
 import { assertLedger } from './schema.ts';
 
 /**
- * Checks a complete ledger file that is not in use, and returns its size. Throws LedgerError, with
- * the file called `name`, if it is damaged, not a ledger, or of a newer dawatch.
+ * Returns its size. Throws LedgerError if damaged, not a ledger, or too new. `name`: for errors.
  */
 export function verifyLedger(file: string, name: string): { bytes: number; submissions: number } {
   return guarded(name, () => {
@@ -44,9 +43,7 @@ export function assertUndamaged(db: Database.Database, name: string): void {
     );
 }
 
-/**
- * Columns that contain JSON. SQLite does not verify constraints of a connection that only reads.
- */
+/** SQLite does not verify constraints of a connection that only reads. */
 const JSON_COLUMNS = [
   ['submissions', 'submission_id', 'metadata'],
   ['history', 'seq', 'response'],
@@ -56,10 +53,7 @@ const JSON_COLUMNS = [
   ['webhooks', 'webhook_id', 'metadata'],
 ] as const;
 
-/**
- * Reads all of a ledger that a server may be using, and blocks meanwhile, which may take minutes.
- * Throws LedgerError if it is damaged or cannot be read.
- */
+/** Blocks, perhaps for minutes. Throws LedgerError if damaged or unreadable. */
 export function assertIntact(file: string): void {
   guarded(file, () => {
     const db = new Database(file, { readonly: true, fileMustExist: true });
@@ -84,14 +78,11 @@ export function assertIntact(file: string): void {
 
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
-/** A private folder with one incomplete file. */
 export type Staging = ReturnType<typeof openStaging>;
 
 /**
- * Creates a folder beside `target` that only this user may enter, so that no other user can
- * redirect writes by a link. Removes what a killed process left for the same target. Throws
- * LedgerError `locked` while another process writes the same target; other errors are those of the
- * file system.
+ * Beside `target`, for this user only, so that no other can redirect writes by a link. Removes what
+ * a killed process left. Throws LedgerError `locked` while another writes the same target.
  */
 export function openStaging(target: string) {
   const prefix = `${target}.partial-`;
@@ -104,7 +95,6 @@ export function openStaging(target: string) {
   const lock = lockFile(file);
   return {
     file,
-    /** Removes the folder with its content. */
     close(): void {
       lock.close();
       rmSync(folder, { recursive: true, force: true });
@@ -112,10 +102,7 @@ export function openStaging(target: string) {
   };
 }
 
-/**
- * Moves a complete file to `target` and writes both to the disk. Throws LedgerError if `target`
- * exists.
- */
+/** Writes both to the disk. Throws LedgerError if `target` exists. */
 export function publish(file: string, target: string): void {
   syncWithFolder(file);
   try {
@@ -143,10 +130,7 @@ function isOwn(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.uid === process.geteuid?.();
 }
 
-/**
- * Removes a staging folder unless a process is writing there, which holds the lock. Without a lock
- * file it is new or empty.
- */
+/** Keeps a folder whose lock a process holds. Without a lock file it is new or empty. */
 function removeLeftover(folder: string, target: string): void {
   const file = join(folder, 'file');
   if (!existsSync(`${file}.lock`)) return;

@@ -1,6 +1,4 @@
-/**
- * The origin of a change or lookup: a caller over HTTP, a user of the command line, or the server.
- */
+/** A caller over HTTP, a user of the command line, or the server. */
 export type Actor = {
   /** Name of the credential; `cli:` and the system's user; dawatch for the server itself. */
   name: string;
@@ -10,5 +8,4 @@ export type Actor = {
   address: string | null;
 };
 
-/** The server itself. */
 export const SERVER: Actor = { name: 'dawatch', credentialId: null, address: null };

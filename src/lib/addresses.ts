@@ -19,9 +19,7 @@ function withPrefix(text: string): string {
   return text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`;
 }
 
-/**
- * An IPv4-mapped range becomes one of IPv4. Throws TypeError if isAddressRange refuses the text.
- */
+/** An IPv4-mapped range becomes IPv4. Throws TypeError if isAddressRange refuses the text. */
 export function parseRange(text: string): AddressRange {
   if (!isAddressRange(text)) throw new TypeError('neither an address nor a range of addresses');
   const [address, bits] = ipaddr.parseCIDR(withPrefix(text));
@@ -34,10 +32,7 @@ export function contains(range: AddressRange, address: Address): boolean {
   return range[0].kind() === address.kind() && address.match(range);
 }
 
-/**
- * Returns the canonical spelling of an IP address, IPv4 for IPv4-mapped IPv6; null if it is
- * invalid.
- */
+/** IPv4 for IPv4-mapped IPv6; null if invalid. */
 export function canonicalAddress(text: string): string | null {
   const family = isIP(text);
   if (family !== 6) return family === 4 ? text : null;
@@ -45,7 +40,6 @@ export function canonicalAddress(text: string): string | null {
   return unmapIpv4(new SocketAddress({ address: text, family: 'ipv6' }).address);
 }
 
-/** Converts an IPv4-mapped IPv6 address of the operating system to IPv4. */
 export function unmapIpv4(address: string): string {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address;
 }
@@ -54,10 +48,7 @@ export function isLoopback(host: string): boolean {
   return isIP(host) === 0 ? host === 'localhost' : ipaddr.process(host).range() === 'loopback';
 }
 
-/**
- * Returns the network that one client usually owns: the /64 of a canonical IPv6 address, any other
- * address unchanged.
- */
+/** The network of one client: the /64 of an IPv6 address, any other address unchanged. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
   const { parts } = ipaddr.IPv6.parse(address);
@@ -83,10 +74,7 @@ export function trustedProxyError(entry: string): string | undefined {
     : undefined;
 }
 
-/**
- * Returns a function that tests whether an address is in `server.trusted_proxies`. Throws TypeError
- * for an invalid entry.
- */
+/** Tests for `server.trusted_proxies`. Throws TypeError for an invalid entry. */
 export function proxyMatcher(entries: readonly string[]): (address: string) => boolean {
   const ranges = entries.flatMap((name) => NAMED[name] ?? [name]).map(parseRange);
   return (address) => {

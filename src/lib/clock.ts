@@ -3,37 +3,23 @@ import { performance } from 'node:perf_hooks';
 /** The time in epoch milliseconds, which never goes back within a process, and timers. */
 export type Clock = {
   now(): number;
-  /**
-   * Total milliseconds by which the clock was set forward, because the machine slept or its clock
-   * was set. Nothing was polled in that time. Absent: the clock is never set.
-   */
+  /** Milliseconds by which the clock was set forward. Nothing was polled then. Absent: never. */
   skippedMs?(): number;
-  /**
-   * Runs once after `delayMs` (0: after the current turn of the event loop). Returns a function
-   * that cancels it.
-   */
+  /** 0: after the current turn of the event loop. Returns a function that cancels it. */
   after(delayMs: number, run: () => void): () => void;
 };
 
-/** The sources of time and timers. */
 export type ClockSources = {
   /** The machine's wall clock, epoch milliseconds. It can be set in either direction. */
   wall(): number;
   /** Milliseconds since an arbitrary moment. Never goes back; stops while the machine sleeps. */
   monotonic(): number;
-  /**
-   * Runs once after monotonic milliseconds. Returns a function that cancels it. `background`: does
-   * not keep the process alive.
-   */
+  /** `background`: does not keep the process alive. Returns a function that cancels it. */
   timer(delayMs: number, run: () => void, background: boolean): () => void;
 };
 
-/** The maximum of setTimeout. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/**
- * Smallest step of the wall clock that counts, because two clocks are never read at exactly the
- * same moment.
- */
+/** Two clocks are never read at exactly the same moment, so smaller steps are ignored. */
 const STEP_MS = 1_000;
 /** Interval of comparisons with the wall clock while a longer timer waits. */
 const CHECK_MS = 1_000;
@@ -60,12 +46,10 @@ type Timer = { dueAt: number; run: () => void; cancel: () => void };
  */
 export class SystemClock implements Clock {
   readonly #sources: ClockSources;
-  /** Epoch milliseconds at which the monotonic clock was at zero. */
   #origin: number;
   #readAt: number;
   #isSlow = false;
   #skippedMs = 0;
-  /** Timers longer than CHECK_MS. */
   readonly #timers = new Set<Timer>();
   #cancelCheck: (() => void) | undefined;
 
@@ -79,10 +63,7 @@ export class SystemClock implements Clock {
     return Math.floor(this.#read());
   }
 
-  /**
-   * Total of all forward steps, in whole milliseconds, as the ledger stores it. It is updated by
-   * `now`, so read it afterwards.
-   */
+  /** Whole milliseconds, as the ledger stores them. Updated by `now`: read it afterwards. */
   skippedMs(): number {
     return Math.round(this.#skippedMs);
   }
@@ -154,7 +135,6 @@ export class SystemClock implements Clock {
     );
   }
 
-  /** Restarts all timers after a forward step, because they still use the time before it. */
   #rearm(): void {
     const now = this.#read();
     for (const timer of [...this.#timers]) {

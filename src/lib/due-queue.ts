@@ -1,10 +1,6 @@
-/**
- * `dueAt`: epoch ms. `heapIndex`: index in the heap, maintained by DueQueue, so that an entry can
- * be removed in O(log n).
- */
+/** `dueAt`: epoch ms. `heapIndex`: maintained by DueQueue, to remove an entry in O(log n). */
 export type Due = { dueAt: number; heapIndex: number };
 
-/** A binary heap of entries, the earliest due first. */
 export class DueQueue<Entry extends Due> {
   readonly #heap: Entry[] = [];
 

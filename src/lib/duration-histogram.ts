@@ -1,20 +1,13 @@
 import { isObject, parseJson } from './json.ts';
 
-/**
- * A bucket ends at 1.1 times its start, so that its middle differs from every duration in it by
- * less than 5 %.
- */
+/** The middle of a bucket differs from every duration in it by less than 5 %. */
 const GROWTH = 1.1;
 const LOG_GROWTH = Math.log(GROWTH);
 /** The last bucket, which begins after 80 years. */
 const LAST = 297;
 
-/**
- * Durations counted in buckets of equal relative width. Histograms can be merged, and percentiles
- * are exact to 5 %. Stores at most 298 counts, regardless of the number of durations.
- */
+/** Buckets of equal relative width: percentiles are exact to 5 %. At most 298 counts. */
 export class DurationHistogram {
-  /** By bucket. Keys that are whole numbers are in ascending order. */
   readonly #counts: Record<number, number>;
 
   constructor(counts: Record<number, number> = {}) {
@@ -44,10 +37,7 @@ export class DurationHistogram {
     return Object.values(this.#counts).reduce((sum, count) => sum + count, 0);
   }
 
-  /**
-   * Returns the duration (ms) that the given share of the durations does not exceed; null if there
-   * are none.
-   */
+  /** In ms: what the given share of durations does not exceed; null without durations. */
   percentile(share: number): number | null {
     let left = Math.max(1, Math.ceil(share * this.count));
     for (const [bucket, count] of Object.entries(this.#counts)) {

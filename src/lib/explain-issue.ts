@@ -14,11 +14,7 @@ const NOUNS: Record<string, string> = {
   null: 'null',
 };
 
-/**
- * An error map for `safeParse` that describes the expected value, for schemas without a message of
- * their own. Received values are quoted only if they are short or from a list, because they may be
- * secret.
- */
+/** For schemas without messages. Quotes only short or listed values: they may be secret. */
 export const explainIssue: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -49,10 +45,7 @@ export const explainIssue: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/**
- * The suffix of a message that quotes the received value; empty if the value is long, or neither a
- * string nor a number.
- */
+/** Empty if the value is long, or neither a string nor a number. */
 export function shownOf(input: unknown): string {
   if (typeof input === 'number') return `, not ${input}`;
   return typeof input === 'string' && input.length <= MAX_SHOWN_CHARS

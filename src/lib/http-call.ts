@@ -16,9 +16,7 @@ export function proxyVariables(): [name: string, address: string][] {
   );
 }
 
-/**
- * A connection refused by the guard. The message contains the kind of the address, not the address.
- */
+/** The message contains the kind of the address, not the address. */
 export class RefusedAddressError extends Error {
   override readonly name = 'RefusedAddressError';
   readonly reason: string;
@@ -38,7 +36,6 @@ export type ConnectionCause =
   | 'tls'
   | 'headers_too_large'
   | 'not_http'
-  /** Refused by the address guard. */
   | 'guarded'
   | 'proxy'
   | 'other';
@@ -70,10 +67,7 @@ const CAUSES: readonly [codes: RegExp, cause: ConnectionCause, sentence: string]
   ],
 ];
 
-/**
- * Classifies an error by its code. `sentence` contains neither the URL nor an address, unlike the
- * error's message.
- */
+/** `sentence` contains neither the URL nor an address, unlike the error's message. */
 export function causeOf(error: unknown): { cause: ConnectionCause; sentence: string } {
   if (error instanceof RefusedAddressError) return { cause: 'guarded', sentence: error.message };
   // undici 8 sets no code for it.
@@ -92,7 +86,6 @@ export function codeOf(error: unknown): string {
     : '';
 }
 
-/** The result of one HTTP request, whatever it means. */
 export type HttpResult =
   | {
       kind: 'response';
@@ -144,10 +137,7 @@ type CallOptions = {
 
 type ResponseHeaders = Record<string, string | string[] | undefined>;
 
-/**
- * One request in flight. It collects the body itself: a stream would cost 17 % of the CPU of a poll
- * (row polls-local).
- */
+/** Collects the body itself: a stream would cost 17 % of the CPU of a poll (row polls-local). */
 export function httpCall({
   timeoutMs,
   maxBytes,
@@ -162,10 +152,7 @@ export function httpCall({
   let isOver = false;
   let timer = startTimer();
 
-  /**
-   * If this process was blocked, a received response may be unread: the call gets the same time
-   * once more.
-   */
+  /** If this process was blocked, a response may be unread: waits once more. */
   function startTimer(): NodeJS.Timeout {
     const startedAt = performance.now();
     return setTimeout(() => {
@@ -265,14 +252,9 @@ function describe(error: unknown): string {
     : error.message || code;
 }
 
-/** Upper limit of a Retry-After header. */
 export const MAX_RETRY_AFTER_MS = 3_600_000;
 
-/**
- * Returns the whole milliseconds of a Retry-After header; null if it is absent or unusable (zero,
- * past, malformed). A date is relative to the response's own Date header, so that clock skew has no
- * effect.
- */
+/** Whole ms; null if absent or unusable. A date is relative to the Date header: no clock skew. */
 export function retryAfterMs(response: {
   retryAfter: string | null;
   date: string | null;
@@ -283,10 +265,7 @@ export function retryAfterMs(response: {
   return ms !== null && ms > 0 ? Math.min(Math.ceil(ms), MAX_RETRY_AFTER_MS) : null;
 }
 
-/**
- * The three forms of an HTTP date. Each starts with the weekday; all are GMT, although the last one
- * does not include the zone.
- */
+/** All are GMT, although the last form does not include the zone. */
 const httpDate =
   /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]*, .* (?:GMT|UTC)| [A-Z][a-z]{2} [ \d]\d .* \d{4})$/;
 

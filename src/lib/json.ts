@@ -1,18 +1,11 @@
-/**
- * Levels of arrays and objects that a JSON document may have; `[]` has one, real documents have
- * three or four.
- */
+/** `[]` has one level; real documents have three or four. */
 export const MAX_NESTING = 64;
 export const DEEP_METADATA_REASON = `metadata may be nested at most ${MAX_NESTING} levels deep`;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/**
- * Returns whether a JSON text has more than `most` levels; undefined behavior for other texts.
- * JSON.parse accepts any depth, but JSON.stringify, revivers and recursive functions overflow the
- * stack at a few thousand levels.
- */
+/** Needs JSON. JSON.parse accepts any depth; JSON.stringify and recursion overflow. */
 export function isTextTooDeep(text: string, most = MAX_NESTING): boolean {
   let depth = 0;
   let isString = false;
@@ -31,10 +24,7 @@ export function isTextTooDeep(text: string, most = MAX_NESTING): boolean {
   return false;
 }
 
-/**
- * Like isTextTooDeep for a parsed value, without recursion. An object that contains itself is too
- * deep.
- */
+/** Like isTextTooDeep for a value. One that contains itself is too deep. */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value].filter(isContainer);
   for (let depth = 1; level.length > 0; depth += 1) {
@@ -44,19 +34,13 @@ export function isTooDeep(value: unknown): boolean {
   return false;
 }
 
-/**
- * Returns whether JSON can express all numbers of a value with at most MAX_NESTING levels.
- * JSON.parse reads 1e999 as Infinity.
- */
+/** JSON.parse reads 1e999 as Infinity. The value has at most MAX_NESTING levels. */
 export function hasFiniteNumbers(value: unknown): boolean {
   if (typeof value === 'number') return Number.isFinite(value);
   return !isContainer(value) || Object.values(value as object).every(hasFiniteNumbers);
 }
 
-/**
- * Returns whether an object in a value with at most MAX_NESTING levels has the name __proto__,
- * which the server refuses.
- */
+/** The server refuses the name __proto__. The value has at most MAX_NESTING levels. */
 export function hasPrototypeName(value: unknown): boolean {
   if (!isContainer(value)) return false;
   return (
@@ -69,16 +53,10 @@ function isContainer(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-/**
- * Integers of fewer digits are exact. Digits within a string, such as those of fees, need no
- * reviver.
- */
+/** Shorter integers are exact. Digits within a string need no reviver. */
 const LONG_INTEGER = /(?:^|[:,[\s])-?\d{16}/;
 
-/**
- * Parses JSON. An integer that is too large for a JavaScript number becomes the string of its
- * digits. Returns undefined if the text is not JSON or has more than MAX_NESTING levels.
- */
+/** Integers that are too large become strings. Returns undefined if not JSON, or too deep. */
 export function parseJson(text: string): unknown {
   if (isTextTooDeep(text)) return undefined;
   try {
@@ -98,10 +76,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/**
- * Returns whether two values of JSON are equal; the order of keys has no meaning. Both have at most
- * MAX_NESTING levels.
- */
+/** The order of keys has no meaning. Both have at most MAX_NESTING levels. */
 export function isSameJson(a: unknown, b: unknown): boolean {
   if (!isContainer(a) || !isContainer(b)) return a === b;
   const [one, other] = [a, b] as [Record<string, unknown>, Record<string, unknown>];
@@ -111,14 +86,10 @@ export function isSameJson(a: unknown, b: unknown): boolean {
   return keys.every((key) => Object.hasOwn(other, key) && isSameJson(one[key], other[key]));
 }
 
-/**
- * A row of the ledger has a value that dawatch never writes: another program changed the file, or
- * the disk damaged it. `dawatch doctor --full` finds such rows.
- */
+/** A stored value that dawatch never writes. `dawatch doctor --full` finds such rows. */
 export class DamagedRowError extends Error {
   override readonly name = 'DamagedRowError';
 
-  /** `row`: the table, and the id of the row. */
   constructor(row: string, column: string) {
     super(
       `${row} is damaged: its ${column} cannot be read. Run \`dawatch doctor --full\`, and restore a backup`,
@@ -164,9 +135,7 @@ export function storedTime(ms: number, row: string, column: string): number {
   return ms;
 }
 
-/**
- * Returns the unchanged `data` of a stored envelope; null if it has none. Throws DamagedRowError.
- */
+/** The unchanged `data` of an envelope; null if it has none. Throws DamagedRowError. */
 export function storedData(envelope: string | null, row: string): Record<string, unknown> | null {
   if (envelope === null) return null;
   const body = parseJson(envelope);
@@ -181,7 +150,6 @@ export function isTime(ms: unknown): ms is number {
   return typeof ms === 'number' && ms >= FIRST_MS && ms <= LAST_MS;
 }
 
-/** Returns the nearest time with a four-digit year. */
 export function nearestTime(ms: number): number {
   return Math.min(Math.max(ms, FIRST_MS), LAST_MS);
 }

@@ -5,10 +5,7 @@ export function basicAuthorization(url: URL): { authorization?: string } {
   return { authorization: `Basic ${Buffer.from(login).toString('base64')}` };
 }
 
-/**
- * Returns the password of a URL, or the user if there is no password: services take a token there.
- * Both also percent-encoded as in the URL, and together as Basic authorization sends them.
- */
+/** The password, or else the user: services take tokens there. In each encoding that is sent. */
 export function secretsOfLogin({ username, password }: URL): string[] {
   if (username === '' && password === '') return [];
   const secret = password || username;
@@ -41,10 +38,7 @@ function decoded(text: string): string {
   }
 }
 
-/**
- * Headers of a connection or of every request of dawatch: another value would break the request, or
- * have no effect.
- */
+/** Another value of these would break the request or have no effect. */
 const RESERVED: readonly string[] = [
   'accept-encoding',
   'connection',
@@ -69,10 +63,7 @@ const MAX_VALUE_CHARS = 4_096;
 const NAME = /^[\w!#$%&'*+^`|~-]{1,100}$/;
 const VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
-/**
- * Returns the first header that cannot be sent, with the reason, which does not contain its value.
- * `reserved`: further headers that dawatch sets itself, in lower case.
- */
+/** The reason does not contain the value. `reserved`: further names, in lower case. */
 export function headerProblem(
   headers: Record<string, string>,
   reserved: readonly string[],

@@ -1,9 +1,6 @@
 const DEFAULT_MAX_CHARS = 500;
 
-/**
- * Truncates and escapes text from outside for a log line or a terminal. Escapes control characters
- * (C0 and C1), characters that change the writing direction, and invisible ones.
- */
+/** For a log line or terminal: escapes C0, C1, bidirectional and invisible characters. */
 export function escapeText(text: string, maxChars = DEFAULT_MAX_CHARS): string {
   const short = text.length > maxChars ? `${text.slice(0, maxChars)}…` : text;
   return short.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, escaped);
@@ -17,10 +14,7 @@ export function escapeLines(text: string): string {
     .join('\n');
 }
 
-/**
- * Escapes the same characters in JSON, where those below U+0020 are escaped already. The value is
- * unchanged.
- */
+/** Escapes the same in JSON, where those below U+0020 are escaped. The value is unchanged. */
 export function escapeJson(json: string): string {
   return json.replace(/[\u007f-\u009f\u2028\u2029]|\p{Cf}/gu, escaped);
 }
@@ -32,17 +26,13 @@ function escaped(char: string): string {
   ).join('');
 }
 
-/**
- * Shorter secrets may occur in any text by chance; so may hexadecimal numbers, which are common in
- * responses.
- */
+/** Shorter secrets, and hexadecimal numbers, occur in responses by chance. */
 const MIN_CHARS = 8;
 const MIN_HEX_CHARS = 16;
 
 /**
- * Returns a function that masks these secrets in a text from outside, because a service may quote a
- * credential. Finds them in plain text, in base64, and with any characters escaped as in JSON
- * (nested up to three times), URLs or HTML.
+ * Masks secrets that a service may quote: plain, in base64, and escaped as in JSON (nested up to
+ * three times), URLs or HTML.
  */
 export function redactorOf(
   secrets: readonly string[],
@@ -65,10 +55,7 @@ export function redactorOf(
   };
 }
 
-/**
- * Base64 encodes three bytes as four characters, so a secret has three forms, depending on the
- * number of bytes before it. Characters that also encode neighboring bytes are left out.
- */
+/** Three forms, by the bytes before it; characters shared with neighboring bytes are left out. */
 function inBase64(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const cores = [0, 1, 2].flatMap((before) => {
@@ -82,10 +69,7 @@ function inBase64(secret: string): string[] {
   return [...new Set(cores)];
 }
 
-/**
- * Every quantifier is bounded, so that the time is linear in the length of a hostile text. Exported
- * for the test of that.
- */
+/** Bounded quantifiers: linear time for hostile text. Exported for the test of that. */
 export function patternOf(secret: string): RegExp {
   const parts = secret.match(/\\+|[^\\]/gu) ?? [];
   const source = parts.map((part, index) => {

@@ -16,10 +16,7 @@ const SEND_LIMIT_MS = 150_000;
 
 export type SentPart = { deliveries: readonly DueDelivery[]; result: SendResult };
 
-/**
- * Sends deliveries as one message, and returns the results with the time at which the attempt
- * started (`at`). Events that are damaged are not sent. Ends soon after `stop` aborts.
- */
+/** `at`: when the attempt started. Does not send damaged events. Ends soon after `stop` aborts. */
 export async function send(
   channel: Channel,
   deliveries: readonly DueDelivery[],
@@ -93,16 +90,10 @@ function undeliverable(error: string): SendResult {
   return { ...failed(error), undeliverable: true };
 }
 
-/**
- * One committed attempt, for logs and metrics. The fields in the singular describe the first
- * delivery of the message.
- */
+/** Fields in the singular describe the first delivery of the message. */
 export type AttemptReport = ReturnType<typeof resultsOf>['report'];
 
-/**
- * Returns the result of an attempt for each of its deliveries, and its report. `random` in [0, 1)
- * jitters the retry.
- */
+/** `random` in [0, 1) jitters the retry. */
 export function resultsOf(attempt: {
   destination: string;
   channel: Channel;
@@ -162,10 +153,7 @@ function nextOf(
 }
 
 const RETRY_MS = 1_000;
-/**
- * Results that arrive within this time share one commit (rows `webhooks` and `webhook-latency` of
- * `npm run bench`).
- */
+/** Results within this time share one commit (rows `webhooks`, `webhook-latency`). */
 const GATHER_MS = 10;
 /** With this many uncommitted results nothing more is sent: the disk may be full. */
 const MAX_UNCOMMITTED = 1_000;
@@ -179,9 +167,7 @@ type ResultWriterDeps = {
   onFailed: (error: unknown) => void;
 };
 
-/**
- * Commits the results of attempts in batches, and retries every second until the ledger takes them.
- */
+/** Commits results in batches, and retries every second until the ledger takes them. */
 export class ResultWriter {
   readonly #deps: ResultWriterDeps;
   #uncommitted: AttemptResults[] = [];

@@ -14,9 +14,7 @@ import {
 } from './delivery.ts';
 import type { EventRoutes, Outbox } from './outbox.ts';
 
-/**
- * A channel of the settings, or the queue. `routes`: the subscriptions whose events it receives.
- */
+/** `routes`: the subscriptions whose events it receives. */
 export type ChannelDescription = {
   name: string;
   type: string;

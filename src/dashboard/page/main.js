@@ -15,7 +15,6 @@ const tabs = new BroadcastChannel('dawatch-session');
 const root = document.getElementById('app');
 if (root) render(html`<${App} />`, root);
 
-/** Shows the sign-in form or the signed-in page. */
 function App() {
   const [session, setSession] = useState(/** @type {Session | undefined} */ (undefined));
   const [isChecking, setIsChecking] = useState(true);

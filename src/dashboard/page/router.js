@@ -25,7 +25,6 @@ function decoded(text) {
   }
 }
 
-/** The URL of a page, or of one item of it. */
 export function hrefTo(page, id, query = {}) {
   const path = page === 'overview' ? '' : page;
   return `#/${withQuery(id === undefined ? path : `${path}/${encodeURIComponent(id)}`, query)}`;

@@ -16,10 +16,7 @@ const TYPES: Record<Severity, string> = {
   critical: 'failure',
 };
 
-/**
- * An Apprise API server, which forwards messages to the services configured there. `url` includes
- * the configuration key: `https://apprise.example/notify/<key>`.
- */
+/** `url` includes the configuration key: `https://apprise.example/notify/<key>`. */
 export function createAppriseChannel(options: ChatOptions): Channel {
   const toBody = ({ title, severity, body }: Message) => ({
     title: unmentioned(title),
@@ -30,10 +27,7 @@ export function createAppriseChannel(options: ChatOptions): Channel {
   return createChatChannel({ ...options, toBody, read: ofApprise });
 }
 
-/**
- * Replaces characters that start mentions by similar ones. Escaping is not possible, because the
- * services behind Apprise are not known, and some of them parse mentions in plain text.
- */
+/** Mentions cannot be escaped: some services behind Apprise parse them in plain text. */
 function unmentioned(text: string): string {
   return text.replaceAll('@', '＠').replace(/<(?=[!#＠])/g, '‹');
 }

@@ -23,7 +23,6 @@ const REFRESH_MS = 30_000;
 /** @type {Record<string, string>} */
 const TITLES = { firing: 'Firing', resolved: 'Resolved', all: 'All' };
 
-/** The alerts and the mutes. */
 export function AlertsPage({ query }) {
   const { api, session } = useDashboard();
   const list = useList('v1/alerts', { query });
@@ -109,10 +108,7 @@ function muteColumn(mutes) {
   };
 }
 
-/**
- * The firing alerts that nobody has muted, as one line above every page but that of the alerts: the
- * newest, and the number of others.
- */
+/** The newest firing alert that nobody has muted, and the number of others, as one line. */
 export function AlertNotice({ isHidden }) {
   const { announce } = useDashboard();
   const { data } = useLiveData().alerts;

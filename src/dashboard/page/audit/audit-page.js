@@ -5,7 +5,6 @@ import { hrefTo } from '../router.js';
 
 /** @import { AuditEntry } from '../../../client/api.ts' */
 
-/** Every change by a caller, and every lookup of users. */
 export function AuditPage({ query }) {
   const list = useList('v1/audit', { query });
   const { data } = list.loaded;

@@ -12,10 +12,7 @@ export class ApiError extends Error {
     this.errors = errors;
   }
 
-  /**
-   * The errors by field: the name of a parameter, or of a member of the body. @returns {Map<string,
-   * string>}
-   */
+  /** By parameter, or member of the body. @returns {Map<string, string>} */
   get byField() {
     return new Map(
       this.errors.map(({ pointer, detail }) => [pointer.split('/').find(Boolean) ?? '', detail]),
@@ -42,10 +39,7 @@ export class Unreachable extends Error {
 }
 
 const TIMEOUT_MS = 30_000;
-/**
- * The server accepts a change with the session only with this header, which pages of other origins
- * cannot send.
- */
+/** Pages of other origins cannot send this header, so the server requires it for changes. */
 const MARK = { 'x-requested-with': 'dawatch' };
 const SILENT = 'The server does not respond. Check that it is running, then try again.';
 const UNCLEAR =
@@ -54,10 +48,7 @@ const SIGNED_OUT = 'Refused because you were signed out. Try again.';
 const FOREIGN =
   'The response is not from dawatch: a proxy may require sign-in or redirect elsewhere. Reload the page to see its response.';
 
-/**
- * The HTTP API that every client uses, with the session of this browser, whose cookie no script can
- * read. Methods throw ApiError or Unreachable.
- */
+/** The HTTP API with the session of this browser. Methods throw ApiError or Unreachable. */
 export class Api {
   #token;
   #onRefused;
@@ -72,10 +63,7 @@ export class Api {
     this.#onRefused = onRefused;
   }
 
-  /**
-   * @param {string} path @param {{ signal?: AbortSignal }} [options] @returns
-   * {Promise<any>}
-   */
+  /** @param {string} path @param {{ signal?: AbortSignal }} [options] @returns {Promise<any>} */
   get(path, options = {}) {
     return this.#send('GET', path, options);
   }

@@ -14,7 +14,6 @@ import { html } from '../parts/html.js';
  * }} Dashboard
  */
 
-/** Shared by all components of a signed-in page. */
 export const DashboardContext = createContext(/** @type {Dashboard | undefined} */ (undefined));
 
 export function useDashboard() {
@@ -23,10 +22,7 @@ export function useDashboard() {
   return dashboard;
 }
 
-/**
- * Calls the listener with each batch of the live feed while the component is mounted. @param
- * {(batch: import('./feed.js').Batch) => void} listener
- */
+/** @param {(batch: import('./feed.js').Batch) => void} listener called while mounted */
 export function useFeed(listener) {
   const { feed } = useDashboard();
   const newest = useRef(listener);
@@ -82,7 +78,6 @@ export function maySeeOperations({ role }) {
 
 const CHANGED = 'dawatch-changed';
 
-/** Reloads all data of the page, after a change. */
 export function reloadAll() {
   window.dispatchEvent(new Event(CHANGED));
 }
@@ -185,7 +180,6 @@ export function useLive(reload, everyMs, concerns = () => true) {
   useWhileVisible(soon, everyMs ?? 0, everyMs !== undefined);
 }
 
-/** Calls `work` every `everyMs` while the page is visible and `isOn`. */
 export function useWhileVisible(work, everyMs, isOn = true) {
   const newest = useRef(work);
   newest.current = work;
@@ -218,7 +212,6 @@ export function useLiveData() {
   return live;
 }
 
-/** Keeps them current. */
 export function LiveDataProvider({ children }) {
   const { session } = useDashboard();
   const isAllowed = maySeeSubmissions(session);
@@ -232,7 +225,6 @@ export function isAlert({ type }) {
   return type.startsWith('alert.');
 }
 
-/** Loads a path, and reloads it after events and time. */
 function useKept(path, isAllowed, everyMs, concerns = (/** @type {any} */ _event) => true) {
   const { api } = useDashboard();
   const loaded = useLoad(

@@ -11,7 +11,6 @@ const SLEPT_MS = 90_000;
 const BATCH_MS = 250;
 const MAX_BATCH = 500;
 
-/** The types of events by family. */
 export const EVENT_TYPES = {
   submission: [
     ...'finalized failing recovered failed unknown rejected'.split(' '),
@@ -35,10 +34,7 @@ export function submissionOf({ data }) {
   return 'submission' in data ? data.submission : undefined;
 }
 
-/**
- * The live feed. It reconnects by itself, and passes nothing on while the tab is hidden. Its events
- * are `batch`, with a Batch as detail, and `state`.
- */
+/** Reconnects; passes nothing on while the tab is hidden. Events: `batch` (a Batch), `state`. */
 export class Feed extends EventTarget {
   /** @type {FeedState} */
   state = 'connecting';
@@ -59,7 +55,6 @@ export class Feed extends EventTarget {
     this.#api = api;
   }
 
-  /** Connects, or connects again immediately. */
   connect() {
     this.stop();
     if (this.state === 'live') this.#setState('connecting');

@@ -9,7 +9,6 @@ import { hrefTo } from '../router.js';
 
 const REFRESH_MS = 10_000;
 
-/** The channels of the settings. */
 export function ChannelsPage() {
   const { api, session } = useDashboard();
   const loaded = useLoad((signal) => api.get('v1/channels', { signal }), 'channels');
@@ -84,9 +83,7 @@ const COLUMNS = [
   },
 ];
 
-/**
- * Returns the state by the newest attempt, and its time. @param {Channel} channel
- */
+/** By the newest attempt, with its time. @param {Channel} channel */
 function stateOf({ last_success_at: success, last_failure_at: failure }) {
   if (failure !== null && (success === null || failure > success))
     return { state: 'failing', at: failure };
@@ -125,10 +122,7 @@ function ChannelTest({ name, reload }) {
 const TIMEOUT_MS = 20_000;
 const PAUSE_MS = 200;
 
-/**
- * Waits for the first attempt of a delivery, and returns its result as a text. Rejects if the
- * attempt failed.
- */
+/** Returns the result of the first attempt as a text. Rejects if it failed. */
 export async function resultOf(api, { id }) {
   const endsAt = performance.now() + TIMEOUT_MS;
   for (;;) {

@@ -193,7 +193,6 @@ function LastResponse({ one }) {
   return error === null ? text : html`<span class="wrong" title=${error}>${text}</span>${why}`;
 }
 
-/** The descriptions of the newest hundred webhooks by their ids. */
 function useWebhookNames(isNeeded) {
   const { api } = useDashboard();
   const { data } = useLoad(
@@ -221,10 +220,7 @@ function detailsOf({ id, state, attempts_made, submission_id }) {
     <${Attempts} id=${id} version=${`${state} ${attempts_made}`} />`;
 }
 
-/**
- * The body that was sent, and the result of each attempt. @param {{ id: number, version: string }}
- * props `version`: changes when there are new ones
- */
+/** @param {{ id: number, version: string }} props `version`: changes when there are new ones */
 function Attempts({ id, version }) {
   const { api } = useDashboard();
   const loaded = useLoad(

@@ -23,7 +23,6 @@ import {
 /** A webhook is disabled without an action here if its receiver returns 410 or fails for days. */
 const REFRESH_MS = 10_000;
 
-/** One webhook and its log. */
 export function WebhookPage({ id, query }) {
   const { api } = useDashboard();
   const [sent, setSent] = useState(0);
@@ -140,10 +139,7 @@ const OVERLAPS = {
   'for a week': 604_800,
 };
 
-/**
- * Replaces the secret.
- * @param {{ id: string, onRotated: (webhook: WebhookWithSecret) => void }} props
- */
+/** @param {{ id: string, onRotated: (webhook: WebhookWithSecret) => void }} props */
 function Rotation({ id, onRotated }) {
   const { api } = useDashboard();
   const rotate = async (form) => {

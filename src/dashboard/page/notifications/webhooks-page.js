@@ -82,10 +82,7 @@ const COLUMNS = [
   },
 ];
 
-/**
- * The share of attempts that succeeded, and the 95th percentile of the response time.
- * @param {{ webhook: Webhook }} props
- */
+/** @param {{ webhook: Webhook }} props */
 export function LastDay({ webhook: { last_day: day } }) {
   if (day === null) return html`<span class="muted">no deliveries in 24 h</span>`;
   const { attempts, success_rate: rate, response_p95_ms: p95 } = day;
@@ -163,10 +160,7 @@ export function OwnSecret({ error }) {
   />`;
 }
 
-/**
- * Returns the fields in the form that the server expects, without fields that the form does not
- * have.
- */
+/** In the form that the server expects, without fields that the form does not have. */
 function fieldsOf(form) {
   const secret = textOf(form, 'secret');
   const headers = jsonOf(form, 'headers');

@@ -46,7 +46,6 @@ const RANGES = {
   '90d': { label: '90 d', unit: 'day' },
 };
 
-/** Milliseconds of the steps of a range. */
 const STEP_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
 const REFRESH_MS = 60_000;
@@ -180,7 +179,6 @@ function Figure({ name, value, note, href, isBad }) {
   </div>`;
 }
 
-/** Number of submissions by status. */
 function StatusCounts({ submissions }) {
   return html`<ul class="counts" aria-label="Submissions by status">
     ${[...OPEN_STATUSES, ...FINAL_STATUSES].map((status) => {
@@ -226,10 +224,7 @@ const UPSTREAM_COLUMNS = [
   },
 ];
 
-/**
- * State and used budget of each upstream.
- * @param {{ upstreams: Overview['upstreams'], readers: number, workers: number | null }} props
- */
+/** @param {{ upstreams: Overview['upstreams'], readers: number, workers: number | null }} props */
 function Upstreams({ upstreams, readers, workers }) {
   return html`<section aria-labelledby="upstreams">
     <h2 id="upstreams">Upstreams</h2>
@@ -242,7 +237,6 @@ function Upstreams({ upstreams, readers, workers }) {
 
 const SHOWN = 10;
 
-/** Events since the page was opened. */
 function LatestEvents() {
   const [events, setEvents] = useState(
     /** @type {readonly import('../data/feed.js').FeedEvent[]} */ ([]),

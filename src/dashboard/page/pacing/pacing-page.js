@@ -27,7 +27,6 @@ const REASONS = {
   probe: 'to find out whether the upstream works',
 };
 
-/** Per upstream: what happens, what was learned, and what it costs. */
 export function PacingPage() {
   const { api } = useDashboard();
   const loaded = useLoad((signal) => api.get('v1/pacing', { signal }), 'v1/pacing');
@@ -122,10 +121,7 @@ const MOST_POLLS = 5;
 /** With fewer finalized submissions, quantiles would state what nobody has measured. */
 const FEW = 20;
 
-/**
- * The probability that a submission is final by its time since tracking, with its polls.
- * @param {{ upstream: UpstreamPacing }} props
- */
+/** @param {{ upstream: UpstreamPacing }} props */
 function CurvePlot({ upstream }) {
   const { curve, polls_ms: pollsMs } = upstream;
   const { at, final, polls } = plotData(curve, pollsMs);
@@ -187,10 +183,7 @@ function axisText(s) {
   return s < 120 ? `${Number(s.toFixed(2))} s` : duration(s);
 }
 
-/**
- * @typedef {UpstreamPacing['curve']} Curve a distribution of finality
- * time
- */
+/** @typedef {UpstreamPacing['curve']} Curve a distribution of finality time */
 
 /** A plot ends a little after this probability: the last percent may take days. */
 const SHOWN = 0.98;
@@ -216,10 +209,7 @@ export function probabilityAt(curve, ms) {
   return before.probability + part * (after.probability - before.probability);
 }
 
-/**
- * Returns the curve and the polls on it in the form of a plot: times in seconds, and two series
- * over them. Empty if there is nothing to draw.
- */
+/** Times in seconds, and two series over them. Empty if there is nothing to draw. */
 export function plotData(curve, pollsMs) {
   const last = curve.at(-1);
   if (!last || last.after_ms <= 0 || last.probability <= 0) return { at: [], final: [], polls: [] };
@@ -254,11 +244,7 @@ function meaningOf(result) {
   return result === 'pending' || result === 'not_found' ? 'pending' : 'error';
 }
 
-/**
- * The last two minutes of an upstream, to scale: the final blocks of its chain, if a node is
- * configured, and the polls.
- * @param {{ upstream: UpstreamPacing, now: number }} props
- */
+/** @param {{ upstream: UpstreamPacing, now: number }} props the last two minutes, to scale */
 function LiveStrip({ upstream: { recent_polls: polls, recent_heads: heads, chain }, now }) {
   const placeOf = (at) => ({
     left: `${100 * Math.min(1, Math.max(0, 1 - (now - Date.parse(at)) / SPAN_MS))}%`,

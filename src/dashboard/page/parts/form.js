@@ -18,7 +18,6 @@ export function Field({ label, hint, error, children }) {
   </div>`;
 }
 
-/** A field for a text. */
 export function TextField({ label, name, value = '', hint, error, ...others }) {
   return html`<${Field} label=${label} hint=${hint} error=${error}>
     ${(attributes) =>
@@ -73,12 +72,10 @@ export function useForm({ fields, send }) {
   };
 }
 
-/** Returns an error of one field that was found before the request. */
 export function invalidField(field, detail) {
   return new ApiError({ status: 400, detail, errors: [{ pointer: `/${field}`, detail }] });
 }
 
-/** A text of the form without surrounding space. */
 export function textOf(form, name) {
   return String(form.get(name) ?? '').trim();
 }
@@ -105,10 +102,7 @@ export function toUtcText(at) {
     .replace(/Z$/, '');
 }
 
-/**
- * Returns the time in ISO 8601 and UTC; empty for an empty or incomplete value. Without a zone, the
- * text is in UTC.
- */
+/** In ISO 8601 and UTC; empty for an incomplete value. A text without a zone is in UTC. */
 export function fromUtcText(text) {
   const hasZone = /(?:z|[+-]\d\d:?\d\d)$/i.test(text);
   const isDate = /^\d{4}-\d\d-\d\d$/.test(text);

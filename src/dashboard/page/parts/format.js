@@ -35,7 +35,6 @@ export function duration(s) {
   return pair(whole, 86_400, 'd', 3_600, 'h');
 }
 
-/** The same to the whole second. */
 export function wholeDuration(s) {
   const whole = Math.round(s);
   return whole < 60 ? `${whole} s` : duration(whole);
@@ -108,7 +107,6 @@ export function useAbsoluteTimes() {
   return isAbsolute;
 }
 
-/** Switches between relative and absolute times. */
 export function switchTimes() {
   localStorage.setItem(STORED, areAbsolute() ? 'relative' : 'absolute');
   changes.dispatchEvent(new Event('change'));

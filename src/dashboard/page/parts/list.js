@@ -69,9 +69,7 @@ export function List({ list: { filters, cursor, hrefOf, loaded }, of, empty, ...
   <//>`;
 }
 
-/**
- * Cursors only lead forward, so the previous page is known only for pages that were opened from it.
- */
+/** Cursors only lead forward, so only a page opened from another one has a previous page. */
 function Pager({ cursor, next, to }) {
   const before = useRef(/** @type {Map<string, string>} */ (new Map()));
   // While a page loads, `next` is still that of the previous page.
@@ -126,10 +124,7 @@ export function Filters({ list: { filters, hrefOf, loaded }, label, fields }) {
   </div>`;
 }
 
-/**
- * The parameter of a filter; its value is undefined if the time is not valid. `order=4711` in the
- * field of the metadata becomes `metadata.order`.
- */
+/** Undefined if the time is not valid. `order=4711` for the metadata becomes `metadata.order`. */
 function entryOf({ name, isTime = false }, text) {
   if (isTime && text !== '') return [name, fromUtcText(text) || undefined];
   const [, key, value] = (name === METADATA && /^([^={]+)=(.+)$/.exec(text)) || [];

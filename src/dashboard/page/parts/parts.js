@@ -33,7 +33,6 @@ export function PageHeader({ title, id, about, children }) {
   </div>`;
 }
 
-/** Links to the parts of a page. */
 export function Tabs({ label, of }) {
   return html`<nav class="tabs" aria-label=${label}>
     ${of.map(
@@ -67,18 +66,13 @@ export function Empty({ title, children }) {
   return html`<div class="state empty"><p><strong>${title}</strong></p>${children}</div>`;
 }
 
-/** One of: the error, the first loading, the content. */
 export function Loadable({ loaded, children }) {
   const { data, error, reload } = loaded;
   return html`${error && html`<${Failure} error=${error} retry=${reload} />`}
   ${data === undefined ? !error && html`<${Loading} />` : children(data)}`;
 }
 
-/**
- * A relative time that stays current. Hovering shows the absolute time with its zone, and a tap
- * shows it in place. The tab key skips it, because a list has a hundred times: keyboard users
- * switch all times to absolute ones with a button.
- */
+/** The tab key skips it: a list has a hundred, and a button switches all to absolute times. */
 export function Time({ at }) {
   return at === null ? html`<span class="muted">–</span>` : html`<${Moment} at=${at} />`;
 }
@@ -104,7 +98,6 @@ export function Badge({ state, label = state }) {
   return html`<span class="badge ${state}">${label}</span>`;
 }
 
-/** A command for a terminal. */
 export function Command({ children }) {
   return html`<pre tabindex="0"><code>${children}</code></pre>`;
 }
@@ -188,7 +181,6 @@ export function Secret({ title, text, value, name, onClose, children }) {
   </section>`;
 }
 
-/** Names and values. Values are texts or elements. */
 export function Facts({ of }) {
   return html`<dl class="facts">
     ${of.map(
@@ -202,10 +194,7 @@ export function Facts({ of }) {
 
 const SHOWN_MS = 2_000;
 
-/**
- * A button that copies a text to the clipboard. `name`: what it copies, such as "the id"; `label`:
- * shown beside the symbol, if it needs one.
- */
+/** `name`: what it copies, such as "the id"; `label`: shown beside the symbol. */
 export function CopyButton({ text, name, label }) {
   const { announce } = useDashboard();
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
@@ -228,10 +217,7 @@ export function CopyButton({ text, name, label }) {
   </span>`;
 }
 
-/**
- * Returns whether the text was copied. Pages loaded over HTTP from another machine have no
- * `navigator.clipboard`.
- */
+/** Returns success. Over HTTP from another machine there is no `navigator.clipboard`. */
 async function copyText(text, beside) {
   try {
     await navigator.clipboard.writeText(text);

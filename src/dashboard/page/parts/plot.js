@@ -16,7 +16,6 @@ const HEIGHT_PX = 150;
  *   there are none
  */
 
-/** A plot with a summary in words and, on demand, a table. */
 export function Plot({ title, summary, at, series, format, unit, times, hrefOf }) {
   const isEmpty = series.every(({ values }) => values.every((value) => !value));
   const data = /** @type {uPlot.AlignedData} */ ([at, ...series.map(({ values }) => values)]);
@@ -87,7 +86,6 @@ function AsTable({ title, at, series, format, times, hrefOf }) {
   return html`<${PlotTable} label=${title} caption=${`${title}, newest first`} columns=${columns} rows=${rows} />`;
 }
 
-/** Options of every axis. */
 export const AXIS = {
   stroke: () => css('--muted'),
   grid: { stroke: () => css('--line'), width: 1 },

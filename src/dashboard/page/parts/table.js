@@ -48,7 +48,6 @@ export function Table({
   </div>`;
 }
 
-/** The whole text of a cell that is cut. */
 function showWhole({ target }) {
   const cell = target instanceof Element && target.closest('th, td');
   if (!(cell instanceof HTMLElement)) return;
@@ -73,7 +72,6 @@ function Row({ columns: [first, ...others], row, details }) {
     ${details && isOpen && html`<tr><td colspan=${others.length + 1}>${details(row)}</td></tr>`}`;
 }
 
-/** The values of a plot as a table, on demand. */
 export function PlotTable(props) {
   const [isOpen, setIsOpen] = useState(false);
   return html`<details onToggle=${(event) => setIsOpen(event.target.open)}>

@@ -11,7 +11,6 @@ import { parseRoute } from '../router.js';
  * @typedef {NonNullable<import('../../../client/api.ts').Session['oidc']>} Provider
  */
 
-/** The page of a browser without a session. */
 export function SignInPage({ reason, provider, onSignedIn }) {
   const [notice, setNotice] = useState(reason);
   const [error, setError] = useState(/** @type {string | undefined} */ (undefined));
@@ -68,10 +67,7 @@ export function SignInPage({ reason, provider, onSignedIn }) {
   </main>`;
 }
 
-/**
- * Exchanges a token for a session. Throws an error with a message for the user.
- * @param {string} token @returns {Promise<Session>}
- */
+/** Throws errors with a message for the user. @param {string} token @returns {Promise<Session>} */
 async function signIn(token) {
   if (token === '') throw new Error('Enter a token.');
   try {
@@ -94,20 +90,14 @@ async function signIn(token) {
   return session;
 }
 
-/**
- * `session` undefined: not signed in. @returns {Promise<{ session: Session | undefined, provider:
- * Provider | null }>}
- */
+/** @returns {Promise<{ session: Session | undefined, provider: Provider | null }>} */
 export async function fetchSession() {
   const api = new Api();
   const { signed_in: isSignedIn, oidc } = await api.get('v1/session');
   return { session: isSignedIn ? await api.get('v1/whoami') : undefined, provider: oidc };
 }
 
-/**
- * Messages about failed sign-ins at the provider, by the reason in the address to which the server
- * redirects. @type {Record<string, string>}
- */
+/** By the reason in the address to which the server redirects. @type {Record<string, string>} */
 const FAILURES = {
   unavailable: 'The provider cannot be reached at the moment. Try again later, or use a token.',
   denied: 'The provider refused the sign-in.',
@@ -120,10 +110,7 @@ const FAILURES = {
   ledger: 'dawatch cannot store the sign-in at the moment. Try again later.',
 };
 
-/**
- * Returns a message for the user if a sign-in at the provider has just failed, and removes it from
- * the address.
- */
+/** Returns the message of a failed sign-in at the provider, and removes it from the address. */
 export function takeFailure() {
   const { page, query } = parseRoute(location.hash);
   if (page !== 'sign-in') return undefined;
@@ -132,14 +119,11 @@ export function takeFailure() {
   return Object.hasOwn(FAILURES, failed) ? FAILURES[failed] : undefined;
 }
 
-/** The page that opens after the sign-in. */
 function pageToReturn() {
   return location.hash.replace(/^#\/?/, '');
 }
 
-/**
- * Signs out. Returns a message if the session may still be open.
- */
+/** Returns a message if the session may still be open. */
 export async function endSession() {
   try {
     await new Api().delete('v1/session');

@@ -101,7 +101,6 @@ function skip(event) {
   document.getElementById('main')?.focus();
 }
 
-/** Banner that is shown while the live feed is disconnected. */
 function Disconnected() {
   const { feed, announce } = useDashboard();
   const state = useFeedState();
@@ -119,9 +118,7 @@ function Disconnected() {
   </section>`;
 }
 
-/**
- * Text for assistive technology, in a polite live region. @returns {[(text: string) => void, any]}
- */
+/** For assistive technology. @returns {[(text: string) => void, any]} */
 function useAnnouncer() {
   const [text, setText] = useState('');
   const announce = useCallback((message) => {
@@ -204,7 +201,6 @@ function Navigation({ pages, page, place, signOut }) {
   </header>`;
 }
 
-/** What waits for attention on a page. */
 function Counter({ page }) {
   const { overview, alerts } = useLiveData();
   const { submissions, deliveries } = overview.data ?? {};
@@ -224,7 +220,6 @@ function Counter({ page }) {
 
 const LABELS = { connecting: 'Connecting…', live: 'Live', lost: 'Disconnected' };
 
-/** State of the live feed. */
 function Connection() {
   const state = useFeedState();
   return html`<span class="connection ${state}">${LABELS[state]}</span>`;

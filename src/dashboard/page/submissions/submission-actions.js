@@ -14,10 +14,7 @@ import { FINAL_STATUSES, OPEN_STATUSES } from './submission-table.js';
 
 /** @import { Submission, SubmissionPatch } from '../../../client/api.ts' */
 
-/**
- * Cancel, retrack and change one submission.
- * @param {{ one: Submission, onChanged: () => void }} props
- */
+/** @param {{ one: Submission, onChanged: () => void }} props */
 export function SubmissionActions({ one, onChanged }) {
   const { api } = useDashboard();
   const after = async (change) => {
@@ -138,7 +135,6 @@ function textsOf(one) {
   };
 }
 
-/** Sends the options whose text differs. */
 async function changeOptions(api, one, form) {
   const before = textsOf(one);
   const changed = OPTIONS.filter((name) => form.has(name) && textOf(form, name) !== before[name]);

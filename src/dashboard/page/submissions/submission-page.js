@@ -22,7 +22,6 @@ import { FINAL_STATUSES, OPEN_STATUSES, TrackHint } from './submission-table.js'
 const DELIVERIES = 100;
 const REFRESH_MS = 2_000;
 
-/** One submission, from its tracking on. */
 export function SubmissionPage({ id }) {
   const { api, session, announce } = useDashboard();
   const loaded = useLoad((signal) => api.get(pathOf(id), { signal }), id);
@@ -157,11 +156,7 @@ function optionsOf(one) {
   ];
 }
 
-/**
- * Returns when a submission became final, and how late that was known; null if it is not known.
- *
- * @param {SubmissionWithHistory} one
- */
+/** The time of finality and the lag; null: unknown. @param {SubmissionWithHistory} one */
 function lagOf({ finalized_at, finality_at, finality_source }) {
   if (finalized_at === null || finality_at === null) return null;
   const lag = between(finality_at, finalized_at);

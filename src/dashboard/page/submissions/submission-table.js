@@ -53,7 +53,6 @@ export const FINAL_STATUSES = [
 ];
 export const STATUSES = [...OPEN_STATUSES, ...FINAL_STATUSES];
 
-/** The address of the list of submissions that ended in a period. */
 export function endedBetween(since, until, filter) {
   return hrefTo('submissions', undefined, {
     ...filter,
@@ -71,7 +70,6 @@ function quoted(text) {
 
 const EXAMPLE = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
 
-/** Commands that track a submission. */
 export function TrackHint({ id = EXAMPLE }) {
   return html`<p>Track a submission by the id that the upstream returned:</p>
     <${Command}>npx dawatch track ${quoted(id)}<//>

@@ -10,7 +10,6 @@ import { COLUMNS, OPEN_STATUSES, STATUSES, submissionId, TrackHint } from './sub
 
 /** @import { Overview, Submission } from '../../../client/api.ts' */
 
-/** The submissions that match the filters in the URL. */
 export function SubmissionsPage({ query }) {
   const list = useList('v1/submissions', { query });
   const { filters, loaded } = list;

@@ -87,7 +87,6 @@ function Revoke({ token, onChanged }) {
   return html`<${Action} label="Revoke" name=${`Revoke: ${token.name}`} confirm=${consequence} act=${revoke} />`;
 }
 
-/** Roles by their descriptions. */
 const ROLES = {
   'service: submissions': 'service',
   'operator: reads submissions, webhooks, deliveries, channels and mutes': 'operator',
@@ -114,7 +113,6 @@ function CreateToken({ onIssued }) {
 }
 
 const DAY_MS = 86_400_000;
-/** Days by the text of their choice. */
 const EXPIRIES = { never: 'never', 'in 30 days': 30, 'in 90 days': 90, 'in a year': 365 };
 
 /** Returns the chosen expiry as ISO 8601; null: never. */

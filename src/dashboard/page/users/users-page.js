@@ -7,7 +7,6 @@ import { html } from '../parts/html.js';
 import { Command, Empty, Facts, PageHeader } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 
-/** Users of the upstream. */
 export function UsersPage() {
   const dashboard = useDashboard();
   const { session } = dashboard;
@@ -41,7 +40,6 @@ function UpstreamToken({ token, onChange }) {
   </form>`;
 }
 
-/** One user by name and address, and all users up to a limit. */
 function Lookups({ api, mayList }) {
   const [user, setUser] = useState(/** @type {Record<string, unknown> | undefined} */ (undefined));
   const [users, setUsers] = useState(/** @type {readonly object[] | undefined} */ (undefined));
@@ -81,7 +79,6 @@ function Nothing({ isListed, mayList }) {
   <//>`;
 }
 
-/** Fields of the interface, with the classes of their columns. */
 const FIELDS = { name: '', email: '', app_id: 'from-m', assigned_wallet: 'from-l', id: 'from-m' };
 const COLUMNS = Object.entries(FIELDS).map(([title, name]) => ({
   title,
@@ -89,7 +86,6 @@ const COLUMNS = Object.entries(FIELDS).map(([title, name]) => ({
   cell: (user) => (user[title] == null ? '–' : text(user[title])),
 }));
 
-/** A form of one request. */
 function Request({ label, send, children }) {
   const { form, submit, isBusy, message } = useForm({ fields: [], send });
   return html`<form class="bar" ref=${form} onSubmit=${submit}>
