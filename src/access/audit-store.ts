@@ -64,7 +64,7 @@ type AuditedAction = {
   bearer?: string | undefined;
 };
 
-/** All apply. Times are epoch ms; `since` includes its time, `until` excludes it. */
+/** All conditions apply. Times are epoch ms; `since` includes its time, `until` excludes it. */
 type AuditFilter = {
   /** Name of the credential, or of the person behind it. */
   caller?: string | undefined;

@@ -78,7 +78,10 @@ function failureOf(identity: Identity, statusCode: number): AuthenticationFailur
   }
 }
 
-/** A response that does not show it counts, too: each costs an audit entry and a request. */
+/**
+ * Whether a forwarded bearer may be wrong. A response that does not show it counts, too: each such
+ * request is an audit entry and a request to the upstream.
+ */
 function hasFailed(identity: Identity | undefined, statusCode: number): boolean {
   return identity?.kind === 'forwarded' && ![200, 400, 404, 429].includes(statusCode);
 }

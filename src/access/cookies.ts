@@ -17,8 +17,8 @@ export function mayUseCookie(request: FastifyRequest, publicUrl: string | undefi
 }
 
 /**
- * The header that a change needs. Over http, a GET caused by another port of this host has neither
- * Origin nor Sec-Fetch-Site.
+ * Whether the request has the header that a change needs with a session. Over http, a GET caused by
+ * another port of this host has neither Origin nor Sec-Fetch-Site, and SameSite sends the cookie.
  */
 function hasMark({ headers }: FastifyRequest): boolean {
   return headers[HEADER] === HEADER_VALUE;
@@ -48,7 +48,7 @@ export function makeCookieValue(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Undefined: no cookie; null: malformed or sent twice. */
+/** Returns the value of the session cookie; undefined: none; null: malformed or sent twice. */
 export function sessionCookieOf(
   request: FastifyRequest,
   publicUrl: string | undefined,
@@ -56,7 +56,7 @@ export function sessionCookieOf(
   return cookieIn(request, SESSION_COOKIE, publicUrl);
 }
 
-/** Undefined without a valid cookie. */
+/** Returns the cookie that binds sign-ins to this browser; undefined without a valid one. */
 export function browserCookieOf(
   request: FastifyRequest,
   publicUrl: string | undefined,
@@ -129,7 +129,8 @@ export function setSessionCookie(reply: FastifyReply, base: URL, value?: string)
 }
 
 /**
- * `server.public_url` if it has https or is the requested one; else the host without a path.
+ * Returns the dashboard's address: `server.public_url` if it has https or the request comes from
+ * there, otherwise the requested host without a path.
  */
 export function baseOf({ headers }: FastifyRequest, publicUrl: string | undefined): URL {
   const isPublic =

@@ -210,7 +210,7 @@ export class CredentialStore {
     return (count ?? 0) >= MAX_CREDENTIALS;
   }
 
-  /** Newest first, with expired and revoked ones. `before`: to continue; null at the end. */
+  /** Returns a page, newest first. `before`: the position to continue; null at the end. */
   page(query: { limit: number; before?: number | undefined }): {
     credentials: CredentialRecord[];
     nextBefore: number | null;
@@ -228,7 +228,7 @@ export class CredentialStore {
     return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE id = ?`, id);
   }
 
-  /** Takes effect with the next request. False: unknown or already revoked. */
+  /** Takes effect with the next request. Returns false if it is unknown or already revoked. */
   revoke(id: number, now: number): boolean {
     return this.#db.transaction(() => {
       const { changes } = this.#db.run`
@@ -244,7 +244,7 @@ export class CredentialStore {
     return this.#db.row(sql, id, at) !== undefined;
   }
 
-  /** Only a valid one. `issuer`: the provider of the person; null: it has a secret. */
+  /** Returns a valid credential. `issuer`: the provider of the person; null: it has a secret. */
   find(hash: Buffer, now: number): (CredentialRecord & { issuer: string | null }) | undefined {
     return this.#db.row(FIND, hash, now);
   }

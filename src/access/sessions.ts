@@ -117,12 +117,12 @@ export class Sessions {
     return { kind: 'known', hash: found.record.credentialHash, caller: found.caller, session };
   }
 
-  /** Undefined: it has ended. Does not count as a use. Throws LedgerError. */
+  /** Returns the caller; undefined: the session has ended. Is no use of it. Throws LedgerError. */
   callerOf(session: Buffer): Caller | undefined {
     return this.#find(session)?.caller;
   }
 
-  /** The latest end, epoch milliseconds; undefined: it has ended. */
+  /** Returns when the session ends at the latest, epoch ms; undefined: it has ended. */
   endOf(session: Buffer): number | undefined {
     const record = this.#deps.store.find(session);
     return record && record.createdAt + SESSION_MS;
@@ -229,7 +229,7 @@ function personName(credential: number): string {
   return `person:${credential}`;
 }
 
-/** SQL of a caller's shown name: as stored or, for a person, the address or subject. */
+/** Returns SQL for the shown name of a caller: as stored or, for a person, address or subject. */
 export function callerShown(column: string): string {
   return `coalesce((SELECT p.name FROM people p WHERE 'person:' || p.credential = ${column}), ${column})`;
 }

@@ -31,7 +31,7 @@ export function normalizeUser(text: string): NormalizedResponse<UserRecord> {
   return toRecord(content.value);
 }
 
-/** An array, bare or in `data`, `results` or `Ok`. One invalid record makes it malformed. */
+/** Reads an array, bare or in `data`, `results` or `Ok`. One invalid record makes it malformed. */
 export function normalizeUsers(text: string, limit: number): NormalizedResponse<UserRecord[]> {
   const content = read(text);
   // "Not found" for a list means that the upstream's database failed.

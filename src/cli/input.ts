@@ -69,7 +69,7 @@ export function parseSince(text: string): string {
   );
 }
 
-/** "2h" after a start, or a fixed time with its zone. Returns the end by start, epoch ms. */
+/** Parses "2h" after a start, or a fixed time with its zone. Returns the end by start, epoch ms. */
 export function parseAhead(text: string): (start: number) => number {
   if (timeSchema.safeParse(text).success) return () => Date.parse(text);
   if (!/^\d+(\.\d+)?[a-z]+$/.test(text))
@@ -85,7 +85,7 @@ export function collectTypes(text: string, before: readonly string[] = []): stri
   return [...before, ...text.split(',')];
 }
 
-/** A JSON number, true, false, null or a quoted string has that type; else it is text. */
+/** A value that is a JSON number, true, false, null or a quoted string has that type. */
 export function collectMetadata(text: string, before?: MetadataFilter): MetadataFilter {
   const [name, value] = [
     text.slice(0, Math.max(0, text.indexOf('='))),
@@ -130,7 +130,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Of a file, or stdin for "-", without a BOM. Throws CommandError if unreadable or not UTF-8. */
+/**
+ * Reads a file, or stdin for "-", without a byte order mark. Throws a CommandError if it is
+ * unreadable or not UTF-8.
+ */
 export async function readText(file: string): Promise<string> {
   const name = file === '-' ? 'stdin' : file;
   try {

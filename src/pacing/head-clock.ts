@@ -209,7 +209,10 @@ export class HeadClock {
 const RATE = { good: 0.15, old: 0.25, contradiction: 0.5 };
 /** Heads are not trusted from the first score on, and trusted again from the second on. */
 const LIMIT = { lost: 0.6, regained: 0.15 };
-/** Lag in requests at which a head counts as late: about as much as heads save. */
+/**
+ * A head that comes after its block was found final is late. By then, the lag costs so many
+ * requests, about as much as heads save.
+ */
 const LATE_COST = 0.7;
 /** Observations in succession after which the node counts as late, or no longer. */
 const IN_SUCCESSION = { late: 2, timely: 3 };

@@ -132,7 +132,7 @@ export class Scheduler {
     };
   }
 
-  /** Send time of the newest poll that found the submission open; -Infinity: none. */
+  /** Returns the send time of the newest poll that found it open; -Infinity: none. */
   openAt(submissionId: string): number {
     return this.#entries.get(submissionId)?.openAt ?? NEVER;
   }
@@ -214,7 +214,7 @@ export class Scheduler {
     return 'sent';
   }
 
-  /** When `pollNow` can return `sent`; Infinity: after a poll in flight. */
+  /** Returns when `pollNow` can return `sent`; Infinity: after a poll in flight. */
   nextPollAt(): number {
     return this.#sendableAt(Number.NEGATIVE_INFINITY);
   }

@@ -112,8 +112,8 @@ export class UpstreamHealth {
   }
 
   /**
-   * Newest proof that the database works, a submission or a 404; Infinity: none returned yet, no
-   * proof possible.
+   * When the upstream last proved that its database works, by a submission or a 404; Infinity if it
+   * has returned no submission yet, so that nothing can prove it.
    */
   get provenAt(): number {
     return this.#returned.length === 0 ? Number.POSITIVE_INFINITY : this.#provenAt;

@@ -194,7 +194,7 @@ export function openUpstreams(
   };
 }
 
-/** Recheck of finalized submissions that the chain contradicts, if there are no rechecks. */
+/** Without rechecks, finalized submissions that the chain contradicts are polled after this. */
 const CONTRADICTED_RECHECK_MS = 600_000;
 
 /** Returns the settings of the watcher. `policy`: when to poll. */

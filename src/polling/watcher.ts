@@ -194,7 +194,9 @@ export class Watcher {
     };
   }
 
-  /** Upstreams that are not polled: before the start, after the stop, or a minute overdue. */
+  /**
+   * Returns the upstreams that are not polled: before the start, after the stop, a minute overdue.
+   */
   notPolling(): string[] {
     const overdue = this.#clock.now() - OVERDUE_MS;
     const isPolled = (loop: PollLoop) =>

@@ -36,7 +36,7 @@ export const UNAVAILABLE_REASONS = [
 ] as const;
 type UnavailableReason = (typeof UNAVAILABLE_REASONS)[number];
 
-/** One poll. `at`: arrival of the response, epoch ms. `worker`: who sent it; absent: the server. */
+/** The result of a poll. `at`: arrival, epoch ms. `worker`: who sent it; absent: the server. */
 export type Observation = {
   submissionId: string;
   at: number;
@@ -190,7 +190,7 @@ function errorText(error: unknown): string | null {
   return truncate(typeof error === 'string' ? error : JSON.stringify(error));
 }
 
-/** Well-formed: the ledger would return another character for half a surrogate pair. */
+/** Makes text well-formed: the ledger would change half a surrogate pair. */
 function truncate(text: string): string {
   const short = text.length > MAX_ERROR_CHARS ? `${text.slice(0, MAX_ERROR_CHARS)}…` : text;
   return short.toWellFormed();
@@ -204,7 +204,7 @@ function unavailable(
   return { kind: 'unavailable', reason, error: truncate(error), retryAfterMs };
 }
 
-/** Section 2 of the upstream's interface. A field of another type counts as absent. */
+/** Fields of the upstream's envelope (section 2 of its interface); absent if of another type. */
 const field = {
   text: z.string().nullish().catch(undefined),
   number: z.number().nullish().catch(undefined),

@@ -211,8 +211,8 @@ function reasonOf(
 }
 
 /**
- * Returns ids without duplicates; UUIDs ignoring case. Throws a CommandError if one is invalid, or
- * none.
+ * Returns ids without duplicates; UUIDs ignore case. Throws a CommandError if an id is invalid or
+ * there is none.
  */
 export async function readIds(
   args: readonly string[],

@@ -80,8 +80,8 @@ export class Intake {
   }
 
   /**
-   * Tracks all of a request, durably, or none; undefined: too many ids wait. Rejects with
-   * LedgerError.
+   * Tracks all submissions of a request, durably, or none; undefined: too many ids wait already.
+   * Rejects with LedgerError.
    */
   async track(body: TrackBody): Promise<TrackRequestResult | undefined> {
     const context = { ...this.#context, now: this.#clock.now() };

@@ -61,7 +61,7 @@ export class LedgerStats {
     }
   }
 
-  /** Constant time. With the oldest open submissions. */
+  /** Takes constant time. `oldest`: number of the oldest open submissions to return. */
   counts(oldest: number): LedgerCounts {
     return {
       submissions: this.#counts.get(),

@@ -70,8 +70,8 @@ export class Pruning {
   }
 
   /**
-   * Events about no submission, `after` a number and older than `before`; not those with a waiting
-   * or dead delivery.
+   * Deletes events about no submission after the number `after` that are older than `before`,
+   * except those with a waiting or dead delivery.
    */
   events(query: EventsQuery): Pruned<number> {
     const old = this.#oldEvents(query);

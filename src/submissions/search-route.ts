@@ -103,7 +103,7 @@ function submissionFilterOf(query: Query): SubmissionFilter {
   };
 }
 
-/** A position by id. It stays valid when the submission is deleted. */
+/** Encodes a position by id, which stays valid when the submission is deleted. */
 export function toIdCursor(submissionId: string): string {
   return Buffer.from(`i1.${submissionId}`).toString('base64url');
 }

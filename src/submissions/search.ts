@@ -9,7 +9,7 @@ import {
   UUID_GLOB,
 } from './submission-queries.ts';
 
-/** All apply. Times are epoch ms; `since` includes its time, `until` excludes it. */
+/** All conditions apply. Times are epoch ms; `since` includes its time, `until` excludes it. */
 export type SubmissionFilter = {
   statuses?: readonly Status[] | undefined;
   upstream?: string | undefined;
@@ -158,8 +158,8 @@ function prefixesOf(prefix: string): string[] {
 }
 
 /**
- * Where ranges of a prefix continue and end. "!" and "~" are the least and greatest characters of
- * ids.
+ * Returns where the ranges of ids with a prefix continue and end. "!" and "~" are the least and the
+ * greatest character of an id.
  */
 function prefixParameters(
   prefix: string | undefined,
@@ -183,8 +183,8 @@ function numbered(name: string, values: readonly string[]): Record<string, strin
 }
 
 /**
- * A page examines limited rows: it may be short although more follow (docs/decisions/0021). Throws
- * LedgerError.
+ * A page examines a limited number of rows: it may be short although more follow
+ * (docs/decisions/0021). Throws LedgerError.
  */
 export class SubmissionSearch {
   readonly #db: LedgerDatabase;

@@ -66,7 +66,7 @@ function toHistoryEntry(row: HistoryRow): HistoryEntry {
   return { ...row, changes: row.changes === null ? null : readChanges(row.changes) };
 }
 
-/** Text of a lookup beyond which it ends early: a stored response may be a megabyte. */
+/** A lookup ends early at this much text: a stored response may be a megabyte. */
 const MAX_LOOKUP_CHARS = 4 * 1024 * 1024;
 
 type SubmissionHistory = { submission: Submission; history: HistoryEntry[] };
@@ -99,7 +99,7 @@ export class SubmissionQueries {
     return this.#db.value<string | null>(sql, submissionId) ?? null;
   }
 
-  /** The history is as of the same moment, oldest first; undefined for an unknown id. */
+  /** Returns both as of one moment, oldest change first; undefined for an unknown id. */
   getWithHistory(submissionId: string): SubmissionHistory | undefined {
     return this.#db.snapshot(() => {
       const row = this.findRow(submissionId);
@@ -150,7 +150,7 @@ export class SubmissionQueries {
     });
   }
 
-  /** A page from which the scheduler of an upstream is rebuilt, and where the next begins. */
+  /** Returns a page of what the scheduler is rebuilt from, and where the next begins. */
   listWatched(upstream: string, { after, limit }: { after: number; limit: number }) {
     type WatchedRow = Pick<
       Submission,
@@ -177,7 +177,7 @@ export class SubmissionQueries {
       ORDER BY deadline_at, id LIMIT ${limit}`;
   }
 
-  /** A submission that is finalized, among the newest 1,000 of all upstreams. */
+  /** Returns a finalized submission, among the newest 1,000 of all upstreams. */
   findShownId(upstream: string): string | undefined {
     return this.#db.value<string>`
       SELECT submission_id

@@ -239,14 +239,14 @@ export class SubmissionStore {
     return { observation, result, previousStatus: row.status, submission };
   }
 
-  /** When it was last tracked again; null: never. `tracked_at` may be earlier. */
+  /** Returns when it was last tracked again; null: never. `tracked_at` may be earlier. */
   #trackedAgainAt({ id }: SubmissionRow): number | null {
     const at = this.#db.value<number | null>`
       SELECT max(at) FROM history WHERE submission = ${id} AND status = 'tracking' AND previous_status <> 'tracking'`;
     return at ?? null;
   }
 
-  /** Only if the request demands it; an open one takes only its first data hash. */
+  /** Tracks it again if the request demands it; an open one takes only its first data hash. */
   #retrack(row: SubmissionRow, request: TrackRequest, now: number): TrackedSubmission {
     const before = toSubmission(row);
     const { change, ...result } = transition(

@@ -32,7 +32,7 @@ export type TransitionContext = {
   now: number;
   /** End of the last outage of the upstream; "not found" during it does not count. */
   upSince: number;
-  /** When the database was last proved to work; Infinity: nothing can prove it yet. */
+  /** When the upstream last proved that its database works; Infinity: nothing can prove it yet. */
   provenAt: number;
   recheck: boolean;
 };

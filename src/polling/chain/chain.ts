@@ -36,8 +36,8 @@ type ChainDeps = {
 type Node = { connection: NodeConnection; connectedAt: number | null };
 
 /**
- * Connects to the nodes of an upstream in order: to the next one after a failure, or without a new
- * block for the time of three.
+ * Connects to the nodes of an upstream in order: to the next one after a failure, or when no block
+ * is announced for the time of three blocks.
  */
 export function openChain({ settings, clock, random, version, onChange }: ChainDeps): Chain {
   let { urls } = settings;
@@ -304,8 +304,8 @@ class FinalizedBlocks {
   }
 
   /**
-   * Returns the time without a new block, or group of blocks, after which the node counts as
-   * stalled: three.
+   * Returns the time without a new block after which the node counts as stalled: that of three
+   * blocks, or groups of blocks.
    */
   stallMs(): number {
     const [first, last] = [this.#moments[0], this.#moments.at(-1)];

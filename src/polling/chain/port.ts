@@ -19,9 +19,9 @@ export type ChainStatus = {
 };
 
 /**
- * `closed`: before the response. `busy`: too many calls wait. `method_not_found`, `refused`: the
- * node responded with an error. `too_large`: the response exceeds the limit, which also closes the
- * connection.
+ * `closed`: the connection ended before the response. `busy`: too many calls wait.
+ * `method_not_found`, `refused`: the node responded with an error. `too_large`: the response
+ * exceeds the limit, which also closes the connection.
  */
 export type ChainErrorReason =
   | 'not_connected'
@@ -44,8 +44,8 @@ export class ChainError extends Error {
 /** The nodes of the chain of one upstream. Connects and reconnects by itself. */
 export type Chain = {
   /**
-   * Finalized blocks, at most ten times per second; twice, out of order and with gaps. Returns its
-   * removal.
+   * Reports finalized blocks, at most ten times per second. They may arrive twice, out of order and
+   * with gaps. Returns a function that removes the listener.
    */
   onHead(listener: (head: ChainHead) => void): () => void;
   /**
