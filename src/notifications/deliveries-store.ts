@@ -53,7 +53,6 @@ type DeliveriesDeps = {
   dead: CommittedChanges<DeadLetters>;
 };
 
-/** Deliveries: waiting until they are delivered, dead or discarded. Throws LedgerError. */
 export class Deliveries {
   readonly #db: LedgerDatabase;
   readonly #routes: EventRoutes;
@@ -69,18 +68,12 @@ export class Deliveries {
     this.#dead = dead;
   }
 
-  /**
-   * Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a
-   * function that removes it.
-   */
+  /** Calls `listener` after the commit. Returns a function that removes it. */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
     return this.#outbox.onWaiting(listener);
   }
 
-  /**
-   * Calls `listener` after every commit that made dead letters, also several times with the same
-   * destination.
-   */
+  /** Calls `listener` after each commit with dead letters, also repeatedly for one destination. */
   onDead(listener: (dead: DeadLetters) => void): void {
     this.#dead.onCommitted((notes) => {
       for (const dead of notes) listener(dead);
@@ -92,9 +85,8 @@ export class Deliveries {
   }
 
   /**
-   * Returns the earliest due deliveries that are not in `except`; at least one if there is any,
-   * except those of alerts whose earlier messages are in `except`. In place of a delivery of an
-   * alert, its earliest waiting one is returned, even before its time.
+   * At least one if there is any, except for alerts whose earlier messages are in `except`. In
+   * place of a delivery of an alert, its earliest waiting one is returned, even before its time.
    */
   due(destination: string, { now, limit, except }: DueQuery): DueDelivery[] {
     return this.#db.snapshot(() => {
@@ -139,9 +131,8 @@ export class Deliveries {
   }
 
   /**
-   * Records the results of attempts: the attempt, the next state of the delivery, and the health of
-   * its webhook or channel. A webhook that has only failed for days is disabled. A failure at an
-   * address that the destination no longer has is recorded, and neither delays nor disables it.
+   * Records attempt, next state and health. A webhook that only failed for days is disabled. A
+   * failure at a former address neither delays nor disables the destination.
    */
   recordResults(results: readonly DeliveryResult[]): void {
     this.#db.transaction(() => {
@@ -209,7 +200,6 @@ export class Deliveries {
     else this.#webhooks.failed(endpoint, endedAt);
   }
 
-  /** Whether the destination got another URL during the attempt. */
   #hasMoved({ deliveryId, destination, address }: DeliveryResult): boolean {
     const parsed = parseDestination(destination);
     if (parsed.kind === 'channel') return false;
@@ -236,10 +226,7 @@ export class Deliveries {
         last_failure_at = coalesce(excluded.last_failure_at, last_failure_at)`;
   }
 
-  /**
-   * Returns the times of the last success and the last failure of a channel. They outlive its
-   * deliveries.
-   */
+  /** They outlive the deliveries of the channel. */
   channelResult(channel: string): ChannelResult {
     const found = this.#db.row<ChannelResult>`
       SELECT last_success_at AS lastSuccessAt, last_failure_at AS lastFailureAt
@@ -304,10 +291,7 @@ export class Deliveries {
     });
   }
 
-  /**
-   * Sends a delivery again, whatever its state, and starts counting attempts over. Earlier attempts
-   * are kept.
-   */
+  /** Sends it again, whatever its state, and counts attempts anew. Keeps earlier attempts. */
   replay(id: number, now: number): 'waiting' | 'unknown' | 'disabled' | 'discarded' {
     return this.#db.transaction(() => {
       const row = this.#db.row<{ state: DeliveryState; destination: string }>`
@@ -321,10 +305,7 @@ export class Deliveries {
     });
   }
 
-  /**
-   * Sends the dead letters of a destination again. Returns their number; undefined if the
-   * destination is unknown or disabled.
-   */
+  /** Returns their number; undefined if the destination is unknown or disabled. */
   replayDead(destination: string, now: number): number | undefined {
     return this.#db.transaction(() => {
       if (!this.#routes.isEnabled(destination)) return undefined;
@@ -337,10 +318,7 @@ export class Deliveries {
     });
   }
 
-  /**
-   * Deletes up to `limit` deliveries that ended before that time, with their attempts. Returns
-   * their number.
-   */
+  /** Deletes up to `limit` ended deliveries with their attempts. Returns their number. */
   prune(endedBefore: number, limit: number): number {
     const ids = this.#db.values<number>`
       SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < ${endedBefore} LIMIT ${limit} + 0`;
@@ -403,10 +381,7 @@ type DueRow = EventRow & {
   callbackUrl: string | null;
 };
 
-/**
- * A batch ends early once it holds this much text of upstream responses, which may be a megabyte
- * each.
- */
+/** Ends a batch early: a response of an upstream may be a megabyte. */
 const MAX_BATCH_CHARS = 256 * 1024;
 
 /** `limit`: the most deliveries to return. `except`: the ids of those in flight. */

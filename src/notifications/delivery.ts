@@ -8,10 +8,7 @@ import type { DamagedEvent, EventRecord } from './event-body.ts';
 /** Selects events by type and, if there is a filter, by metadata. */
 export type Subscription = {
   types: readonly string[];
-  /**
-   * All of these must be in the submission's metadata with equal values. Events without metadata do
-   * not match.
-   */
+  /** All must be in the metadata with equal values. Events without metadata do not match. */
   metadata: Record<string, unknown> | null;
 };
 
@@ -55,7 +52,6 @@ function typesCovered(types: readonly string[]): (typeof EVENT_TYPES)[number][] 
   return EVENT_TYPES.filter((name) => types.some((type) => covers(type, name)));
 }
 
-/** Returns a function that tests events; created once per subscription. */
 export function createMatcher({ types, metadata }: Subscription) {
   const wanted = new Set(typesCovered(types));
   const filter = metadata === null ? [] : Object.entries(metadata);
@@ -79,10 +75,7 @@ function covers(type: string, name: string): boolean {
 export const DISABLED_REASONS = ['operator', 'gone', 'failing'] as const;
 export type DisabledReason = (typeof DISABLED_REASONS)[number];
 
-/**
- * The webhook that signs the events for `callback_url`s: it always exists and has no URL of its
- * own.
- */
+/** Signs the events for `callback_url`s: always exists, without a URL of its own. */
 export const CALLBACKS_ID = 'callbacks';
 
 export const webhookIdSchema = z
@@ -93,7 +86,6 @@ export const webhookIdSchema = z
   )
   .meta({ examples: [CALLBACKS_ID] });
 
-/** Headers that requests to webhooks have, in addition to those of every request. */
 export const WEBHOOK_HEADERS = ['webhook-id', 'webhook-signature', 'webhook-timestamp'] as const;
 
 /** Attempts in the current hour and the 24 hours before it. */
@@ -103,7 +95,6 @@ export type WebhookDay = {
   responseP95Ms: number | null;
 };
 
-/** A webhook endpoint. Times are epoch milliseconds. */
 export type Webhook = Subscription & {
   id: string;
   /** null for the callbacks, whose URLs come with the submissions. */
@@ -126,10 +117,7 @@ export type NewWebhook = Subscription &
   };
 export type WebhookPatch = Partial<NewWebhook>;
 
-/**
- * waiting: for its next attempt. dead: a dead letter, which can be replayed. discarded: its webhook
- * was deleted.
- */
+/** dead: can be replayed. discarded: its webhook was deleted. */
 export const DELIVERY_STATES = ['waiting', 'delivered', 'dead', 'discarded'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
@@ -138,8 +126,7 @@ export const DELIVERY_FILTERS = [...DELIVERY_STATES, 'failing'] as const;
 type DeliveryStateFilter = (typeof DELIVERY_FILTERS)[number];
 
 /**
- * Why a delivery is dead. not_configured: its channel is not in the settings. undeliverable: its
- * event is damaged, or cannot be converted to the format of the channel.
+ * not_configured: its channel is not in the settings. undeliverable: damaged or not convertible.
  */
 export const DEAD_REASONS = [
   'attempts_used_up',
@@ -149,10 +136,7 @@ export const DEAD_REASONS = [
   'undeliverable',
 ] as const;
 export type DeadReason = (typeof DEAD_REASONS)[number];
-/**
- * Deliveries to one destination that became dead letters. `callback:` without an origin stands for
- * all callbacks.
- */
+/** `callback:` without an origin stands for all callbacks. */
 export type DeadLetters = { destination: string; reason: DeadReason; count: number };
 
 export type Delivery = {
@@ -160,10 +144,7 @@ export type Delivery = {
   eventId: string;
   eventType: string;
   submissionId: string | null;
-  /**
-   * `webhook:<id>`, `channel:<name>` or `callback:<origin>`. The deliveries of a destination share
-   * its pace.
-   */
+  /** `webhook:<id>`, `channel:<name>` or `callback:<origin>`. Its deliveries share its pace. */
   destination: string;
   state: DeliveryState;
   deadReason: DeadReason | null;

@@ -19,26 +19,17 @@ const RECOVERY_MS = 60_000;
 const MAX_RECOVERY_MS = 86_400_000;
 
 /**
- * Concurrency and pauses of one destination. The deliveries themselves are in the ledger.
- *
- * The concurrency limit starts at 1, doubles with each delivered attempt up to the configured
- * limit, and returns to 1 on a failure. A refusal of one delivery (such as 400) does not change it.
- * After 429, 502, 503 or 504 the destination is paused for its Retry-After, or else for 1, 2, 4 …
- * 60 s.
- *
- * A success makes failed deliveries due, at most once a minute. This time is quadrupled while some
- * of them fail again, so that they do not use up their attempts.
+ * Concurrency and pauses of one destination. The limit starts at 1, doubles with each delivery, and
+ * returns to 1 on a failure, but not on a refusal (such as 400). 429, 502, 503 and 504 pause for
+ * the Retry-After, or else 1, 2, 4 … 60 s. A success makes failed deliveries due, once a minute;
+ * four times rarer while some fail again, so that they do not use up their attempts.
  */
 class DestinationQueue implements Due {
   readonly destination: string;
   readonly isCallback: boolean;
-  /**
-   * Time of the next attempt in epoch milliseconds. The dispatcher's schedule sorts by it and
-   * maintains `heapIndex`.
-   */
+  /** Next attempt in epoch milliseconds. The schedule maintains `heapIndex`. */
   dueAt = 0;
   heapIndex = 0;
-  /** Ids of deliveries in an attempt, or with a result that is not committed yet. */
   readonly inFlight = new Set<number>();
   readonly #maxAttempts: number;
   #attempts = 0;
@@ -62,9 +53,7 @@ class DestinationQueue implements Due {
     return this.#pausedUntil;
   }
 
-  /**
-   * How many more attempts may start. Negative after a failure while other attempts are in flight.
-   */
+  /** How many more attempts may start. Negative after a failure during others. */
   get available(): number {
     return this.#limit - this.#attempts;
   }
@@ -79,7 +68,6 @@ class DestinationQueue implements Due {
     this.#address = address;
   }
 
-  /** Whether an attempt at this address concerns the current receiver. */
   isAt(address: string): boolean {
     return this.#address === address;
   }
@@ -158,20 +146,14 @@ type DispatcherDeps = {
 };
 
 const RETRY_MS = 1_000;
-/**
- * Callback attempts in flight: a client may register thousands of callback URLs that never respond.
- */
+/** A client may register thousands of callback URLs that never respond. */
 const MAX_CALLBACKS = 1_024;
 
 /**
- * Sends due deliveries: ledger → channel → ledger.
- *
- * A delivery stays `waiting` in the ledger until its result is committed, so after a crash it is
- * sent again with the same event id. Each destination has a queue, which is in one of three states:
- * ready (deliveries may be due), scheduled (until its `dueAt`), or idle (nothing is due, or its
- * concurrency is exhausted until an attempt ends). Ready queues are served round robin. Attempts
- * are limited per destination, so receivers that do not respond delay no others; callbacks are
- * also limited in total.
+ * Sends due deliveries: ledger → channel → ledger. A delivery stays `waiting` until its result is
+ * committed, so a crash sends it again with the same event id. A queue is ready, scheduled (until
+ * `dueAt`) or idle (nothing due, or no concurrency left); ready ones are served round robin.
+ * Attempts are limited per destination, so receivers that do not respond delay no others.
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
@@ -198,7 +180,6 @@ export class Dispatcher {
     });
   }
 
-  /** Resumes everything that waits in the ledger. */
   start(): void {
     const { store, clock } = this.#deps;
     store.correctTimes(clock.now());
@@ -213,10 +194,7 @@ export class Dispatcher {
     await Promise.all(this.#attempts);
   }
 
-  /**
-   * Stops sending, waits up to `limitMs` for attempts in flight and commits their results; aborted
-   * ones are sent again.
-   */
+  /** Waits up to `limitMs` for attempts and commits their results; aborted ones are sent again. */
   stop(limitMs: number): Promise<void> {
     this.#stopping ??= this.#stop(limitMs);
     return this.#stopping;
@@ -399,10 +377,7 @@ export class Dispatcher {
   }
 }
 
-/**
- * Groups deliveries into messages: events of one type, at most `maxBatch` per message, in their
- * order.
- */
+/** Messages contain events of one type, at most `maxBatch`, in their order. */
 function toMessages(due: readonly DueDelivery[], maxBatch: number): DueDelivery[][] {
   const open = new Map<string, DueDelivery[]>();
   const messages: DueDelivery[][] = [];

@@ -8,7 +8,6 @@ import type { NotificationSettings } from './settings.ts';
 import { type AddressGuard, createAddressGuard } from './transport/address-guard.ts';
 import { createHttpPost } from './transport/http-post.ts';
 
-/** Returns the checks of the receivers. Disabled and failing webhooks are the subject of alerts. */
 export function receiverChecks(
   { webhooks: settings, channels }: NotificationSettings,
   webhooks: readonly Webhook[],
@@ -45,8 +44,7 @@ export function receiverChecks(
 }
 
 /**
- * Checks that a host responds to GET of its first page. The address itself, which may contain a
- * secret, is not called. Without `guard` every address is allowed.
+ * Gets the first page of a host, because the address may contain a secret. No `guard`: any host.
  */
 export async function reach(
   name: string,

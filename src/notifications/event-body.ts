@@ -37,7 +37,6 @@ export const ALERT_SEVERITIES = {
 export type AlertRule = keyof typeof ALERT_SEVERITIES;
 export const ALERT_RULES = Object.keys(ALERT_SEVERITIES) as AlertRule[];
 
-/** A condition that operators are notified of, as an event reports it. */
 export type Alert = {
   id: number;
   rule: AlertRule;
@@ -52,10 +51,7 @@ export type Alert = {
   muted?: true;
 };
 
-/**
- * A stored event, with its subject as it was at the time of the event. Times are epoch
- * milliseconds.
- */
+/** With its subject as it was at the event. Times are epoch milliseconds. */
 export type EventRecord = {
   /** Counts over all events in the order of their commits. */
   seq: number;
@@ -69,13 +65,9 @@ export type EventRecord = {
   | { type: typeof TestEventType.channel; channel: string }
 );
 
-/**
- * When the reported condition ended, if it had when the event was read: a message to people that is
- * late says so. The body of an event, which never changes, does not have it.
- */
+/** When the condition ended, if it had: late messages to people say so. Not in the event's body. */
 type MaybeEnded = { endedAt?: number | null };
 
-/** An event whose rows are damaged. It is never sent. */
 export type DamagedEvent = {
   seq: number;
   id: string;
@@ -290,10 +282,7 @@ function truncate(text: string | null): string | null {
     : `${text.slice(0, MAX_ERROR_CHARS).toWellFormed()}…`;
 }
 
-/**
- * Returns the JSON Schema of events. It allows additional fields, because a newer server may send
- * more.
- */
+/** Allows additional fields, because a newer server may send more. */
 export function eventJsonSchema() {
   const { $schema, ...schema } = z.toJSONSchema(z.union(eventSchema.options), {
     io: 'input',

@@ -19,10 +19,7 @@ export type EventFilter = (event: EventRecord) => boolean;
 /** Type of the event that reports missing events. It is not in the log. */
 const GAP_TYPE = 'feed.gap';
 
-/**
- * Returns a frame reporting that events after `after`, up to and including `through`, may be
- * missing.
- */
+/** Reports that events after `after`, through `through`, may be missing. */
 function gapFrame(
   { after, through }: { after: number; through: number },
   position: number,
@@ -58,8 +55,7 @@ function toFrame(event: FeedEvent): Buffer {
 const PAGE = 100;
 
 /**
- * Returns a frame without data that updates the position from which a client resumes. The comment
- * has it, too, for parsers that drop frames without data.
+ * Updates the position from which clients resume. The comment is for parsers that drop the frame.
  */
 function positionFrame(comment: string, position: number): string {
   return `: ${comment} ${position}\nid: ${position}\n\n`;
@@ -83,9 +79,8 @@ type FeedReaderDeps = {
 };
 
 /**
- * One reader of the live feed; the stream is the body of its response. It reads pages as fast as
- * its client accepts them, until the last one; `wake` makes it read again. Its memory is limited to
- * about two pages.
+ * One reader; the stream is the body of its response. Reads pages as fast as its client accepts
+ * them, then on `wake`. Holds about two pages.
  */
 export class FeedReader extends Readable {
   readonly #reading: Reading;
@@ -120,9 +115,8 @@ export class FeedReader extends Readable {
   }
 
   /**
-   * Sends a heartbeat, and ends the stream if the credential is no longer valid. Returns false if
-   * the client was disconnected, because it has read nothing since the last heartbeat although data
-   * is waiting.
+   * Ends the stream for an invalid credential. Returns false if the client was disconnected: it has
+   * read nothing since the last heartbeat although data is waiting.
    */
   heartbeat(): boolean {
     if (this.#isEnded) return true;
@@ -233,10 +227,7 @@ export class EventFeed {
     return this.#readers.size;
   }
 
-  /**
-   * Returns the body of a response: all events after `position` that pass the filter, until the
-   * client disconnects.
-   */
+  /** All events after `position` that pass the filter, until the client disconnects. */
   open(reading: Reading): Readable {
     const { clock, log } = this.#deps;
     const reader = new FeedReader(reading, {
@@ -310,7 +301,6 @@ const typesSchema = z
   )
   .meta(SEVERAL);
 
-/** The `metadata` parameter: the metadata filter of a webhook as JSON. */
 const metadataQuerySchema = z
   .string()
   .transform((text, context) => {
@@ -320,10 +310,7 @@ const metadataQuerySchema = z
   })
   .describe('Only events about submissions with this metadata, as JSON: {"team":"billing"}');
 
-/**
- * Returns a filter for the given types, submission and metadata; undefined conditions match every
- * event.
- */
+/** Undefined conditions match every event. */
 function filterOf(query: {
   types: readonly string[] | undefined;
   submissionId: string | undefined;

@@ -38,9 +38,8 @@ export type EventRow =
   | (Head & { type: AlertEventType | TestEventType; submissionId: null; envelope: null });
 
 /**
- * The version of the first change of an option after the row `h` of the history. Without its limit,
- * an event would read all later changes, each with two sets of metadata. The condition on `changes`
- * comes first, because few rows have any.
+ * Without its limit, an event would read all later changes, each with two sets of metadata. The
+ * condition on `changes` comes first, because few rows have any.
  */
 const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
   (SELECT version FROM history
@@ -129,10 +128,7 @@ function isAlert(detail: Record<string, unknown> | null): detail is Alert {
   return typeof detail?.summary === 'string' && ALERT_RULES.includes(detail.rule as never);
 }
 
-/**
- * Returns the address of a test of a callback, whose event belongs to no submission; null for any
- * other event.
- */
+/** Its event belongs to no submission; null for any other event. */
 export function testedCallback(row: EventRow): string | null {
   const detail =
     row.type === TestEventType.webhook
@@ -158,7 +154,6 @@ function ofSubmission(row: SubmissionEventRow) {
   const options = { ...row, ...optionsBefore(row.laterChanges?.split('\n') ?? []) };
   return {
     type,
-    // Becoming stuck does not change the status: the row of history is the newest one at that time.
     previous: type === SubmissionEventType.stuck ? now : before,
     submission: {
       ...now,
@@ -175,10 +170,7 @@ function ofSubmission(row: SubmissionEventRow) {
   };
 }
 
-/**
- * A page of events ends early once it holds this much text of upstream responses, which may be a
- * megabyte each.
- */
+/** Ends a page early: a response of an upstream may be a megabyte. */
 const MAX_PAGE_CHARS = 256 * 1024;
 
 /** Reads the append-only log of events, in commit order. Throws LedgerError. */
@@ -192,27 +184,18 @@ export class EventLog {
     this.#added = added;
   }
 
-  /**
-   * Returns the sequence number of the newest event, even if that was pruned; 0 if there has been
-   * none.
-   */
+  /** Even if it was pruned; 0 if there has been none. */
   newestSeq(): number {
     return Number(this.#db.value("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'") ?? 0);
   }
 
-  /**
-   * Returns the sequence number up to which events may be missing, after pruning or a restored
-   * backup; 0 if none is.
-   */
+  /** Up to which events may be missing, after pruning or a restored backup; 0 if none is. */
   missingThrough(): number {
     const sql = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'events_missing_through'";
     return Number(this.#db.value(sql) ?? 0);
   }
 
-  /**
-   * Returns the events after `seq`, oldest first, at most `limit`; empty only if there is no newer
-   * event.
-   */
+  /** Oldest first, at most `limit`; empty only if there is no newer event. */
   after(seq: number, limit: number): (EventRecord | DamagedEvent)[] {
     const events: (EventRecord | DamagedEvent)[] = [];
     let chars = 0;
@@ -224,9 +207,7 @@ export class EventLog {
     return events;
   }
 
-  /**
-   * Calls `listener` after each commit that added events. Returns a function that removes it.
-   */
+  /** Calls `listener` after the commit. Returns a function that removes it. */
   onAppended(listener: () => void): () => void {
     return this.#added.onCommitted(() => listener());
   }

@@ -9,10 +9,7 @@ import {
 } from '../submissions/event-types.ts';
 import { ALERT_SEVERITIES, type EventRecord } from './event-body.ts';
 
-/**
- * Escapes a text and truncates it to `maxChars` UTF-16 units, never inside a character or its
- * escape sequence.
- */
+/** `maxChars`: UTF-16 units. Never cuts inside a character or its escape sequence. */
 export function truncate(
   text: string,
   maxChars: number,
@@ -28,7 +25,6 @@ export function truncate(
   return whole;
 }
 
-/** Returns an escape function for `truncate` that uses a table. */
 export function escapeWith(table: Readonly<Record<string, string>>): (char: string) => string {
   return (char) => (Object.hasOwn(table, char) ? (table[char] as string) : char);
 }
@@ -43,10 +39,7 @@ const DEFAULT_MAX_CHARS = 300;
 /** Replaces line breaks, so that external text cannot start a line of a message. */
 const LINE_BREAK = ' ↵ ';
 
-/**
- * Formats external text as one well-formed line of at most `maxChars`. Line breaks are replaced by
- * ↵; other control characters and bidirectional controls are escaped.
- */
+/** One well-formed line: ↵ for line breaks; control characters and bidirectional ones escaped. */
 function toSingleLine(text: string, maxChars = DEFAULT_MAX_CHARS): string {
   const lines = text.slice(0, 2 * maxChars).split(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/);
   const line = lines
@@ -91,18 +84,12 @@ const UPSTREAMS_PATH = '#/pacing';
 const ALERTS_PATH = '#/alerts';
 const CHANNELS_PATH = '#/channels';
 
-/**
- * Joins a path of the dashboard to `server.public_url`. The result contains no character that ends
- * a link in a message.
- */
+/** The result contains no character that ends a link in a message. */
 export function linkTo(publicUrl: string, path: string): string {
   return `${publicUrl.replace(/\/+$/, '').replace(UNSAFE, percentEncoded)}/${path}`;
 }
 
-/**
- * Characters that end a link in the markup of a chat service, although encodeURIComponent or the
- * URL parser keeps them.
- */
+/** End a link in the markup of a chat, although encodeURIComponent or the URL parser keeps them. */
 const UNSAFE = /[!'()*|<>"[\]\s]/g;
 
 export function encoded(text: string): string {
@@ -156,9 +143,7 @@ function field(name: string, data: Data): string | null {
     : null;
 }
 
-/**
- * From the creation at the upstream, or else from the start of tracking, to the observed finality.
- */
+/** From the creation at the upstream, or else from tracking, to the observed finality. */
 function timeToFinality(submission: SubmissionEvent['submission'], data: Data): string | null {
   const { finalizedAt, trackedAt } = submission;
   if (finalizedAt === null) return null;
@@ -170,9 +155,8 @@ const SEVERITIES = ['good', 'info', 'warning', 'critical'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
 /**
- * A notification for people. Texts are single-line, printable and short; the channel escapes its
- * own markup. `link`: the address of the dashboard page about it, without characters that have a
- * meaning in markup; null if the server has no public address.
+ * Texts are single-line, printable and short; the channel escapes its markup. `link`: without
+ * markup characters; null if the server has no public address.
  */
 export type Message = {
   title: string;
@@ -188,7 +172,6 @@ export const LINK_TEXT = 'Open in dawatch';
 const LISTED = 10;
 const MAX_TITLE_CHARS = 200;
 
-/** Formats one or several events of one type. `publicUrl`: the setting `server.public_url`. */
 export function toMessage(
   batch: readonly [EventRecord, ...EventRecord[]],
   publicUrl?: string,
@@ -339,9 +322,7 @@ function timeSpan(from: number, until: number): string {
   return `${iso(from)} to ${iso(until)}, for ${durationText(until - from)}`;
 }
 
-/**
- * Lists the first events, the number of the others, the upstreams, the type and the time range.
- */
+/** Lists the first events, and counts the others. */
 function linesOfMany(batch: readonly [EventRecord, ...EventRecord[]]): Line[] {
   const listed = batch
     .slice(0, LISTED)

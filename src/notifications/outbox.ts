@@ -21,10 +21,7 @@ import {
 } from './delivery.ts';
 import type { Alert } from './event-body.ts';
 
-/**
- * The events of one channel of the settings: each event that matches one of the subscriptions,
- * once.
- */
+/** Each event that matches one of the subscriptions is sent once. */
 export type ChannelRoute = {
   name: string;
   subscriptions: readonly Subscription[];
@@ -42,10 +39,7 @@ type EventRoute = {
   matches: (event: { type: string; metadata: Record<string, unknown> | null }) => boolean;
 };
 
-/**
- * Which destinations get an event: the webhooks of the ledger and the channels of the settings.
- * Throws LedgerError.
- */
+/** Webhooks of the ledger and channels of the settings. Throws LedgerError. */
 export class EventRoutes {
   readonly #db: LedgerDatabase;
   #channels: EventRoute[] = [];
@@ -77,10 +71,7 @@ export class EventRoutes {
     this.#webhooks = undefined;
   }
 
-  /**
-   * Returns the routes that an event matches, also those of disabled webhooks. `metadata`: the text
-   * of its submission.
-   */
+  /** Includes routes of disabled webhooks. `metadata`: the text of its submission. */
   matching({ type, metadata = null }: { type: string; metadata?: string | null }): EventRoute[] {
     const subject = { type, metadata: storedObject(metadata, 'a submission', 'metadata') };
     return [...this.#currentWebhooks(), ...this.#channels].filter((route) =>
@@ -94,10 +85,7 @@ export class EventRoutes {
     return this.#currentWebhooks().find((route) => route.destination === destination);
   }
 
-  /**
-   * Returns whether deliveries to the destination are sent: false for a disabled webhook and an
-   * unknown destination.
-   */
+  /** False for a disabled webhook and an unknown destination. */
   isEnabled(destination: string): boolean {
     const parsed = parseDestination(destination);
     if (parsed.kind === 'channel')
@@ -129,7 +117,6 @@ export class EventRoutes {
   }
 }
 
-/** Returns the events that a webhook subscribes to. Throws DamagedRowError. */
 export function readSubscription({
   id,
   ...row
@@ -153,9 +140,8 @@ type AddedEvent = {
 };
 
 /**
- * Writes events, each with its deliveries, in the transaction of the change that they report. Every
- * method that writes must be called inside that transaction. Once it is on the disk, the dispatcher
- * is notified of the deliveries, and the live feed of the events. Throws LedgerError.
+ * Writes events and their deliveries in the transaction of the change that they report, inside
+ * which each method must be called. Listeners are notified after the commit. Throws LedgerError.
  */
 export class Outbox {
   readonly #db: LedgerDatabase;
@@ -197,10 +183,7 @@ export class Outbox {
     if (!alert.muted) this.#addDeliveries({ seq, type, at });
   }
 
-  /**
-   * Adds a test event for one destination only, and returns the id of its delivery. A callback is
-   * tested with the webhook of the callbacks and an address.
-   */
+  /** For one destination; returns the delivery's id. A callback needs an address. */
   addTestEvent(
     test: { webhookId: string; callbackUrl?: string } | { channel: string },
     at: number,
@@ -218,10 +201,7 @@ export class Outbox {
     return this.#addDelivery({ seq, at }, destination, at);
   }
 
-  /**
-   * `submission`, `version`: the row of the history that the event reports. Returns the sequence
-   * number.
-   */
+  /** `submission`, `version`: the row of the history. Returns the sequence number. */
   #add(event: {
     type: string;
     at: number;
@@ -280,10 +260,7 @@ export class Outbox {
     return Number(lastInsertRowid);
   }
 
-  /**
-   * Directs the waiting and dead callbacks of a submission to its new URL, where those that wait
-   * are due at once; null discards them.
-   */
+  /** Those that wait are due at the new URL at once; null discards them. */
   moveCallbacks(
     { id, callbackUrl }: { id: number; callbackUrl: string | null },
     to: string | null,
@@ -315,10 +292,7 @@ export class Outbox {
     this.#waiting.add(destination);
   }
 
-  /**
-   * Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a
-   * function that removes it.
-   */
+  /** Calls `listener` after the commit. Returns a function that removes it. */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
     return this.#waiting.onCommitted((destinations) => listener(new Set(destinations)));
   }

@@ -19,7 +19,6 @@ import {
 } from './delivery.ts';
 import { type EventRoutes, type Outbox, readSubscription } from './outbox.ts';
 
-/** A webhook as stored, named like its fields. `position`: its place in a list. */
 export type WebhookRow = Omit<
   Webhook,
   'types' | 'metadata' | 'enabled' | 'headerNames' | 'lastDay'
@@ -70,7 +69,6 @@ const DISABLE_AFTER_MS = 5 * 86_400_000;
 /** A webhook and the URL that responded. It counts only while the webhook has this URL. */
 type CalledEndpoint = { id: string; url: string | null };
 
-/** Webhook endpoints with their subscriptions. Throws LedgerError. */
 export class Webhooks {
   readonly #db: LedgerDatabase;
   readonly #routes: EventRoutes;
@@ -103,7 +101,6 @@ export class Webhooks {
     );
   }
 
-  /** Creates the endpoint of the callbacks if there is none. */
   ensureCallbacks(makeSecret: () => string, now: number): void {
     if (this.get(CALLBACKS_ID, now)) return;
     const webhook: NewWebhook = {
@@ -148,10 +145,7 @@ export class Webhooks {
     };
   }
 
-  /**
-   * Returns undefined if there is no such webhook. Disabling turns waiting deliveries into dead
-   * letters; a new address gets them at once.
-   */
+  /** undefined: no such webhook. Disabling makes dead letters; a new address gets them at once. */
   update(id: string, patch: WebhookPatch, now: number): Webhook | undefined {
     return this.#change(() => {
       const before = this.get(id, now);
@@ -192,10 +186,7 @@ export class Webhooks {
     });
   }
 
-  /**
-   * Replaces the secret; the old one also signs until `oldUntil`. Returns undefined if there is no
-   * such webhook.
-   */
+  /** The old secret also signs until `oldUntil`. undefined: no such webhook. */
   rotate(
     id: string,
     secret: string,
@@ -210,9 +201,7 @@ export class Webhooks {
     });
   }
 
-  /**
-   * Discards waiting deliveries and dead letters, too. Returns false if there is no such webhook.
-   */
+  /** Discards waiting deliveries and dead letters. Returns false if there is no such webhook. */
   delete(id: string, now: number): boolean {
     return this.#change(() => {
       this.#db.run`
@@ -282,7 +271,6 @@ export class Webhooks {
     return this.get(id, now) as Webhook;
   }
 
-  /** Turns waiting deliveries into dead letters. */
   #pause(id: string, now: number): void {
     const destination = webhookDestination(id);
     this.#makeDeadLetters('destination = @destination', { destination, now });
@@ -347,10 +335,7 @@ function toColumns({
 const HOUR_MS = 3_600_000;
 const KEPT_MS = 24 * HOUR_MS;
 
-/**
- * Counts of the attempts at each webhook, by hour and duration. A page of webhooks reads some
- * hundred rows of each, however many deliveries there are. Throws LedgerError.
- */
+/** Attempts by hour and duration: a page reads some hundred rows of each. Throws LedgerError. */
 class WebhookStats {
   readonly #db: LedgerDatabase;
 

@@ -27,10 +27,7 @@ const OPTIONS = {
   disableClientInfo: true,
 } satisfies RedisOptions;
 
-/**
- * Opens a connection for commands: they fail at once if disconnected, and after 3 s without a
- * response.
- */
+/** Commands fail at once if disconnected, and after 3 s without a response. */
 export function openRedis({ url }: RedisSettings): Redis {
   const redis = new Redis(url, {
     ...OPTIONS,
@@ -46,9 +43,8 @@ export function openRedis({ url }: RedisSettings): Redis {
 }
 
 /**
- * Opens a connection for BullMQ's endless loops (Worker, QueueEvents): commands wait until Redis is
- * reachable. `close` also closes the duplicates that BullMQ opens, which it does not do itself
- * while Redis is unreachable.
+ * For BullMQ's endless loops: commands wait until Redis is reachable. `close` also closes the
+ * duplicates that BullMQ opens, which it leaves open while Redis is unreachable.
  */
 export function openLoopRedis({ url }: RedisSettings): { redis: Redis; close(): void } {
   const opened: Redis[] = [];
@@ -73,7 +69,6 @@ export function openLoopRedis({ url }: RedisSettings): { redis: Redis; close(): 
   };
 }
 
-/** Closes a connection at once; pending commands reject. */
 export function disconnect(redis: Redis): void {
   // While reconnecting, ioredis would not emit 'end'; in status 'wait' it does.
   if (redis.status === 'reconnecting') redis.status = 'wait';
@@ -87,8 +82,7 @@ export async function waitUntilReady(redis: Redis, limitMs: number): Promise<voi
 }
 
 /**
- * Returns the clock of Redis, epoch ms, and the id of its process, which changes with a restart or
- * a failover: the new process may contain jobs that the previous one had already handed out.
+ * `runId` changes with a restart or failover: the new process may have jobs that were handed out.
  */
 export async function readServer(redis: Redis): Promise<{ runId: string; nowMs: number }> {
   const replies = await redis.pipeline().info('server').time().exec();
@@ -103,7 +97,6 @@ export async function readServer(redis: Redis): Promise<{ runId: string; nowMs: 
   };
 }
 
-/** Returns a field of INFO; null if it is missing. */
 export function fieldOf(info: string, name: string): string | null {
   return new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1] ?? null;
 }

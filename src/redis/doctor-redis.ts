@@ -20,7 +20,6 @@ import type { RedisConfig } from './settings.ts';
 
 const SETTING = settingName('redis.url');
 
-/** Returns the check of the configured Redis; undefined if none is configured. */
 export function redisCheck({ redis }: { redis: RedisConfig }, limitMs: number) {
   const { url } = redis;
   if (url === undefined) return undefined;

@@ -41,10 +41,7 @@ type EngineDeps = {
 
 /** A job expires this much before the scheduler's lease. */
 const LEASE_MARGIN_MS = 100;
-/**
- * After a job without any result, this process polls by itself for this long: workers are connected
- * but do not respond.
- */
+/** After a job without any result: workers are connected but do not respond. */
 const FALLBACK_MS = 30_000;
 const DRAIN_WITHIN_MS = 1_000;
 /** Finished jobs are kept for inspection only. */
@@ -54,9 +51,8 @@ const RETENTION = {
 };
 
 /**
- * Distributes polls to workers through BullMQ. A batch is split into jobs; the return value of a
- * job is its observations. Without Redis or without workers this process polls by itself. The ids
- * of a job without a result are polled again after the lease: until then a worker may poll them.
+ * Splits a batch into jobs, whose return values are observations. Without Redis or workers this
+ * process polls. Ids of a job without a result wait for the lease: a worker may poll them.
  */
 export class BullmqEngine implements PollEngine {
   readonly #deps: EngineDeps;
@@ -147,10 +143,7 @@ export class BullmqEngine implements PollEngine {
   }
 }
 
-/**
- * Splits a batch into one job per worker, of limited size: the cost of a job hardly depends on its
- * number of ids.
- */
+/** One job per worker, of limited size: the cost of a job hardly depends on its number of ids. */
 function inChunks(ids: readonly string[], workers: number): string[][] {
   const size = Math.min(MAX_IDS_PER_JOB, Math.ceil(ids.length / workers));
   const chunks: string[][] = [];
@@ -161,9 +154,8 @@ function inChunks(ids: readonly string[], workers: number): string[][] {
 const CHECK_MS = 100;
 
 /**
- * Resolves once no worker can be polling for the previous process of this server, whose polls are
- * not in the request budget of this one: its waiting jobs are removed and none is active. At the
- * latest when its leases have expired, or on abort.
+ * Resolves once no worker polls for the previous process, whose polls are not in this budget: at
+ * the latest when its leases have expired, or on abort.
  */
 export async function untilPreviousPollsEnded(deps: {
   queue: Queue;

@@ -17,9 +17,7 @@ import {
 
 export const EVENTS_QUEUE = 'dawatch-events';
 
-/**
- * Above this number of waiting jobs the queue has no consumers, and Redis keeps the jobs in memory.
- */
+/** Above this the queue has no consumers, and Redis keeps the jobs in memory. */
 const MAX_WAITING = 100_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const REPLICATED_WITHIN_MS = 2_000;
@@ -31,10 +29,7 @@ const RETENTION = {
   removeOnFail: { age: 7 * DAY_S, count: 10_000 },
 };
 
-/**
- * Adds events to a BullMQ queue: the job name is the event type, the data is its body, the job id
- * is the event id.
- */
+/** The job name is the event type, the data its body, the job id the event id. */
 export function createQueueChannel(settings: RedisSettings): Channel {
   const redis = openRedis(settings);
   // With the version check, a queue whose Redis disconnects during the check never works again.
@@ -92,25 +87,19 @@ export function createQueueChannel(settings: RedisSettings): Channel {
   };
 }
 
-/**
- * Returns whether the jobs survive a failover: one of the connected replicas has confirmed them, or
- * no replica is connected. If not, the events are sent again, under the same job ids.
- */
+/** Whether a replica confirmed the jobs, or none is connected. If not, they are sent again. */
 async function isReplicated(redis: Redis): Promise<boolean> {
   const replicas = Number(fieldOf(await redis.info('replication'), 'connected_slaves') ?? 0);
   return replicas === 0 || (await redis.wait(1, REPLICATED_WITHIN_MS)) > 0;
 }
 
-/**
- * 1, 2, 4 … 60 s, then every 60 s without end: an unavailable queue is not a refusal by a receiver.
- */
+/** 1, 2, 4 … 60 s without end: an unavailable queue is not a refusal by a receiver. */
 function queueRetryDelayMs(attempts: number): number {
   return Math.min(2 ** (attempts - 1), 60) * 1_000;
 }
 
 /**
- * Rethrows serialization errors: they would otherwise be retried without end, as an unavailable
- * Redis is.
+ * Rethrows serialization errors, which would be retried without end, as an unavailable Redis is.
  */
 function resultOfError(error: unknown): SendResult {
   if (error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError)

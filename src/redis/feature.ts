@@ -1,9 +1,6 @@
 import type { RedisServer } from './queues.ts';
 
-/**
- * Opens the parts of a server that exist only with Redis; none if no Redis is configured. Throws
- * StartError.
- */
+/** Opens none if no Redis is configured. Throws StartError. */
 export async function openRedisQueues(server: RedisServer) {
   if (server.config.redis.url === undefined) return {};
   // Loaded on demand: importing BullMQ would slow every start (row `start` of `npm run bench`).

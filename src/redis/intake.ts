@@ -9,10 +9,7 @@ import type { TrackEffect } from '../submissions/store-results.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
 import { openLoopRedis, type RedisSettings } from './connections.ts';
 
-/**
- * The queue for submissions of other services: the data of a job is the body of POST
- * /v1/submissions.
- */
+/** The data of a job is the body of POST /v1/submissions. */
 export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
 
 type Accepted = Record<TrackEffect, number>;
@@ -27,10 +24,7 @@ type IntakeDeps = {
 const CONCURRENCY = 8;
 const RETRY_MS = 1_000;
 const MAX_DELAY_MS = 60_000;
-/**
- * A job of a crashed server is resumed after the lock expires; this is checked every
- * STALLED_CHECK_MS.
- */
+/** A job of a crashed server is resumed after this, checked every STALLED_CHECK_MS. */
 const LOCK_MS = 10_000;
 const STALLED_CHECK_MS = 5_000;
 /** Jobs take no time; closing takes longer only if Redis does not respond. */
@@ -41,15 +35,11 @@ const RETENTION = {
   removeOnComplete: { age: 3 * DAY_S, count: 10_000 },
   removeOnFail: { age: 14 * DAY_S, count: 10_000 },
 };
-/**
- * BullMQ never resets this counter: with a limit, a job would fail after as many crashes of
- * servers.
- */
+/** BullMQ never resets this counter: with a limit, so many crashes would fail a job. */
 const UNLIMITED = 1_000_000_000;
 
 /**
- * Tracks the submissions that other services enqueue. A job is completed once its submissions are
- * on the disk, and retried until the ledger can be written.
+ * Completes a job once its submissions are on the disk; retries until the ledger can be written.
  */
 export class IntakeWorker {
   readonly #deps: IntakeDeps;
@@ -124,10 +114,7 @@ export class IntakeWorker {
 }
 
 const MAX_ISSUES = 5;
-/**
- * Redis keeps the reason of a failed job for two weeks, and an issue may quote all names of the
- * data.
- */
+/** Redis keeps the reason for two weeks, and an issue may quote all names of the data. */
 const MAX_REASON_CHARS = 1_000;
 
 function explain(error: ZodError): string {

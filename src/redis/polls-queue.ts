@@ -6,7 +6,6 @@ import { escapeText } from '../lib/text.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { UNAVAILABLE_REASONS } from '../submissions/classify.ts';
 
-/** The queue between a server and its workers. */
 export const POLLS_QUEUE = 'dawatch-polls';
 export const MAX_IDS_PER_JOB = 50;
 
@@ -52,7 +51,6 @@ const observationSchema = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** The return value of a job. */
 export const pollResultSchema = z.object({
   worker: z.string().max(300),
   observations: z.array(observationSchema).max(MAX_IDS_PER_JOB),
@@ -73,10 +71,7 @@ export function openPollsQueue(redis: Redis): Queue<PollJob, PollResult> {
   return queue;
 }
 
-/**
- * Returns the names of the workers that are connected to the queue. Redis lists the clients of all
- * its databases.
- */
+/** Redis lists the clients of all its databases. */
 export async function listWorkers(
   queue: Queue<PollJob, PollResult>,
   { options: { db = 0 } }: Redis,
@@ -92,10 +87,7 @@ const PROBE_MS = 1_000;
 /** A probe older than this is no longer valid: Redis, or this process, was suspended. */
 const PROBE_VALID_MS = 5_000;
 
-/**
- * Whether Redis works, and which workers are connected to it; probed once a second. `disconnected`
- * until a probe succeeds, then `up` until one fails or the connection closes.
- */
+/** Probed once a second. `disconnected` until a probe succeeds, then `up` until one fails. */
 export class RedisLink {
   readonly #deps;
   #state: 'up' | 'disconnected' | undefined;

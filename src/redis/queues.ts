@@ -24,10 +24,7 @@ export type RedisServer = {
   log: Log;
 };
 
-/**
- * Opens the parts of a server that exist only with Redis: polls through workers, the queue of
- * producers and the queue of events. Throws StartError.
- */
+/** Polls through workers, the queue of producers and the queue of events. Throws StartError. */
 export function openQueues({ config, upstreams, local, clock, log, ledger }: RedisServer) {
   const { url } = config.redis;
   if (url === undefined) throw new StartError('redis.url is not set');

@@ -13,5 +13,4 @@ export const redisSection = section({
 
 export type RedisConfig = z.output<typeof redisSection>;
 
-/** The settings of `dawatch worker`. */
 export type WorkerSettings = PollingSettings & { redis: RedisConfig };

@@ -46,10 +46,7 @@ export function startWorker(deps: {
   };
 }
 
-/**
- * A worker starts no request later than the request timeout plus this margin before the job
- * expires.
- */
+/** No request starts later than the request timeout plus this before the job expires. */
 const START_MARGIN_MS = 250;
 const RETRY_MS = 1_000;
 /** For the results of the last jobs, when the worker stops. */
@@ -57,10 +54,7 @@ const SEND_WITHIN_MS = 1_000;
 /** Jobs at a time. The request budgets bound the polls; this bounds the memory. */
 const CONCURRENCY = 100;
 
-/**
- * Takes jobs, polls each of their ids once and returns the observations. `timeoutMsOf`: undefined
- * if the worker has no such upstream. Throws StartError.
- */
+/** `timeoutMsOf`: undefined if the worker has no such upstream. Throws StartError. */
 export function openPollWorker(deps: {
   redis: RedisSettings;
   engine: PollEngine;

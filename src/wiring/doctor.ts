@@ -32,18 +32,13 @@ import type { Config, LoadedConfig } from './settings.ts';
 export type DoctorOptions = {
   loaded: LoadedConfig;
   now: number;
-  /** Also reads all of the ledger, which can take long. */
   full: boolean;
-  /** Time limit of a connection or a response. */
   limitMs: number;
   /** Return the checks of optional features; undefined if the feature is not configured. */
   features: readonly ((config: Config, limitMs: number) => Check | undefined)[];
 };
 
-/**
- * Checks what a server with these settings needs to work, and returns the findings in a fixed
- * order. Changes nothing; never rejects.
- */
+/** Returns the findings in a fixed order. Changes nothing; never rejects. */
 export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   const { loaded, now, full, limitMs, features } = options;
   const { config } = loaded;
@@ -84,9 +79,8 @@ const BUSY_MS = 2_000;
 const MAX_WEBHOOKS = 1_000;
 
 /**
- * Reads the state of a ledger, with or without a server. Never throws, and never creates, migrates
- * or changes a ledger. Without a server, SQLite leaves its two empty side files, which the next
- * server reuses.
+ * With or without a server. Never throws, creates, migrates or changes a ledger. Without a server,
+ * SQLite leaves two empty side files, which the next server reuses.
  */
 function inspectLedger(file: string, now: number): Inspection {
   const path = realPath(file);

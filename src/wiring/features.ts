@@ -35,47 +35,35 @@ type Running = {
   track: (body: TrackBody) => Promise<TrackRequestResult | undefined>;
   /** Sends a GET request to an address of the operator. */
   get: HttpPost['get'];
-  /** Returns why this server does not work; undefined if it works. */
   defect: () => string | undefined;
-  /** Whether the watcher can write the ledger. */
   isLedgerWritable: () => boolean;
-  /** Resolves when polling has begun. */
   polling: Promise<void>;
 };
 
 /** What a feature adds to the server. A server without the feature lacks only this. */
 export type Feature = {
-  /** Sends the polls instead of this process. */
   engine?: PollEngine;
-  /** Polling begins when it resolves. */
   previousPollsEnded?: Promise<void>;
-  /** Receives every event. */
   queueChannel?: { channel: Channel; address: string };
   redisHealth?: () => RedisHealth;
   /** Whether the feature's newest write to the ledger succeeded. */
   isLedgerWritable?: () => boolean;
   /** Adds routes for callers with a role, which each route names. */
   addReadRoutes?: (app: TypedServer) => void;
-  /** Adds routes for administrators. */
   addChangeRoutes?: (app: TypedServer) => void;
   /** Called when the server listens. */
   start?: (running: Running) => void;
-  /** Called first when the server stops. */
   stop?: (leftMs: number) => unknown;
   /** Called when nothing uses the feature any more. */
   close?: () => Promise<void>;
 };
 
-/**
- * The optional features, in the order in which they are opened. To remove one, delete its folder,
- * its import and its entry.
- */
+/** In the order of opening. To remove one, delete its folder, its import and its entry. */
 const FEATURES: readonly ((deps: FeatureDeps) => Feature | Promise<Feature>)[] = [
   openAlerts,
   openRedisQueues,
 ];
 
-/** Opens all features. The caller starts, stops and closes each. */
 export async function openFeatures(
   deps: Omit<FeatureDeps, 'redisHealth'>,
 ): Promise<{ features: readonly Feature[] } & Pick<FeatureDeps, 'redisHealth'>> {

@@ -10,7 +10,6 @@ import type { UpstreamSummary } from '../polling/watcher.ts';
 /** The state of Redis, without which a server works, too. */
 export type RedisHealth = {
   state: 'up' | 'disconnected';
-  /** The names of the connected workers. */
   workers: readonly string[];
   /** Since when Redis has not responded, epoch ms; null: it responds. */
   disconnectedSince: number | null;

@@ -20,9 +20,8 @@ import { UpstreamStore } from '../submissions/upstream.ts';
 import type { Config } from './settings.ts';
 
 /**
- * The source of truth, in one SQLite file. Every method that writes is one transaction: when it
- * returns, its changes are on the disk; when it throws LedgerError, none of them is kept. Listeners
- * are called after the commit.
+ * One SQLite file. Every method that writes is one transaction: on the disk when it returns, undone
+ * when it throws LedgerError. Listeners are called after the commit.
  */
 export class Ledger {
   readonly file: string;
@@ -85,19 +84,15 @@ export class Ledger {
     this.#close();
   }
 
-  /**
-   * Makes this server the primary of the ledger. Must be called before anything else is written.
-   * See primary.ts.
-   */
+  /** Must be called before anything else is written. See primary.ts. */
   claim(now: number) {
     return claimPrimary(this.database, { installation: this.#installation, now });
   }
 }
 
 /**
- * Opens the ledger of a server, and makes this server its primary. `onSyncFailed`: called if the
- * disk failed to store committed data; the process must then end at once. Default: the error is
- * uncaught. Throws LedgerError.
+ * Makes this server the primary. `onSyncFailed`: committed data could not be stored; must end the
+ * process. Default: the error is uncaught. Throws LedgerError.
  */
 export function openLedger({
   config,

@@ -16,10 +16,7 @@ const COUNTED_PER_STEP = 10_000;
 const PAGES_PER_STEP = 100;
 const AUDIT_PER_STEP = 500;
 const DAY_MS = 86_400_000;
-/**
- * Ended submissions and events stay at least this long for clients that wait for them or read the
- * live feed.
- */
+/** For clients that wait for ended submissions and events, or read the live feed. */
 const MIN_AGE_MS = 3_600_000;
 
 /** How long ended records are kept, in milliseconds, and how many submissions; null: no limit. */
@@ -45,9 +42,8 @@ type MaintenanceDeps = {
 };
 
 /**
- * Once a minute, deletes what exceeds the retention and returns free
- * space to the file system. Works in steps of a few milliseconds, each in
- * its own transaction; an interrupted run is completed by the next one.
+ * Once a minute, deletes what exceeds the retention and returns free space, in steps of a few
+ * milliseconds, each a transaction; the next run completes an interrupted one.
  */
 export class Maintenance {
   readonly #deps: MaintenanceDeps;
@@ -111,10 +107,7 @@ export class Maintenance {
       yield* this.#endedBefore({ endedAt: clock.now() - retention.submissionsMs, id: 0 });
   }
 
-  /**
-   * Counts from the newest submission back to the oldest one to keep, then deletes those that ended
-   * before it.
-   */
+  /** Counts from the newest to the oldest one to keep, then deletes those that ended before. */
   *#excessSubmissions(): Generator<void> {
     const { ledger, retention } = this.#deps;
     if (retention.submissions === null) return;
@@ -181,7 +174,6 @@ export class Maintenance {
   }
 }
 
-/** Starts the maintenance of a ledger with the configured retention. */
 export function startMaintenance({
   config,
   tuning,

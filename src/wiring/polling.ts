@@ -62,10 +62,7 @@ export function openPolling(deps: {
     /** How long a poll on demand may wait: for the request budget, and for the upstream. */
     longestPollMs:
       ON_DEMAND_WAIT_MS + Math.max(...upstreams.named.map(([, upstream]) => leaseMsOf(upstream))),
-    /**
-     * Returns why this server does not work; undefined if it can write its ledger and all its poll
-     * loops run.
-     */
+    /** Returns why this server does not work; undefined: it writes its ledger and all loops run. */
     defect(): string | undefined {
       try {
         ledger.database.probe(clock.now());
@@ -84,7 +81,6 @@ export function openPolling(deps: {
       watcher.start();
       chains.onHead((upstream, head) => watcher.observeHead(upstream, head));
     },
-    /** Waits up to `limitMs` for polls in flight. */
     async stop(limitMs: number): Promise<void> {
       await watcher.stop(limitMs);
       await chains.close();

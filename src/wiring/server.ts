@@ -106,10 +106,7 @@ const HEADER_LIMIT_BYTES = 16 * 1024;
 const MAX_PARAM_CHARS = 3 * 128;
 const KEEP_ALIVE_MS = 72_000;
 
-/**
- * Replaces Fastify's own compilers, which are then never loaded. Responses are built by typed
- * functions and not validated; tests compare them with their schemas.
- */
+/** Fastify's compilers are never loaded. Tests compare the responses with their schemas. */
 const COMPILERS = {
   compilersFactory: {
     buildValidator: () => compileValidator as never,
@@ -139,10 +136,7 @@ function describe(clientAddressOf: (request: IncomingMessage) => string): onRequ
   };
 }
 
-/**
- * Builds the server. The caller starts and closes it. Hooks of one kind run in the order in which
- * they are added.
- */
+/** The caller starts and closes it. Hooks of one kind run in the order in which they are added. */
 export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const { metrics, ledger, features } = deps;
   const { server, limits } = deps.config;

@@ -133,22 +133,13 @@ export function loadConfig(from: SettingsFrom): LoadedConfig {
 
 /** Values without a setting. Tests replace some of them, so that they need not wait. */
 export const TUNING = {
-  /**
-   * Time to receive a complete request, and for a client that reads nothing of its response: much
-   * more than 1,000 ids take on a slow connection.
-   */
+  /** Much more than 1,000 ids take on a slow connection. */
   requestTimeoutMs: 30_000,
-  /**
-   * Concurrent readers of the live feed and requests that wait for a submission: each takes about
-   * 20 kB of memory.
-   */
+  /** Readers of the feed and requests that wait: each takes about 20 kB of memory. */
   maxHeldOpen: 10_000,
   /** The first event for a channel waits for others to be sent in the same message. */
   gatherMs: 5_000,
-  /**
-   * Attempts in flight to one receiver: enough for 100/s with responses of 80 ms. A failing
-   * receiver gets one at a time.
-   */
+  /** Enough for 100/s with responses of 80 ms. A failing receiver gets one at a time. */
   deliveriesInFlight: 8,
   /** Ended deliveries are kept for investigations and replays this long: a month. */
   deliveriesKeptMs: 30 * 86_400_000,
@@ -164,8 +155,7 @@ export const TUNING = {
   redisDownMs: 10_000,
   noWorkersMs: 30_000,
   /**
-   * Single failures of an upstream are normal, five in a row are not. It is probed soon after a
-   * short outage, and rarely in a long one.
+   * Five failures in a row are not normal. Probed soon after a short outage, rarely in a long one.
    */
   breaker: { failures: 5, probeMs: 1_000, maxProbeMs: 30_000 },
 };

@@ -24,10 +24,7 @@ const DELAYS_MS = [
   24 * HOUR,
 ] as const;
 
-/**
- * Returns the delay after the `attempts`-th attempt in milliseconds, before jitter; null after the
- * last attempt.
- */
+/** In milliseconds, before jitter; null after the last attempt. */
 export function retryDelayMs(attempts: number): number | null {
   return DELAYS_MS[attempts - 1] ?? null;
 }
@@ -48,18 +45,14 @@ const PEOPLE_DELAYS_MS = [
 const [PEOPLE_MAX_DELAY_MS, PEOPLE_MAX_ATTEMPTS] = [15 * MINUTE, 300];
 
 /**
- * As `retryDelayMs`, for chat and mail: a message about an alert is of use for minutes. The
- * attempts also end after three days.
+ * For chat and mail: a message about an alert is of use for minutes. Ends after three days, too.
  */
 export function peopleRetryDelayMs(attempts: number): number | null {
   if (attempts >= PEOPLE_MAX_ATTEMPTS) return null;
   return PEOPLE_DELAYS_MS[attempts - 1] ?? PEOPLE_MAX_DELAY_MS;
 }
 
-/**
- * Applies ±20 %, so that deliveries that failed together are not retried together. `random` in [0,
- * 1).
- */
+/** Applies ±20 %: what failed together is not retried together. `random` in [0, 1). */
 export function jittered(delayMs: number, random: number): number {
   return Math.round(delayMs * (0.8 + 0.4 * random));
 }
@@ -67,7 +60,6 @@ export function jittered(delayMs: number, random: number): number {
 /** Longer than any delivery waits for its next attempt, with its jitter and a Retry-After. */
 export const LONGEST_WAIT_MS = 1.2 * Math.max(...DELAYS_MS) + HOUR;
 
-/** An event to be sent to one destination. */
 export type Outgoing = {
   event: EventRecord;
   /** The serialized event, identical in every attempt. */
@@ -76,10 +68,7 @@ export type Outgoing = {
   callbackUrl: string | null;
 };
 
-/**
- * The result of one attempt. Failures are returned and not thrown, because a failing receiver is
- * expected.
- */
+/** The result of one attempt. A failing receiver is expected, so failures are not thrown. */
 export type SendResult =
   | { kind: 'delivered'; httpStatus: number | null; response: string | null }
   | {
@@ -88,22 +77,13 @@ export type SendResult =
       /** One sentence without secrets and without the URL, which may contain one. */
       error: string;
       response: string | null;
-      /**
-       * The receiver requests a lower rate: the destination is paused. `retryAfterMs` null: for an
-       * unspecified time.
-       */
+      /** The destination is paused. `retryAfterMs` null: for an unspecified time. */
       slowDown?: { retryAfterMs: number | null };
       /** The receiver is permanently gone (410). */
       gone?: boolean;
-      /**
-       * The receiver refused this delivery (such as 400): it is retried, and other deliveries are
-       * not affected.
-       */
+      /** This delivery is refused (such as 400) and retried; others are not affected. */
       refused?: boolean;
-      /**
-       * The channel cannot serialize the event: this is not the receiver's failure, and a retry
-       * would not help.
-       */
+      /** The channel cannot serialize the event: a retry would not help. */
       undeliverable?: boolean;
     };
 
@@ -114,10 +94,7 @@ export function failed(error: string, slowDown?: { retryAfterMs: number | null }
 }
 
 export type Channel = {
-  /**
-   * Identifies the receiver, and may contain a secret. A response counts only while the destination
-   * has this address.
-   */
+  /** May contain a secret. A response counts only while the destination has this address. */
   readonly address: string;
   /** Maximum events per message. Above 1, due events of the same type are sent as one message. */
   readonly maxBatch: number;
@@ -135,19 +112,16 @@ type ChannelDeps = {
   publicUrl: string | undefined;
 };
 
-/** A type of channels in the settings. index.ts lists all of them. */
 export type ChannelType<Settings extends { type: string }> = {
   type: Settings['type'];
   settings: z.ZodType<Settings>;
-  /** Contains secrets. */
   address: (settings: Settings) => string;
   /** Further text about the receiver, without secrets. */
   receiver?: (settings: Settings) => string;
   /** Throws an Error whose message begins with the name of the unusable setting. */
   create: (settings: Settings, deps: ChannelDeps) => Channel | Promise<Channel>;
   /**
-   * Connects as the channel does, and sends nothing. Returns undefined if that works; `answered`:
-   * the receiver refused, so a retry does not help. Default: a GET request to the address.
+   * Sends nothing. undefined: it works. `answered`: a retry does not help. Default: a GET request.
    */
   check?: (
     settings: Settings,
@@ -169,7 +143,6 @@ type ChatService = ChatOptions & {
 
 export const CHAT_BATCH = 100;
 
-/** A channel that posts messages as JSON to a chat service. */
 export function createChatChannel({
   url,
   post,
@@ -196,10 +169,7 @@ export function createChatChannel({
 /** Requests for fewer requests, with or without Retry-After. */
 const SLOW_DOWN = [429, 502, 503, 504];
 
-/**
- * Redirects and 4xx concern this request only, except 408 and 429 (load) and 410 (the receiver is
- * gone).
- */
+/** Redirects and 4xx, except 408 and 429 (load) and 410 (gone), concern this request only. */
 function isRefusal(httpStatus: number): boolean {
   return httpStatus >= 300 && httpStatus < 500 && ![408, 410, 429].includes(httpStatus);
 }

@@ -3,7 +3,6 @@ import { httpUrl } from '../../operations/config/section-values.ts';
 import { escapeWith, type Message, type Severity, truncate } from '../message.ts';
 import { type Channel, type ChannelType, type ChatOptions, createChatChannel } from './channel.ts';
 
-/** Limits of Discord: it refuses a message that exceeds one of them. */
 const MAX_TITLE_CHARS = 256;
 const MAX_FIELDS = 25;
 const MAX_VALUE_CHARS = 1_024;

@@ -63,9 +63,7 @@ export const email: ChannelType<EmailSettings> = {
 
 const MAX_REPLY_CHARS = 200;
 const CONNECT_TIMEOUT_MS = 10_000;
-/**
- * A server may take long to accept the message body; a shorter timeout would send the mail twice.
- */
+/** A server may take long to accept the body; a shorter timeout would send the mail twice. */
 const SILENCE_TIMEOUT_MS = 120_000;
 
 async function openTransport(server: MailServer, limitMs?: number) {
@@ -92,10 +90,7 @@ async function openTransport(server: MailServer, limitMs?: number) {
   });
 }
 
-/**
- * Connects to a mail server as the channel does, with TLS and login, and sends no mail. Returns
- * undefined if that works. `answered`: the server refused the session, so a retry does not help.
- */
+/** Logs in and sends no mail. undefined: it works. `answered`: a retry does not help. */
 export async function checkMailServer(
   server: MailServer,
   limitMs: number,
@@ -114,9 +109,8 @@ export async function checkMailServer(
 }
 
 /**
- * Sends one mail over SMTP to all recipients. It counts as delivered if the server accepts at least
- * one recipient, because a retry would reach accepted recipients twice. The response contains the
- * reply of the mail server and the number of refused recipients.
+ * Delivered if one recipient is accepted: a retry would reach accepted recipients twice. The
+ * response is the reply of the mail server and the number of refused recipients.
  */
 export async function createEmailChannel({
   from,
@@ -216,10 +210,7 @@ const COLOURS: Record<Severity, string> = {
 const escaped = escapeWith({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' });
 const html = (text: string) => Array.from(text, escaped).join('');
 
-/**
- * Formats a message as text and HTML. Only the subject has the title. The title contains no line
- * break, so the subject cannot inject a header.
- */
+/** Only the subject has the title. It has no line break, so it cannot inject a header. */
 export function toMail({ title, severity, lines, body, link }: Message) {
   return {
     subject: `[dawatch] ${title}`,

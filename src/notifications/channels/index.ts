@@ -6,7 +6,6 @@ import { email } from './email.ts';
 import { slack } from './slack.ts';
 import { teams } from './teams.ts';
 
-/** All types of channels, in the order of the documentation. */
 const CHANNEL_TYPES = [slack, discord, teams, apprise, email] as const;
 
 export type ChannelConfig = z.output<(typeof CHANNEL_TYPES)[number]['settings']>;
@@ -19,7 +18,6 @@ export const channelSchema = z.discriminatedUnion(
   `must be one of ${TYPE_NAMES}`,
 ) as unknown as z.ZodType<ChannelConfig>;
 
-/** Returns the type of a configured channel. */
 export function channelTypeOf({ type }: ChannelConfig): ChannelType<ChannelConfig> {
   return CHANNEL_TYPES.find((one) => one.type === type) as unknown as ChannelType<ChannelConfig>;
 }

@@ -10,7 +10,6 @@ import {
 } from '../message.ts';
 import { type Channel, type ChannelType, type ChatOptions, createChatChannel } from './channel.ts';
 
-/** Limits of Slack: it refuses messages that exceed them. */
 const MAX_BLOCKS = 50;
 const MAX_TEXT_CHARS = 3_000;
 

@@ -14,17 +14,12 @@ const COLOURS: Record<Severity, string> = {
   critical: 'Attention',
 };
 
-/**
- * Sends an Adaptive Card to a workflow of Microsoft Teams that starts with a webhook request.
- */
+/** Posts an Adaptive Card to a workflow that starts with a webhook request. */
 export function createTeamsChannel(options: ChatOptions): Channel {
   return createChatChannel({ ...options, toBody: toTeamsBody });
 }
 
-/**
- * List and heading markup needs no escaping: it applies only at the start of a line, which `toText`
- * sets.
- */
+/** List and heading markup applies only at the start of a line, which `toText` sets. */
 const escaped = (char: string) => (/[\\`*_{}[\]()#|~<>&]/.test(char) ? `\\${char}` : char);
 
 /** Exported to test the limit, which current messages do not reach. */

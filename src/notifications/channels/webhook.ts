@@ -14,10 +14,7 @@ type Rules = {
   guard: AddressGuard;
 };
 
-/**
- * Returns why a webhook URL is not allowed, or undefined. Performs no I/O: the address guard checks
- * the addresses of a host name at each connection, because they may change.
- */
+/** Returns why a URL is not allowed. No I/O: the guard checks addresses at each connection. */
 export function checkWebhookUrl(text: string, { allowHttp, guard }: Rules): string | undefined {
   if (text.length > MAX_CHARS) return `the URL has more than ${MAX_CHARS} characters`;
   // The parser ignores these characters, so the stored URL would differ from the used one.
@@ -65,10 +62,7 @@ export type WebhookChannelOptions = {
   /** Shared by all webhooks; closed by its creator. */
   post: HttpPost['post'];
   endpoint: WebhookEndpoint;
-  /**
-   * Returns why a URL is not allowed; undefined: it is allowed. Settings may have changed since the
-   * URL was stored.
-   */
+  /** Returns why a URL is not allowed: settings may have changed since it was stored. */
   refusalOf: (url: string) => string | undefined;
   now: () => number;
 };
@@ -82,10 +76,7 @@ export type WebhookEndpoint = {
   secrets: readonly string[];
 };
 
-/**
- * Sends one event per request, signed according to Standard Webhooks 1.0. Created for each pass of
- * the dispatcher, because the URL and the secrets may change.
- */
+/** Signed by Standard Webhooks 1.0. Created for each pass, because URL and secrets may change. */
 export function createWebhookChannel({
   post,
   endpoint,
@@ -138,9 +129,7 @@ export function makeSecret(): string {
   return `${PREFIX}${randomBytes(NEW_SECRET_BYTES).toString('base64')}`;
 }
 
-/**
- * Returns why a supplied secret is invalid, or undefined. The reason does not contain the secret.
- */
+/** Returns why a supplied secret is invalid. The reason does not contain the secret. */
 export function checkSecret(text: string): string | undefined {
   if (!text.startsWith(PREFIX)) return `a secret must begin with ${PREFIX}`;
   const { length } = bytesOf(text);
@@ -157,10 +146,7 @@ function bytesOf(secret: string): Buffer {
 }
 
 type SignedContent = {
-  /**
-   * The event id, the same for all attempts. Must not contain dots: other content could then have
-   * the same signature.
-   */
+  /** The same for all attempts. Without dots: other content could have the same signature. */
   id: string;
   /** Time of the attempt in epoch seconds: receivers refuse old requests. */
   timestampS: number;

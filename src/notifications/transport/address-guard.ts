@@ -7,10 +7,7 @@ import { type Address, contains, parseRange } from '../../lib/addresses.ts';
 import { RefusedAddressError } from '../../lib/http-call.ts';
 
 export type AddressGuard = {
-  /**
-   * Returns why connections to an IP address are not allowed, without the address; undefined if
-   * they are.
-   */
+  /** Returns why an address is refused, without the address; undefined if it is allowed. */
   check(address: string): string | undefined;
 };
 
@@ -31,10 +28,7 @@ const PUBLIC_V6 = ipaddr.parseCIDR('2000::/3');
 /** The metadata address of Azure; those of other clouds are link-local or private. */
 const CLOUD_METADATA = ipaddr.parseCIDR('168.63.129.16/32');
 
-/**
- * Allows public unicast addresses and those in `allow`. Throws TypeError if isAddressRange
- * refuses one of these.
- */
+/** Allows public unicast and `allow`. Throws TypeError if isAddressRange refuses one of these. */
 export function createAddressGuard({ allow }: { allow: readonly string[] }): AddressGuard {
   const allowed = allow.map(parseRange);
   return {
@@ -48,7 +42,6 @@ export function createAddressGuard({ allow }: { allow: readonly string[] }): Add
   };
 }
 
-/** Converts an IPv4-mapped address to IPv4: the system connects to that. */
 function parse(text: string): Address | undefined {
   const plain = canonical(text);
   if (plain === undefined) return undefined;
@@ -56,8 +49,7 @@ function parse(text: string): Address | undefined {
 }
 
 /**
- * Normalizes an address with the parser that also reads webhook URLs: it reads 0x7f.1 as 127.0.0.1.
- * ipaddr.js alone would read ::8.8.8.8 (IPv4-compatible) as ::ffff:8.8.8.8 (IPv4-mapped).
+ * Reads 0x7f.1 as 127.0.0.1, as webhook URLs do. ipaddr.js alone reads ::8.8.8.8 as IPv4-mapped.
  */
 function canonical(text: string): string | undefined {
   const bare = text.replace(/^\[(.*)\]$/, '$1').replace(/%[\w.:-]+$/, '');
@@ -90,8 +82,7 @@ export type GuardedConnectorOptions = {
 };
 
 /**
- * Returns a connector for undici that applies the guard to the address it connects to. A name that
- * changes from a public to a private address after a check is therefore refused, too.
+ * Checks the address at each connection, because a name may change to a private one after a check.
  */
 export function guardedConnector(options: GuardedConnectorOptions): buildConnector.connector {
   const { guard, timeoutMs, signal, lookup } = options;
@@ -160,9 +151,8 @@ const TIMEOUT_MS = 2_500;
 const OTHER_FAMILY_MS = 300;
 
 /**
- * Resolves names through the hosts file and DNS, without search domains. The system's resolver is
- * not used: it has four threads per process, which a few names with unresponsive nameservers would
- * block.
+ * Uses the hosts file and DNS. The system's resolver has four threads per process, which a few
+ * names with unresponsive nameservers would block.
  */
 export function createLookup({
   servers,
@@ -210,7 +200,6 @@ function toLookupAddress(address: string): LookupAddress {
   return { address, family: isIPv4(address) ? 4 : 6 };
 }
 
-/** Reads the hosts file on each call: it is short and may change. */
 function addressesOf(hostname: string, file: string): string[] {
   return readHosts(file).flatMap((line) => {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/);

@@ -21,10 +21,9 @@ type HttpResponse = {
 type Exchange = ReturnType<typeof exchange>;
 
 /**
- * Sends one request. The status decides the result: a body that is slow, breaks off or never ends
- * does not change it. A body that is not read to its end closes its connection. Dispatching
- * directly avoids the stream that undici's `request` creates for each body, which costs as much as
- * the rest of the exchange (row `webhooks` of `npm run bench`).
+ * The status decides: a body that is slow, breaks off or never ends does not change the result.
+ * Dispatching directly avoids the stream of undici's `request`, which costs as much as the rest of
+ * the exchange (row `webhooks` of `npm run bench`).
  */
 function exchange(
   dispatcher: Dispatcher,
@@ -108,10 +107,7 @@ const ABORTED = 'the attempt was aborted';
 const TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 2_000;
 const MAX_RESPONSE_BYTES = 4_096;
-/**
- * Reads more than it stores: the end is dropped, because a truncated secret could not be recognized
- * there.
- */
+/** Reads more than it stores: a secret that is truncated at the end could not be recognized. */
 const READ_BYTES = 4 * MAX_RESPONSE_BYTES;
 const DROPPED_CHARS = 2_048;
 const MASK = '[redacted]';

@@ -63,8 +63,7 @@ const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//;
 type Environment = Record<string, string | undefined>;
 
 /**
- * Returns the variables that configure dawatch, without empty ones and without those that
- * Kubernetes sets for a Service whose name begins with "dawatch" (DAWATCH_SERVICE_HOST,
+ * Without those of Kubernetes for a Service whose name begins with "dawatch" (DAWATCH_SERVICE_HOST,
  * DAWATCH_PORT=tcp://…, DAWATCH_PORT_8080_TCP…).
  */
 function variablesOf(env: Environment): Record<string, string> {
@@ -75,10 +74,7 @@ function variablesOf(env: Environment): Record<string, string> {
   return Object.fromEntries(found);
 }
 
-/**
- * Returns one sentence per unknown variable, without its value. Unknown variables are errors,
- * because a misspelt one would have no effect.
- */
+/** One sentence each, without the value. A misspelt variable would have no effect. */
 export function unknownVariables(variables: Record<string, string>): string[] {
   return Object.keys(variables)
     .filter((name) => !KNOWN.includes(name))
@@ -121,7 +117,6 @@ function isServiceLink(name: string, value: string): boolean {
 const DEFAULT_FILE = 'config/dawatch.yaml';
 const FILE_VARIABLES = fileVariables(ENVIRONMENT);
 
-/** Invalid settings: one line per problem, with the setting and its source. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];
@@ -144,9 +139,8 @@ export type SettingsFrom = {
 };
 
 /**
- * Loads the settings: environment variables override the file, which overrides defaults. `file`
- * undefined: DAWATCH_CONFIG or config/dawatch.yaml if it exists; null: no file. Reads only the
- * secret files that `user` uses, default all; the settings of the others are absent. Throws one
+ * Environment variables override the file. `file` undefined: DAWATCH_CONFIG or config/dawatch.yaml
+ * if it exists; null: none. Reads only the secret files that `user` uses, default all. Throws one
  * ConfigError with all problems.
  */
 export function loadSettings<Schema extends z.ZodType<object>>(
@@ -217,10 +211,7 @@ function fileOf(variables: Record<string, string>): string | undefined {
   return variables.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
 }
 
-/**
- * Returns all secrets of the settings. For an address: the address, its login, and the
- * values of its query.
- */
+/** For an address: the address, its login, and the values of its query. */
 export function secretsOf(settings: readonly Setting[]): string[] {
   return settings.flatMap(({ path, value }) => {
     if (!isSecret(path)) return [];
@@ -237,10 +228,7 @@ export function variableOf(path: string): string | null {
   return Object.entries(ENVIRONMENT).find(([, target]) => target === path)?.[0] ?? null;
 }
 
-/**
- * Converts the text of an environment variable. Returns undefined for invalid text, which the
- * schema then reports.
- */
+/** Returns undefined for invalid text, which the schema then reports. */
 const FROM_TEXT: Record<string, ((text: string) => unknown) | undefined> = {
   'server.port': (text) => (/^\d+$/.test(text) ? Number(text) : undefined),
   'server.trusted_proxies': toList,
@@ -270,10 +258,7 @@ function sourceOf(path: readonly string[], sources: Map<string, string>): string
   return sources.get(path.join('.')) ?? sourceOf(path.slice(0, -1), sources);
 }
 
-/**
- * Returns the path and description of every setting of a parsed config, including those under names
- * of the operator.
- */
+/** By path, including settings under names of the operator. */
 function describeAll(root: z.ZodType, config: object): Map<string, string> {
   const found = new Map<string, string>();
   const walk = (schema: unknown, value: unknown, path: string) => {

@@ -11,10 +11,7 @@ export type Checked<T> =
 
 const MAX_SHOWN_NAME = 40;
 
-/**
- * Validates a value and describes all problems. Messages never quote a value, which may be a
- * misplaced secret.
- */
+/** Messages never quote a value, which may be a misplaced secret. */
 export function checkWith<T extends z.ZodType>(schema: T, input: unknown): Checked<z.output<T>> {
   const parsed = schema.safeParse(input, {
     error: (issue) =>
@@ -39,10 +36,7 @@ function unknownKeyMessage(key: string, path: readonly string[], names: readonly
   return `is not a setting${similar === undefined ? '' : `; did you mean ${[...path, similar].join('.')}?`}`;
 }
 
-/**
- * Returns a placeholder for an unusual key: a line without a space after its colon is parsed as a
- * key and may be a secret.
- */
+/** For an unusual key: a line without a space after its colon is a key, and may be a secret. */
 function displayName(key: string): string {
   return /^[a-z_]+$/i.test(key) && key.length <= MAX_SHOWN_NAME ? key : '(hidden)';
 }
@@ -61,10 +55,7 @@ function namesAt(schema: z.ZodType, path: readonly string[]): string[] {
   return Object.keys(node.properties ?? {});
 }
 
-/**
- * Returns the name most similar to `text`, or undefined if none is similar enough to be a
- * misspelling.
- */
+/** Returns undefined if no name is similar enough to be misspelt. */
 export function closest(text: string, names: readonly string[]): string | undefined {
   // At least two edits, because two swapped characters count as two. Names below four characters
   // would match too much.
@@ -77,7 +68,6 @@ export function closest(text: string, names: readonly string[]): string | undefi
   return best && best.distance <= limit ? best.name : undefined;
 }
 
-/** Returns the Levenshtein distance. */
 function distanceOf(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (const [i, char] of [...a].entries()) {
@@ -96,9 +86,8 @@ function distanceOf(a: string, b: string): number {
 }
 
 /**
- * Returns why a value is not what was meant, and what to write instead; undefined: nothing is
- * wrong. `docker --env-file` and templates keep quotes, and only a shell replaces `~`.
- * `isSecret`: the value is not shown.
+ * Returns what to write instead; undefined: nothing is wrong. `docker --env-file` and templates
+ * keep quotes, and only a shell replaces `~`. `isSecret`: the value is not shown.
  */
 export function mistypedReason(
   text: string,

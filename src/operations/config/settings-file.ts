@@ -4,10 +4,7 @@ import { mistypedReason } from './schema-problems.ts';
 
 export type SettingsTree = { [key: string]: unknown };
 
-/**
- * The content of a settings file, or the reason why it is unusable. `lineOf` returns the line of a
- * setting, from 1.
- */
+/** The content, or why it is unusable. `lineOf` returns the line of a setting, from 1. */
 export type SettingsFile =
   | { kind: 'read'; tree: SettingsTree; lineOf: (path: readonly string[]) => number | undefined }
   | { kind: 'unusable'; reason: string };
@@ -54,9 +51,8 @@ export function readSettings(file: string): SettingsFile {
 const NAMED = ['upstreams', 'channels'];
 
 /**
- * Replaces empty values by undefined, such as a section whose lines are all comments. The keys
- * remain, so that unknown ones are still reported: "api_key:secret" without a space is parsed as
- * such a key.
+ * Replaces empty values by undefined. The keys remain, so that unknown ones are reported:
+ * "api_key:secret" without a space is such a key.
  */
 function withoutEmpty(tree: SettingsTree, section = ''): SettingsTree {
   const kept = Object.entries(tree).filter(
@@ -97,10 +93,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/**
- * The suffix of a setting, and of an environment variable, that names a file with the secret
- * instead of the secret.
- */
+/** Names a file with the secret instead of the secret. */
 const SUFFIX = '_file';
 /** Tokens, keys and addresses are much shorter. A larger file is not one secret. */
 const MAX_BYTES = 16_384;
@@ -112,9 +105,8 @@ const SECRET_REASONS: Record<string, string | undefined> = {
 };
 
 /**
- * The settings that are secrets. Addresses of channels, of the heartbeat, of Redis and of nodes of
- * a chain contain keys and passwords, and so do headers for proxies. The name of a file is no
- * secret. The Helm chart has the same expression.
+ * Addresses of channels, heartbeat, Redis and nodes contain keys and passwords, and so do headers
+ * for proxies. The Helm chart has the same expression.
  */
 export const SECRET_SETTING =
   /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$|\.chain\.urls$|^upstreams\.[^.]+\.headers\./;
@@ -123,10 +115,7 @@ export function isSecret(path: string): boolean {
   return SECRET_SETTING.test(path) && !path.endsWith(SUFFIX);
 }
 
-/**
- * Returns the variables that name a file with a secret, such as DAWATCH_API_KEY_FILE, each with its
- * setting.
- */
+/** Such as DAWATCH_API_KEY_FILE, each with its setting. */
 export function fileVariables(
   environment: Readonly<Record<string, string>>,
 ): Record<string, string> {
@@ -137,20 +126,14 @@ export function fileVariables(
   );
 }
 
-/**
- * Returns the setting that excludes this one: `auth.api_key` and `auth.api_key_file` exclude each
- * other.
- */
+/** `auth.api_key` and `auth.api_key_file` exclude each other. */
 export function counterpartOf(path: string): string | undefined {
   const secret = path.endsWith(SUFFIX) ? path.slice(0, -SUFFIX.length) : path;
   if (!isSecret(secret)) return undefined;
   return path === secret ? `${path}${SUFFIX}` : secret;
 }
 
-/**
- * The secrets that each kind of process uses. `client`: a command that sends requests with the
- * service key.
- */
+/** Secrets by kind of process. `client`: a command that sends requests with the service key. */
 const USED = {
   server: /^/,
   worker: /^(?:upstreams\..*\.api_key|upstreams\.[^.]+\.headers\..*|redis\..*)$/,
@@ -162,11 +145,9 @@ const USED = {
 export type SecretUser = keyof typeof USED;
 
 /**
- * Replaces each setting that names a file with a secret by the secret, in place. Files with secrets
- * that `user` does not use are not read: a placeholder, with which the other settings can be
- * checked, stands for them, and `unread` contains their paths.
- * `problems` has one entry per unusable file. Other settings that end in `_file` stay, so that the
- * schema reports them.
+ * Replaces names of secret files by the secrets, in place. Files that `user` does not use become a
+ * placeholder, and are in `unread`. `problems`: one per unusable file. Other settings that end in
+ * `_file` stay for the schema to report.
  */
 export function readSecretFiles(tree: SettingsTree, user: SecretUser) {
   const problems: { path: string; text: string }[] = [];
@@ -207,7 +188,6 @@ export function readSecretFiles(tree: SettingsTree, user: SecretUser) {
   return { problems, unread };
 }
 
-/** Returns the parts of a text that are separated by commas. */
 export function toList(text: string): string[] {
   return text.split(',').map((part) => part.trim());
 }
@@ -224,8 +204,7 @@ function placeholderOf(path: string): string {
 }
 
 /**
- * Returns the content of a file with one secret, without a byte order mark and the line break at
- * its end. The problem quotes neither the content nor the name.
+ * Without a byte order mark and the last line break. The problem quotes neither content nor name.
  */
 export function readSecretFile(file: string): { secret: string } | { problem: string } {
   let text: string;
@@ -251,16 +230,10 @@ export function readSecretFile(file: string): { secret: string } | { problem: st
   return { secret: text };
 }
 
-/**
- * The content of a file. unusual: it is neither a regular file nor a pipe, such as a device, which
- * may never end. too_large: it has more bytes than allowed.
- */
+/** unusual: neither a regular file nor a pipe, such as a device, which may never end. */
 type BoundedFile = { kind: 'read'; bytes: Buffer } | { kind: 'unusual' } | { kind: 'too_large' };
 
-/**
- * Reads a file of at most `maxBytes`, through symbolic links. A pipe is read until its end. Throws
- * the error of the system, such as ENOENT, and EISDIR for a directory.
- */
+/** Follows symbolic links. Reads a pipe to its end. Throws errors such as ENOENT and EISDIR. */
 function readBounded(file: string, maxBytes: number): BoundedFile {
   const stats = statSync(file);
   // Opening a device may already have an effect. Reading a directory fails with EISDIR.

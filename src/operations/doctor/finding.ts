@@ -1,15 +1,11 @@
 import { redactorOf } from '../../lib/text.ts';
 import { variableOf } from '../config/load.ts';
 
-/**
- * Ascending severity. `warning`: it works, but needs attention. `problem`: something does not work.
- */
+/** `warning`: it works, but needs attention. `problem`: something does not work. */
 const LEVELS = ['ok', 'warning', 'problem'] as const;
 export type Level = (typeof LEVELS)[number];
 
-/**
- * The result of a check. `name` is stable. `action` states the solution, null if none is needed.
- */
+/** `name` is stable. `action` states the solution, null if none is needed. */
 export type Finding = { name: string; status: Level; message: string; action: string | null };
 
 /** A check of one subject, with its own time limits. */
@@ -43,8 +39,7 @@ export function settingName(path: string): string {
 }
 
 /**
- * Returns the findings of all checks, in their order. Never rejects: a check that fails hides no
- * other finding. An upstream may quote the key that it refuses, so `secrets` are redacted.
+ * In their order. Never rejects: a check that fails hides no other finding. `secrets` are redacted.
  */
 export async function runChecks(
   checks: readonly Check[],

@@ -14,10 +14,7 @@ export type OpenLog = Log & {
   end(): void;
 };
 
-/**
- * Field names redacted at three levels of nesting, as a safeguard: no code logs these fields on
- * purpose.
- */
+/** A safeguard at three levels of nesting: no code logs these fields on purpose. */
 const REDACTED_FIELDS = [
   'x-api-key',
   'authorization',
@@ -37,8 +34,7 @@ const REPEATS_PER_MINUTE = 100;
 const MINUTE_MS = 60_000;
 
 /**
- * Returns a log that writes to `stream`, as JSON unless it is a terminal. Occurrences of `secrets`
- * anywhere in a line are replaced. `repeatsPerMinute` 0: no limit.
+ * JSON unless `stream` is a terminal. Replaces `secrets` anywhere. `repeatsPerMinute` 0: no limit.
  */
 export function createLog(
   settings: { level: pino.LevelWithSilent },
@@ -114,9 +110,8 @@ function prettyStream(options: PrettyOptions): pino.DestinationStream {
 }
 
 /**
- * Returns the fields and the event of a log call. A message of a library becomes
- * `http.library_message`; of its fields only the error is kept, because requests and responses may
- * contain personal data.
+ * A message of a library becomes `http.library_message`; only its error is kept, because requests
+ * and responses may contain personal data.
  */
 function toEvent(args: readonly unknown[]): {
   fields: Record<string, unknown>;
@@ -139,10 +134,7 @@ function toEvent(args: readonly unknown[]): {
 
 const MAX_STACK_CHARS = 1_500;
 
-/**
- * Serializes an error with its causes, truncated and escaped: its message may quote a whole
- * upstream response.
- */
+/** With its causes, truncated and escaped: its message may quote a whole upstream response. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return typeof error === 'string' ? escapeText(error) : error;
   const { type, message, stack } = pino.stdSerializers.err(error);
@@ -164,10 +156,7 @@ export const MAX_LINE_BYTES = 16 * 1024;
 const MAX_CHARS = 500;
 const MAX_ITEMS = 20;
 
-/**
- * Returns a line of JSON with control characters escaped and at most MAX_LINE_BYTES long. A
- * truncated line has `"cut":true`.
- */
+/** Escapes control characters, at most MAX_LINE_BYTES long. A truncated line has `"cut":true`. */
 export function toJsonLine(line: string): string {
   const escaped = escapeJson(line);
   if (fits(escaped)) return escaped;
@@ -177,10 +166,7 @@ export function toJsonLine(line: string): string {
   return fits(shorter) ? shorter : `${JSON.stringify({ level, time, event, cut: true })}\n`;
 }
 
-/**
- * Like `toJsonLine`, for pino-pretty: escapes the decoded texts, because they are printed without
- * JSON escapes.
- */
+/** For pino-pretty: escapes the decoded texts, because they are printed without JSON escapes. */
 function toPrettyLine(line: string): string {
   const escaped = (key: string, value: unknown) => {
     if (typeof value !== 'string') return value;

@@ -22,7 +22,6 @@ const BUCKETS = {
 
 export type Counters = ReturnType<typeof createCounters>;
 
-/** Creates the counters and histograms, which count events as they occur. */
 export function createCounters(registry: Registry) {
   const counter = <T extends string>(name: string, help: string, labelNames: T[]) =>
     new Counter({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
@@ -170,10 +169,7 @@ function resultOf(observation: Observation): string {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /**
-     * Requests are held open, so their duration is not measured and response deadlines do not
-     * apply.
-     */
+    /** Held open: its duration is not measured, and response deadlines do not apply. */
     staysOpen?: boolean;
   }
 }

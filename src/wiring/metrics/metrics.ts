@@ -10,10 +10,7 @@ import { UPSTREAM_STATES } from '../../submissions/upstream.ts';
 import type { Readiness } from '../health-routes.ts';
 import { createCounters } from './counters.ts';
 
-/**
- * Gauges of Node named like counters, which Prometheus warns about. The families without `_total`
- * have the same data.
- */
+/** Prometheus warns about these gauges. The families without `_total` have the same data. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -22,7 +19,6 @@ const MISNAMED = [
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** The values of the gauges of a ledger. */
 export type Scraped = GaugeValues & {
   pacing: readonly UpstreamPacing[];
 };
@@ -50,12 +46,10 @@ export function createMetrics({ version }: { version: string }) {
       setChainMetrics(values);
       setUpstreamGauges(upstreams);
     },
-    /** Returns the Prometheus text format. */
     async text() {
       collectProcess();
       return { contentType: registry.contentType, text: withoutEmptyLag(await registry.metrics()) };
     },
-    /** Returns every metric family. */
     async describe() {
       collectProcess();
       return registry.getMetricsAsArray().map((metric) => {
@@ -71,10 +65,7 @@ export function createMetrics({ version }: { version: string }) {
 const EMPTY_LAG = /^nodejs_eventloop_lag_mean_seconds NaN$/im;
 const LAG_SAMPLES = /^nodejs_eventloop_lag_(?:min|max|mean|stddev|p50|p90|p99)_seconds .*\n/gm;
 
-/**
- * Removes the event loop delays if none was measured, as at the first scrape and directly after
- * another one.
- */
+/** None was measured at the first scrape and directly after another one. */
 function withoutEmptyLag(text: string): string {
   return EMPTY_LAG.test(text) ? text.replace(LAG_SAMPLES, '') : text;
 }
@@ -90,10 +81,7 @@ export type GaugeValues = {
   waitingIds: number;
 };
 
-/**
- * The help text and the reading of each gauge without labels; a reading of undefined means no
- * sample.
- */
+/** A reading of undefined means no sample. */
 const GAUGES: Record<
   string,
   readonly [help: string, of: (values: GaugeValues) => number | undefined]
@@ -134,7 +122,6 @@ const GAUGES: Record<
   workers: ['Live workers; no sample without Redis', ({ health }) => health.redis?.workers.length],
 };
 
-/** Creates the gauges and returns the function that sets them. */
 function createGauges(registry: Registry, version: string): (values: GaugeValues) => void {
   const create = <T extends string = never>(name: string, help: string, ...labelNames: T[]) =>
     new Gauge({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
@@ -195,7 +182,6 @@ const UPSTREAM_GAUGES: Record<
   ],
 };
 
-/** Creates the gauges of the upstreams and returns the function that sets them. */
 function createUpstreamGauges(registry: Registry): (upstreams: readonly UpstreamPacing[]) => void {
   const gauges = Object.entries(UPSTREAM_GAUGES).map(([name, [help, of]]) => ({
     of,
@@ -217,7 +203,6 @@ function createUpstreamGauges(registry: Registry): (upstreams: readonly Upstream
   };
 }
 
-/** Creates the metrics of the chains and returns the function that sets them. */
 function createChainMetrics(registry: Registry): (values: GaugeValues) => void {
   const create = (name: string, help: string) =>
     new Gauge({
@@ -248,10 +233,7 @@ function ageS(now: number, since: number | null | undefined): number {
   return Math.max(0, now - (since ?? now)) / 1_000;
 }
 
-/**
- * Requests within this time get the same text. The route is open and unlimited, so it must stay
- * cheap.
- */
+/** Requests within this time get the same text: the route is open and unlimited. */
 const MAX_AGE_MS = 1_000;
 
 const metricsSchema = z
