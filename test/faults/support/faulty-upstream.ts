@@ -19,6 +19,8 @@ type Exchange = {
 /** Responds in place of the upstream; returns `false` to send the true response this time. */
 export type ResponseFault = (exchange: Exchange) => unknown;
 
+export type FaultyUpstream = Awaited<ReturnType<typeof openFaultyUpstream>>;
+
 /** Forwards to a real upstream, but responds falsely about some ids, or about all for a while. */
 export async function openFaultyUpstream() {
   const about = new Map<string, { fault: ResponseFault; requestCount: number }>();

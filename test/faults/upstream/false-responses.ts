@@ -26,13 +26,13 @@ const DATA = {
   user_id: 'user-1',
 };
 
-function fake(submissionId: string, fields: Fields = {}): string {
+export function fake(submissionId: string, fields: Fields = {}): string {
   const envelope = { id: submissionId, state: 'Finalized', error: null, data: DATA };
   return JSON.stringify({ ...envelope, ...fields });
 }
 
 /** Responds with this status and body, or with a body derived from the id. */
-function respondWith(
+export function respondWith(
   status: number,
   body: string | ((id: string) => string),
   headers: OutgoingHttpHeaders = {},

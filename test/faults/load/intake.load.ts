@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { CRASH_API_KEY, sleep } from '../../support/processes/killable-server.ts';
+import { allDelivered } from '../../support/servers/deliveries.ts';
+import { auditAfterFault } from '../support/audit.ts';
+import { watch } from '../support/probe.ts';
+import { prepareWorld } from '../support/world.ts';
+
+const MANY = 1_000;
+const CLIENTS = 128;
+/** No server listens there: submissions at this upstream stay open and cost no responses. */
+const ABSENT = { url: 'http://127.0.0.1:1', api_key: 'any' };
+/** In addition to an idle server: bodies, responses and watched submissions. */
+const MEMORY_MIB = 700;
+
+test('refuses excess load early, and loses nothing that it accepted', async () => {
+  const world = await prepareWorld('overload', {
+    settings: { log: { level: 'warn' }, limits: { requests_per_minute: 0 } },
+    // The default timeout, because the machine may be slow.
+    upstream: { timeout_s: 10 },
+    upstreams: { absent: ABSENT },
+  });
+  await world.start();
+  await world.track(500);
+  const finals = world.expected.size;
+  const seen = watch(world.server);
+  const accepted: string[] = [];
+  const statuses: number[] = [];
+  const until = performance.now() + 4_000;
+  const flood = async () => {
+    while (performance.now() < until) {
+      const ids = Array.from({ length: MANY }, () => `flood-${randomUUID()}`);
+      const { status, headers } = await fetch(`${world.server.url}/v1/submissions`, {
+        method: 'POST',
+        headers: { 'x-api-key': CRASH_API_KEY, 'content-type': 'application/json' },
+        body: JSON.stringify({ submission_ids: ids, upstream: 'absent' }),
+      });
+      statuses.push(status);
+      if (status === 202) for (const id of ids) accepted.push(id);
+      else expect([status, headers.get('retry-after')]).toEqual([503, '5']);
+      // Clients that ignore Retry-After.
+      await sleep(200);
+    }
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, flood));
+  const { refused, peakMiB, slowestMs, requestCount: requests } = await seen.end();
+  const taken = statuses.filter((status) => status === 202).length;
+  console.log(
+    `${CLIENTS} clients with ${MANY} ids each: ${taken} requests taken, ${statuses.length - taken} refused; ` +
+      `at most ${peakMiB.toFixed(0)} MiB; the slowest of ${requests} probes ${(slowestMs / 1_000).toFixed(1)} s`,
+  );
+  expect(taken).toBeGreaterThan(0);
+  expect(statuses.length - taken).toBeGreaterThan(0);
+  expect(refused).toEqual([]);
+  expect(peakMiB).toBeLessThan(MEMORY_MIB);
+  expect(world.server.lines.some((line) => line.includes('"http.shed"'))).toBe(true);
+  // The server was busy; it must not report an outage of the upstream.
+  expect(
+    world.server.lines.filter(
+      (line) => line.includes('"upstream.down"') && line.includes('"default"'),
+    ),
+  ).toEqual([]);
+  for (const id of accepted) world.expected.set(id, 'tracking');
+  const { server, expected, receiver } = world;
+  await allDelivered(server.file, finals);
+  await auditAfterFault({ server, expected, receiver, memoryMiB: MEMORY_MIB });
+});
