@@ -25,7 +25,6 @@ export type Mute = NewMute & { id: number; createdAt: number; createdBy: string 
 /** Mutes that have not ended. Each check compares every firing alert with all of them. */
 export const MAX_MUTES = 100;
 
-/** An alert as stored. Times are epoch milliseconds. */
 type AlertRecord = Omit<AlertCondition, 'since'> & {
   /** Identifies this occurrence: a condition that holds again later gets another id. */
   id: number;

@@ -75,7 +75,6 @@ export function copyToPrivateFile(source: string, target: string): void {
   syncWithFolder(target);
 }
 
-/** Gives a file a second name, or copies it if the file system has no links. */
 export function linkOrCopy(path: string, second: string): void {
   try {
     linkSync(path, second);

@@ -22,11 +22,9 @@ export const REPLACEMENT = '.replacement';
 const BUSY_MS = 1_000;
 
 /**
- * Leaves a file beside the ledger, so that the next process that writes to it copies it first.
- * Returns the error for the operator.
- *
- * The marker itself is not synced. It is needed for as long as the system has pages in memory that
- * it could not write and regards as written; after a loss of power, they are gone.
+ * The next process that writes copies the ledger first. Returns the error for the operator. The
+ * marker itself is not synced: it is needed only while the system has pages in memory that it could
+ * not write and regards as written; after a loss of power, they are gone.
  */
 export function markFailedSync(path: string, cause: unknown): LedgerError {
   const failed = `the disk failed while using ${path}, a sync returned an error`;
@@ -69,17 +67,12 @@ export function recoverBeside(path: string, file: string): void {
 }
 
 /**
- * Replaces a ledger that `needsRecovery` by a verified copy of it.
- *
- * After a failed sync, Linux regards pages as written that it could not write. A read returns them
- * from memory until the system drops them, and later syncs succeed without them. Such pages are at
- * the end of the log, of which nothing was acknowledged, or in the file and in the log: SQLite
- * begins the log again only after a successful sync of the file. SQLite therefore reads all of the
- * log, from a copy of it: it verifies a frame once, and may read it again after the system has
- * dropped it.
- *
- * Must be called with the lock of the ledger. Throws LedgerError, and leaves the ledger unchanged,
- * if it is damaged, another program has it open, or the disk is full.
+ * Replaces a ledger that `needsRecovery` by a verified copy. After a failed sync, Linux regards
+ * pages as written that it could not write, and returns them from memory until it drops them. They
+ * are at the end of the log, where nothing was acknowledged, or both in the file and in the log.
+ * SQLite reads all of the log from a copy: it verifies a frame once, and may read it again after it
+ * was dropped. Must be called with the lock. Throws LedgerError, leaving the ledger unchanged, if
+ * it is damaged, the disk is full, or another program has it open.
  */
 export function recoverLedger(path: string, file: string): void {
   const staging = openStaging(path);

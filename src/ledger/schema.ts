@@ -342,7 +342,6 @@ export function assertOwnSchema(db: Database.Database, file: string): void {
     );
 }
 
-/** Throws LedgerError unless the file is a ledger of this or an older dawatch. */
 export function assertLedger(db: Database.Database, file: string): void {
   assertOwnSchema(db, file);
   if (!isDawatchDatabase(db))

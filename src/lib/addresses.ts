@@ -14,7 +14,6 @@ function isIpv6Range(text: string): boolean {
   return ipaddr.IPv6.isValidCIDR(withPrefix(text)) && !text.includes('%');
 }
 
-/** A single address is the range of this address. */
 function withPrefix(text: string): string {
   return text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`;
 }

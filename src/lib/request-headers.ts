@@ -29,7 +29,6 @@ export function secretsOfPath({ pathname }: URL): string[] {
     .flatMap((part) => [part, decoded(part)]);
 }
 
-/** Returns the text unchanged if it is not valid percent-encoding. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -399,7 +399,6 @@ const DUE = `
   FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
   WHERE d.id = +?`;
 
-/** The earliest waiting delivery of an alert to a destination. */
 const FIRST_OF_ALERT = `
   SELECT d.id FROM outbox o CROSS JOIN deliveries d ON d.event = o.seq
   WHERE o.alert = ? AND d.destination = ? AND d.state = 'waiting' ORDER BY o.seq LIMIT 1`;

@@ -200,7 +200,6 @@ export type Destination =
   | { kind: 'channel'; name: string }
   | { kind: 'callback'; origin: string };
 
-/** Parses a stored destination. An unknown form counts as a channel that is not configured. */
 export function parseDestination(text: string): Destination {
   const [kind, rest] = [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)];
   if (kind === 'webhook') return { kind, webhookId: rest };
@@ -215,7 +214,6 @@ export type DeliveryFilter = {
   submissionId?: string | undefined;
 };
 
-/** Returns the walk over matching deliveries, newest first, that continues after a position. */
 export function deliveryWalkOf(filter: DeliveryFilter, after: Position | null | undefined): Walk {
   const { destination = null, state, submissionId } = filter;
   const conditions = [

@@ -21,8 +21,8 @@ const MAX_RECOVERY_MS = 86_400_000;
 /**
  * Concurrency and pauses of one destination. The limit starts at 1, doubles with each delivery, and
  * returns to 1 on a failure, but not on a refusal (such as 400). 429, 502, 503 and 504 pause for
- * the Retry-After, or else 1, 2, 4 … 60 s. A success makes failed deliveries due, once a minute;
- * four times rarer while some fail again, so that they do not use up their attempts.
+ * the Retry-After, or else 1, 2, 4 … 60 s. A success makes failed deliveries due, at most once a
+ * minute, and four times rarer while some fail again: they would use up their attempts.
  */
 class DestinationQueue implements Due {
   readonly destination: string;
@@ -260,7 +260,6 @@ export class Dispatcher {
     if (this.#isRunning) this.#cancelPass ??= this.#deps.clock.after(0, () => this.#pass());
   }
 
-  /** Serves the ready queues, including those that become ready meanwhile. */
   #pass(): void {
     this.#cancelPass = undefined;
     if (!this.#isRunning || this.#writer.isBlocked) return;

@@ -327,7 +327,6 @@ function filterOf(query: {
   };
 }
 
-/** Reports the issues for the parameter as a whole, with the path in the message. */
 function addIssues(context: z.core.$RefinementCtx, { error }: z.ZodSafeParseResult<unknown>): void {
   for (const { path, message } of error?.issues ?? [])
     context.addIssue({ code: 'custom', message: [...path, message].join(': ') });

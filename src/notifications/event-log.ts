@@ -48,11 +48,10 @@ const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
    ORDER BY version LIMIT 1)`;
 
 /**
- * Columns and joins of an event `o` with its subject as of the event: rows of the history never
- * change, and `laterChanges` has the first later change of each option that events show, one JSON
- * text per line. Without the comparison of versions, it would take half of the time also if there
- * is none. A callback is sent to the current URL. `endedAt`: when what the event reports was over,
- * if it is over now.
+ * Columns and joins of an event `o` with its subject as of the event. `laterChanges`: the first
+ * later change of each option, one JSON text per line; without the comparison of versions, it would
+ * take half of the time also if there is none. A callback is sent to the current URL. `endedAt`:
+ * when the reported condition was over, if it is.
  */
 export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail, o.alert,

@@ -66,7 +66,6 @@ export class EventRoutes {
     });
   }
 
-  /** Must be called when webhooks have changed, so that they are read again. */
   invalidateWebhooks(): void {
     this.#webhooks = undefined;
   }

@@ -142,7 +142,6 @@ function webhookState({ enabled, disabled_reason, failing_since }: Webhook): str
 const ATTEMPT_TIMEOUT_MS = 20_000;
 const PAUSE_MS = 100;
 
-/** Waits up to 20 s for the first attempt of a delivery, and returns the delivery. */
 async function firstAttempt(client: DawatchClient, { id }: Delivery): Promise<DeliveryDetails> {
   const endsAt = performance.now() + ATTEMPT_TIMEOUT_MS;
   for (;;) {
@@ -156,7 +155,6 @@ async function firstAttempt(client: DawatchClient, { id }: Delivery): Promise<De
 /** Shows the complete stored response. */
 const MAX_RESPONSE_CHARS = 5_000;
 
-/** Returns the fields of a delivery and one line per attempt, followed by its response. */
 function deliveryText(delivery: DeliveryDetails): string {
   const { state, dead_reason, next_at } = delivery;
   const isWaiting = state === 'waiting' && next_at !== null;

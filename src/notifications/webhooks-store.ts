@@ -216,7 +216,6 @@ export class Webhooks {
     return this.#db.value<string | null>`SELECT url FROM webhooks WHERE webhook_id = ${id}`;
   }
 
-  /** Counts an attempt. Must be called inside a transaction. */
   attempted(id: string, attempt: DeliveryAttempt): void {
     this.#stats.count(id, attempt);
   }

@@ -132,7 +132,6 @@ function webhooksOf(database: LedgerDatabase, now: number): Webhook[] {
     .webhooks;
 }
 
-/** Checks that this user may write the ledger, and that its last sync succeeded. */
 function checkFiles(file: string, path: string): Finding[] {
   const findings: Finding[] = [];
   const folder = nearestFolder(path);
@@ -194,7 +193,6 @@ export function checkDisk(
   return freeBytes < WARNING_BYTES ? warning('disk', message, action) : ok('disk', message);
 }
 
-/** Returns the directory of a file, or its nearest existing ancestor. */
 function nearestFolder(file: string): string {
   const folder = dirname(file);
   return existsSync(folder) || folder === dirname(folder) ? folder : nearestFolder(folder);

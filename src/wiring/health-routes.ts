@@ -11,7 +11,6 @@ import type { UpstreamSummary } from '../polling/watcher.ts';
 export type RedisHealth = {
   state: 'up' | 'disconnected';
   workers: readonly string[];
-  /** Since when Redis has not responded, epoch ms; null: it responds. */
   disconnectedSince: number | null;
   /** When the last worker left, epoch ms; null: there is one, or there has been none. */
   workersLeftAt: number | null;

@@ -41,7 +41,6 @@ export class Ledger {
   readonly stats: LedgerStats;
   readonly pruning: Pruning;
   readonly sums: FinalitySums;
-  /** For the stores of optional features. */
   readonly database: LedgerDatabase;
   readonly #installation: string;
   readonly #close: () => void;

@@ -127,7 +127,6 @@ export const REQUEST_HOOKS = [
 
 type RequestHooks = Record<(typeof REQUEST_HOOKS)[number][0], onRequestHookHandler>;
 
-/** Returns a hook that determines the client's address, and sets the headers of every response. */
 function describe(clientAddressOf: (request: IncomingMessage) => string): onRequestHookHandler {
   return (request, reply, done) => {
     request.clientAddress = clientAddressOf(request.raw);

@@ -126,7 +126,6 @@ export type Config = z.output<typeof configSchema>;
 
 export type LoadedConfig = Loaded<Config>;
 
-/** Loads all settings; see loadSettings. Throws ConfigError. */
 export function loadConfig(from: SettingsFrom): LoadedConfig {
   return loadSettings(configSchema, from);
 }

@@ -174,7 +174,6 @@ function isRefusal(httpStatus: number): boolean {
   return httpStatus >= 300 && httpStatus < 500 && ![408, 410, 429].includes(httpStatus);
 }
 
-/** Converts the result of a POST to the result of an attempt. */
 export function toSendResult(result: PostResult): SendResult {
   if (result.kind === 'no_response')
     return { kind: 'failed', httpStatus: null, error: result.error, response: null };

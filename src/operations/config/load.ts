@@ -223,7 +223,6 @@ export function secretsOf(settings: readonly Setting[]): string[] {
   });
 }
 
-/** Returns the environment variable of a setting, or null if it has none. */
 export function variableOf(path: string): string | null {
   return Object.entries(ENVIRONMENT).find(([, target]) => target === path)?.[0] ?? null;
 }
@@ -252,7 +251,6 @@ function explain(
   return `${path.join('.')}${isPredicate ? '' : ':'} ${text} (${source}${line === undefined ? '' : `:${line}`})`;
 }
 
-/** Returns the source of a setting, or of the list or section that contains it. */
 function sourceOf(path: readonly string[], sources: Map<string, string>): string | undefined {
   if (path.length === 0) return undefined;
   return sources.get(path.join('.')) ?? sourceOf(path.slice(0, -1), sources);

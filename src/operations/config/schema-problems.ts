@@ -44,7 +44,6 @@ function displayName(key: string): string {
 /** The parts of a JSON Schema that lead to the names of a section. */
 type Node = { properties?: Record<string, Node>; additionalProperties?: Node | boolean };
 
-/** Returns the names of the settings of a section; none for an entry of a list. */
 function namesAt(schema: z.ZodType, path: readonly string[]): string[] {
   let node: Node = z.toJSONSchema(schema, { io: 'input' }) as Node;
   for (const name of path) {

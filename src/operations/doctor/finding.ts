@@ -32,7 +32,6 @@ export function worstLevel(findings: readonly Finding[]): Level {
   return LEVELS.findLast((level) => findings.some(({ status }) => status === level)) ?? 'ok';
 }
 
-/** Returns the name of a setting, with its environment variable if it has one. */
 export function settingName(path: string): string {
   const variable = variableOf(path);
   return variable === null ? path : `${variable} (${path})`;
