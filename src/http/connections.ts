@@ -295,7 +295,8 @@ export function limitUnreadResponses(app: FastifyInstance, maxChars = MAX_UNREAD
     for (const reply of unread.keys()) if (reply.request.raw.socket === socket) remove(reply);
   };
   app.addHook('onSend', (_request, reply, payload, done) => {
-    if (typeof payload === 'string' && payload.length >= MIN_COUNTED_CHARS) {
+    const isWhole = typeof payload === 'string' || Buffer.isBuffer(payload);
+    if (isWhole && payload.length >= MIN_COUNTED_CHARS) {
       unread.set(reply, payload.length);
       total += payload.length;
       reply.raw.once('close', () => remove(reply));

@@ -16,17 +16,21 @@ export function servePages(
 ): void {
   let built: Promise<FastifyInstance> | undefined;
   for (const url of urls)
-    app.get(url, { config: { isOpen: true }, schema: { hide: true } }, async (request, reply) => {
-      const path = sentPath(request);
-      // Each file has exactly one path: nothing is decoded or resolved.
-      if (!/^(?:\/[\w-][\w.-]*)*\/?$/.test(path)) return reply.callNotFound();
-      built ??= build();
-      const response = await (await built).inject(path);
-      if (response.statusCode !== 200) return reply.callNotFound();
-      const { 'content-type': type, 'content-security-policy': policy } = response.headers;
-      if (policy) reply.header('content-security-policy', policy);
-      return reply.type(String(type)).send(response.rawPayload);
-    });
+    app.get(
+      url,
+      { config: { isOpen: true, isExpensive: true }, schema: { hide: true } },
+      async (request, reply) => {
+        const path = sentPath(request);
+        // Each file has exactly one path: nothing is decoded or resolved.
+        if (!/^(?:\/[\w-][\w.-]*)*\/?$/.test(path)) return reply.callNotFound();
+        built ??= build();
+        const response = await (await built).inject(path);
+        if (response.statusCode !== 200) return reply.callNotFound();
+        const { 'content-type': type, 'content-security-policy': policy } = response.headers;
+        if (policy) reply.header('content-security-policy', policy);
+        return reply.type(String(type)).send(response.rawPayload);
+      },
+    );
 }
 
 const ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];

@@ -51,7 +51,7 @@ it('a server deletes expired data while it serves, and reports it everywhere', a
     if (/feed\.gap\n.*\n\n/.test(output)) break;
   }
   expect(output).toMatch(
-    /^: dawatch\nid: 0\n\nid: 0\nevent: feed\.gap\ndata: .*"data":\{"after":0,"through":50\}\}\n\n/,
+    /^: dawatch 0\nid: 0\n\nid: 0\nevent: feed\.gap\ndata: .*"data":\{"after":0,"through":50\}\}\n\n/,
   );
   expect(trackedOf(await post(app.url, { submission_id: 's7' }))).toMatchObject({
     accepted: 1,
