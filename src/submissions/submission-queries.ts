@@ -121,9 +121,15 @@ export class SubmissionQueries {
     const reads = this.#reads.splice(0);
     try {
       this.#db.snapshot(() => {
-        for (const { submissionId, resolve } of reads) resolve(this.getWithHistory(submissionId));
+        for (const { submissionId, resolve, reject } of reads)
+          try {
+            resolve(this.getWithHistory(submissionId));
+          } catch (error) {
+            reject(error);
+          }
       });
     } catch (error) {
+      // The snapshot could not begin.
       for (const { reject } of reads) reject(error);
     }
   }

@@ -89,3 +89,17 @@ it('a damaged row is one clear 500 that names it, and stops nothing else', async
   expect(deliveries).toMatchObject([{ dead_reason: 'undeliverable', submission_id: 's1' }]);
   expect(deliveries[0]?.last_error).toContain('is damaged: its metadata cannot be read');
 });
+
+it('a damaged row fails no other read of the same turn', async () => {
+  const damage = "UPDATE submissions SET metadata = '[1]' WHERE submission_id = 's1'";
+  const { database: file } = damagedLedger('http://127.0.0.1:1', damage);
+  const { submissions } = openLedger({ file });
+  const reads = ['s1', 's0', 's1', 's2'].map((id) => submissions.readWithHistory(id));
+  const results = await Promise.allSettled(reads);
+  expect(results.map(({ status }) => status)).toEqual([
+    'rejected',
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+  ]);
+});
