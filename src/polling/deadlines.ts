@@ -32,13 +32,16 @@ type DeadlinesDeps = {
   onFailed: (error: unknown) => void;
 };
 
-/** `since`: when the wait for its answer began. `failure`: the newest response, if it is none. */
-type Awaited = { since: number; failure: string | null };
+/**
+ * `since`: when the wait for its answer began, or its last poll was sent. `failure`: the newest
+ * response, if it is none.
+ */
+type Awaited = { since: number; failure: string | null; isPolled: boolean };
 
 /**
  * The deadlines of the open submissions of one upstream. After a deadline, a last poll decides;
  * without an answer within a minute, the submission ends. A poll that waits for the budget or is in
- * flight is awaited for longer. The ledger has the deadlines.
+ * flight is awaited for longer, unless an outage or a pause lasts a minute. The ledger has the deadlines.
  */
 export class Deadlines {
   readonly #deps: DeadlinesDeps;
@@ -69,7 +72,13 @@ export class Deadlines {
   /** Notes the newest response about a submission, which is no answer if it stays open. */
   observe(observation: Observation): void {
     const awaited = this.#awaited.get(observation.submissionId);
-    if (awaited) awaited.failure = reasonOf(observation);
+    if (!awaited) return;
+    awaited.failure = reasonOf(observation);
+    const sentAt = observation.at - observation.durationMs;
+    if (awaited.isPolled || sentAt < awaited.since) return;
+    // The request budget may have delayed it.
+    awaited.since = sentAt;
+    awaited.isPolled = true;
   }
 
   isDue(now: number): boolean {
@@ -95,10 +104,13 @@ export class Deadlines {
     this.#isOverdue = false;
     for (const [submissionId, { since }] of this.#awaited) {
       const endsAt = since + ANSWER_MS;
+      const awaitedUntil = scheduler.awaitedUntil(submissionId, now, ANSWER_MS);
       if (!scheduler.find(submissionId)) this.#awaited.delete(submissionId);
       else if (now < endsAt) this.#waitEndsAt = Math.min(this.#waitEndsAt, endsAt);
-      else if (scheduler.awaitsPoll(submissionId, now)) this.#isOverdue = true;
-      else ended.push(submissionId);
+      else if (now < awaitedUntil) {
+        this.#isOverdue = true;
+        this.#waitEndsAt = Math.min(this.#waitEndsAt, awaitedUntil);
+      } else ended.push(submissionId);
       if (ended.length === ENDED_AT_ONCE) {
         this.#waitEndsAt = now;
         break;
@@ -128,7 +140,7 @@ export class Deadlines {
   #await(submissionId: string, deadlineAt: number, now: number): void {
     this.#deps.scheduler.pollBy(submissionId, now);
     const since = Math.max(deadlineAt, this.#pollableSince);
-    this.#awaited.set(submissionId, { since, failure: null });
+    this.#awaited.set(submissionId, { since, failure: null, isPolled: false });
     this.#waitEndsAt = Math.min(this.#waitEndsAt, since + ANSWER_MS);
   }
 

@@ -237,12 +237,20 @@ export class Scheduler {
     return batch;
   }
 
-  /** Whether a poll that `pollBy` requested is in flight, or still to come and can be sent. */
-  awaitsPoll(submissionId: string, now: number): boolean {
+  /**
+   * Until when a poll in flight, or one that `pollBy` requested and that is still to come, is worth
+   * waiting for; -Infinity: there is none. `patienceMs`: how long an outage or a pause may last.
+   */
+  awaitedUntil(submissionId: string, now: number, patienceMs: number): number {
     const entry = this.#entries.get(submissionId);
-    if (!entry) return false;
-    if (this.#queues.isInFlight(entry)) return now < entry.dueAt;
-    return this.health.isUp && now >= this.health.pausedUntil && this.#queues.mustPoll(entry, now);
+    if (!entry) return NEVER;
+    if (this.#queues.isInFlight(entry)) return entry.dueAt;
+    if (!this.#queues.mustPoll(entry, now)) return NEVER;
+    const { isUp, since, pausedSince, pausedUntil } = this.health;
+    const isPaused = now < pausedUntil;
+    if (isUp && !isPaused) return Number.POSITIVE_INFINITY;
+    const closedSince = isUp ? pausedSince : isPaused ? Math.min(since, pausedSince) : since;
+    return closedSince + patienceMs;
   }
 
   wakeAt(): number {

@@ -65,6 +65,7 @@ export class UpstreamHealth {
   #probes = 0;
   #probeAt = Number.POSITIVE_INFINITY;
   #probedAt = Number.NEGATIVE_INFINITY;
+  #pausedSince = Number.NEGATIVE_INFINITY;
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #throttledInARow = 0;
 
@@ -104,6 +105,11 @@ export class UpstreamHealth {
   /** Until when the upstream asked to be left alone, with 429 or Retry-After. */
   get pausedUntil(): number {
     return this.#pausedUntil;
+  }
+
+  /** Start of the pause; -Infinity: an earlier process. */
+  get pausedSince(): number {
+    return this.#pausedSince;
   }
 
   /** When the next probe may be sent; Infinity while the upstream is up. */
@@ -287,18 +293,19 @@ export class UpstreamHealth {
     const { kind } = observation;
     if (kind === 'throttled') {
       this.#reason = reasonOf(observation);
-      if (observation.retryAfterMs !== null) this.#pause(now + observation.retryAfterMs);
+      if (observation.retryAfterMs !== null) this.#pause(now, now + observation.retryAfterMs);
       // Responses to requests that were sent before the pause extend it only by their Retry-After.
       if (now < this.#pausedUntil) return;
-      this.#pause(now + Math.min(MAX_PAUSE_MS, 1_000 * 2 ** this.#throttledInARow));
+      this.#pause(now, now + Math.min(MAX_PAUSE_MS, 1_000 * 2 ** this.#throttledInARow));
       this.#throttledInARow = Math.min(this.#throttledInARow + 1, 10);
     } else if (kind === 'unavailable' && observation.retryAfterMs !== null) {
       // A 4xx concerns only its request, and so does its Retry-After.
-      if (observation.reason !== 'refused') this.#pause(now + observation.retryAfterMs);
+      if (observation.reason !== 'refused') this.#pause(now, now + observation.retryAfterMs);
     } else if (now >= this.#pausedUntil) this.#throttledInARow = 0;
   }
 
-  #pause(until: number): void {
+  #pause(now: number, until: number): void {
+    if (now >= this.#pausedUntil) this.#pausedSince = now;
     this.#pausedUntil = Math.max(this.#pausedUntil, until);
   }
 }

@@ -107,6 +107,50 @@ describe('when a deadline has passed, one last poll decides', () => {
     expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
   });
 
+  it('also if the upstream asks for a short pause, while the request budget delays it', async () => {
+    let next: HttpResult | undefined;
+    let current: HttpResult = pending;
+    const world = openWatcher({
+      respond: () => {
+        const answer = next ?? current;
+        next = undefined;
+        return answer;
+      },
+      scheduler: { budget: { requests: 10, perMs: MINUTE_MS, concurrency: 10 } },
+    });
+    const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
+    world.track(ids, deadline(5_000));
+    await world.clock.advance(4_000);
+    current = finalized;
+    await world.clock.advance(2 * MINUTE_MS);
+    next = response(429, 'slow down', { retryAfter: '5' });
+    await world.clock.advance(6 * MINUTE_MS);
+    const others = ids.filter((id) => world.get(id).status !== 'finalized');
+    expect(others, 'at most the one that was told to wait').toHaveLength(1);
+  });
+
+  it('again within a minute, if it fails after the request budget has delayed it', async () => {
+    let next: HttpResult | undefined;
+    let current: HttpResult = pending;
+    const world = openWatcher({
+      respond: () => {
+        const answer = next ?? current;
+        next = undefined;
+        return answer;
+      },
+      scheduler: { budget: { requests: 10, perMs: MINUTE_MS, concurrency: 10 } },
+    });
+    const ids = Array.from({ length: 25 }, (_, index) => `id-${index}`);
+    world.track(ids, deadline(5_000));
+    await world.clock.advance(4_000);
+    current = finalized;
+    await world.clock.advance(2.5 * MINUTE_MS);
+    next = databaseDown;
+    await world.clock.advance(3 * MINUTE_MS);
+    expect(next, 'was sent').toBeUndefined();
+    expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
+  });
+
   it('is the next poll, if no earlier one is planned', async () => {
     const world = openWatcher({ respond: () => pending });
     world.track(['a'], deadline(60 * MINUTE_MS));
