@@ -886,7 +886,7 @@ export type SubmissionPage = {
 export type SubmissionPatch = {
   /** Deadline for finality, ISO 8601; after it the submission ends as failed or expired */
   deadline?: string;
-  /** Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply */
+  /** Seconds for which "not found" means "not yet", from the first such answer on. At least 120 s apply */
   unknown_grace_s?: number;
   /** Seconds after which an open submission is reported as stuck */
   stuck_after_s?: number;
@@ -944,7 +944,7 @@ export type TrackItem = {
   upstream?: string;
   /** Deadline for finality, ISO 8601; after it the submission ends as failed or expired */
   deadline?: string;
-  /** Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply */
+  /** Seconds for which "not found" means "not yet", from the first such answer on. At least 120 s apply */
   unknown_grace_s?: number;
   /** Seconds after which an open submission is reported as stuck */
   stuck_after_s?: number;
@@ -973,7 +973,7 @@ export type TrackRequest = {
   upstream?: string;
   /** Deadline for finality, ISO 8601; after it the submission ends as failed or expired */
   deadline?: string;
-  /** Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply */
+  /** Seconds for which "not found" means "not yet", from the first such answer on. At least 120 s apply */
   unknown_grace_s?: number;
   /** Seconds after which an open submission is reported as stuck */
   stuck_after_s?: number;

@@ -6,7 +6,7 @@ export const submissionsSection = section({
     'Seconds until a submission that is not final ends as failed or expired',
   ),
   unknown_grace_s: seconds(900).describe(
-    'Seconds for which "not found" is treated as "not yet", counting only time in which the id was polled; at least 120',
+    'Seconds for which "not found" is treated as "not yet", from the first such answer on; at least 120',
   ),
   recheck_after_s: seconds(0).describe(
     'Seconds after finality at which a submission is polled once more to detect a correction; 0: never',

@@ -52,7 +52,7 @@ const optionFields = {
     .datetime({ offset: true })
     .describe('Deadline for finality, ISO 8601; after it the submission ends as failed or expired'),
   unknown_grace_s: secondsSchema.describe(
-    'Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply',
+    'Seconds for which "not found" means "not yet", from the first such answer on. At least 120 s apply',
   ),
   stuck_after_s: secondsSchema.describe(
     'Seconds after which an open submission is reported as stuck',

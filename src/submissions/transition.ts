@@ -213,6 +213,9 @@ function correct(submission: Submission, input: ObservedInput, context: Transiti
   };
 }
 
+/** However short the grace period: an upstream shows a new submission only after some time. */
+const LEAST_GRACE_MS = 120_000;
+
 /**
  * Unknown when the series of "not found" is as old as the grace period. An ambiguous answer counts
  * if the upstream has proved meanwhile that its database works.
@@ -222,7 +225,8 @@ function notFound(submission: Submission, input: NotFound, context: TransitionCo
   if (isOverdue(submission, input))
     return ended(submission, Status.expired, { error: input.error });
   const since = Math.max(notFoundSince ?? input.at, context.upSince);
-  if (input.at - since < graceEndsAt - trackedAt) return unchanged(submission);
+  const graceMs = Math.max(LEAST_GRACE_MS, graceEndsAt - trackedAt);
+  if (input.at - since < graceMs) return unchanged(submission);
   if (input.ambiguous && context.provenAt < (polledAt ?? input.at))
     return { ...unchanged(submission), needsProof: true };
   return ended(submission, Status.unknown, { error: input.error });

@@ -51,6 +51,14 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
     expect(world.get('a').polls).toBeGreaterThan(5);
   });
 
+  it('does not end within two minutes, however short its grace period', async () => {
+    const world = openWithNeighbor();
+    world.track(['short'], { ...FAR, graceEndsAt: world.clock.now() });
+    await world.clock.advance(1.9 * MINUTE_MS);
+    expect(world.get('short').status).toBe('tracking');
+    expect(await minutesUntilFinal(world, 'short', 10)).toBeLessThan(5);
+  });
+
   it('does not end with its first response, however long the server was down before', async () => {
     let response = missing;
     const world = openWithNeighbor(() => response);

@@ -103,18 +103,21 @@ const AT_DEADLINE: Table = {
   ...FINAL,
 };
 const SINCE_0 = { notFoundSince: 0 };
+const GRACE = 180_000;
+const END = 10 * GRACE;
 
 describe.each<[string, Partial<Table>, number, Partial<Submission>]>([
-  ['within the grace period', WITHIN_GRACE, 999, SINCE_0],
-  ['after the grace period, at the first "not found"', WITHIN_GRACE, 1_000, {}],
-  ['"not found" for the grace period', NOT_FOUND_FOR_GRACE, 1_000, SINCE_0],
-  ['just before the deadline', NOT_FOUND_FOR_GRACE, DEADLINE - 1, SINCE_0],
-  ['at the deadline', AT_DEADLINE, DEADLINE, {}],
-  ['at the deadline, "not found" for the grace period', AT_DEADLINE, DEADLINE, SINCE_0],
+  ['within the grace period', WITHIN_GRACE, GRACE - 1, SINCE_0],
+  ['after the grace period, at the first "not found"', WITHIN_GRACE, GRACE, {}],
+  ['"not found" for the grace period', NOT_FOUND_FOR_GRACE, GRACE, SINCE_0],
+  ['just before the deadline', NOT_FOUND_FOR_GRACE, END - 1, SINCE_0],
+  ['at the deadline', AT_DEADLINE, END, {}],
+  ['at the deadline, "not found" for the grace period', AT_DEADLINE, END, SINCE_0],
 ])('%s', (_name, table, at, fields) => {
   it.each(Object.entries(table) as [Status, string][])('%s', (status, row) => {
+    const limits = { graceEndsAt: GRACE, deadlineAt: END };
     const results = INPUTS.map((name) =>
-      transition(of(status, fields), input(name, at), context()),
+      transition(of(status, { ...limits, ...fields }), input(name, at), context()),
     );
     expect(results.map(cell)).toEqual(row.trim().split(/\s{2,}/));
     for (const [column, { change, watched }] of results.entries()) {
