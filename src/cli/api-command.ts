@@ -52,6 +52,8 @@ function requestIn(words: readonly string[], { data }: Options): { method: strin
       'expected a method and a path, such as DELETE /v1/mutes/3',
       ExitCode.usage,
     );
+  if (data !== undefined && /^(?:get|head)$/i.test(method))
+    throw new CommandError('a GET or HEAD request has no --data', ExitCode.usage);
   return { method: method.toUpperCase(), path };
 }
 

@@ -47,6 +47,7 @@ it.each<[string[], number, RegExp]>([
   ],
   [['v1/submissions'], 2, /expected a method and a path/],
   [['GET', '/v1/overview', 'more'], 2, /expected a method and a path/],
+  [['GET', '/v1/overview', '--data', '{}'], 2, /a GET or HEAD request has no --data/],
   [['/v1/overview', '--data', '@/never/there.json'], 2, /cannot read \/never\/there\.json/],
   [['/v1/overview', '--server', 'http://127.0.0.1:1'], 5, /no response from/],
 ])('%j exits with %i', async (args, code, message) => {
