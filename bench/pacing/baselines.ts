@@ -33,9 +33,6 @@ const NOTHING_LEARNED: PacingDescription = {
   lagPrice: 1,
   curve: [],
   pollsMs: [],
-  current: null,
-  lowerBound: { requests: 0, lagS: 0 },
-  everyFiveSeconds: { requests: 0, lagS: 0 },
 };
 
 /** The members of PacingPolicy that a rule without learning does not need. */

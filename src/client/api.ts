@@ -637,14 +637,6 @@ export type PollResult =
   | 'throttled'
   | 'unavailable';
 
-/** Cost of polling per submission */
-export type PollingCost = {
-  /** Per submission */
-  requests: number;
-  /** Mean seconds between finality and the poll that finds it */
-  lag_s: number;
-};
-
 /** A problem document (RFC 9457) */
 export type Problem = {
   /** The kind of problem: urn:dawatch:problem:… */
@@ -1058,15 +1050,6 @@ export type UpstreamPacing = {
   }[];
   /** Poll times of that submission in ms since tracking, without evidence from other submissions */
   polls_ms: number[];
-  /** Cost of polling per submission */
-  cost: {
-    /** Measured over the newest finalized submissions; null if there is none yet */
-    current: PollingCost | null;
-    /** Lowest possible cost with this distribution for a single submission; null if not known */
-    lower_bound: PollingCost | null;
-    /** Cost of a poll every 5 s with this distribution; null if not known */
-    every_five_seconds: PollingCost | null;
-  };
   budget: {
     /** Requests per window */
     requests: number;

@@ -29,7 +29,6 @@ export type {
   OptionChanges,
   Overview,
   Pacing,
-  PollingCost,
   ReplayRequest,
   Role,
   Spread as Distribution,

@@ -252,14 +252,14 @@ export class FinalityModel {
   }
 
   /**
-   * Learns from a finality at `at`. Returns `lagMs`, `isNews`: the event of the slot has happened,
-   * and `isOther`: slot time or number of senders has changed.
+   * Learns from a finality at `at`. Returns `isNews`: the event of the slot has happened, and
+   * `isOther`: slot time or number of senders has changed.
    */
   observeFinal(
     item: Candidate,
     block: number | null,
     at: number,
-  ): { lagMs: number | null; isNews: boolean; isOther: boolean } {
+  ): { isNews: boolean; isOther: boolean } {
     const { queue, slots } = this;
     const lagMs = this.lagOf(item, block, at);
     const cohort = queue.line.cohortOf(item);
@@ -305,7 +305,7 @@ export class FinalityModel {
       this.#beginSlots();
       isOther = true;
     }
-    return { lagMs, isNews, isOther };
+    return { isNews, isOther };
   }
 
   /** While no slot time is known: the next submissions to be found final, see FinalityOrder. */

@@ -8,7 +8,6 @@ export type {
   PacingPolicy,
   PolicyFactory,
   PolicyReason,
-  PollingCost,
   PollResult,
 } from './port.ts';
 export { ceilingMs, NEVER } from './port.ts';

@@ -9,7 +9,6 @@ import {
   type PacingPolicy,
   type PolicyFactory,
   type PolicyReason,
-  type PollingCost,
   type PollResult,
 } from './port.ts';
 import { CELLS } from './slot-event.ts';
@@ -19,56 +18,22 @@ import type { Cohort } from './waiting-line.ts';
 
 export type Curve = PacingDescription['curve'];
 
-const EVERY_MS = 5_000;
-/** Maximum number of polls that are computed for a curve of several days. */
-const MAX_POLLS = 20_000;
 /** Cells of a slot between two points of a curve. */
 const CURVE_STEP = 5;
 /** A curve ends at this probability. */
 const COMPLETE = 0.998;
-/** Number of the newest final submissions over which the measured cost is averaged. */
-const MEASURED = 100;
 
-/**
- * Returns the optimum poll times of a single submission, their expected cost, and that of polling
- * every 5 s. `lagPrice`: requests per second of lag.
- */
+/** Returns the optimum poll times of one submission. `lagPrice`: requests per second of lag. */
 export function describeCurve(
   curve: Curve,
   lagPrice: number,
-): Pick<PacingDescription, 'curve' | 'pollsMs' | 'lowerBound' | 'everyFiveSeconds'> {
+): Pick<PacingDescription, 'curve' | 'pollsMs'> {
   const cdf = curve.map(({ probability }) => probability);
   const widths = curve.map(({ afterMs }, i) => (afterMs - (curve[i - 1]?.afterMs ?? 0)) / 1_000);
   const next = checkingSchedule({ cdf, widths, from: 0, price: lagPrice, endLag: 0 });
   const pollsMs: number[] = [];
   for (let i = next[0] ?? -1; i > 0; i = next[i] ?? -1) pollsMs.push(curve[i - 1]?.afterMs ?? 0);
-  const count = Math.min(MAX_POLLS, Math.ceil((curve.at(-1)?.afterMs ?? 0) / EVERY_MS) + 1);
-  const everyFiveSeconds = Array.from({ length: count }, (_, i) => i * EVERY_MS);
-  return {
-    curve,
-    pollsMs,
-    lowerBound: costOf(curve, pollsMs),
-    everyFiveSeconds: costOf(curve, everyFiveSeconds),
-  };
-}
-
-/** Returns the expected requests and lag of a submission polled at these times. */
-function costOf(curve: Curve, pollsMs: readonly number[]): PollingCost {
-  let requests = 0;
-  let lagMs = 0;
-  let found = 0;
-  let i = 0;
-  for (const pollMs of pollsMs) {
-    requests += 1 - found;
-    for (; i < curve.length && (curve[i] as Curve[number]).afterMs <= pollMs; i++) {
-      const { afterMs, probability } = curve[i] as Curve[number];
-      const before = curve[i - 1];
-      const middleMs = (afterMs + (before?.afterMs ?? 0)) / 2;
-      lagMs += (probability - (before?.probability ?? 0)) * (pollMs - middleMs);
-      found = probability;
-    }
-  }
-  return { requests, lagS: found > 0 ? lagMs / found / 1_000 : 0 };
+  return { curve, pollsMs };
 }
 
 function slotCurve(slots: SlotModel, now: number): Curve {
@@ -98,34 +63,6 @@ function describeSlots(slots: SlotModel, now: number): PacingDescription['slot']
   const inThis = slots.timeOf(present, median);
   const nextEventAt = inThis >= now ? inThis : slots.timeOf(present + 1, median);
   return { periodMs: slots.periodMs, nextEventAt, emptyShare: slots.empty };
-}
-
-class MeasuredCost {
-  #mean: PollingCost | null = null;
-  #finals = 0;
-  /** Polls since the last final. */
-  #polls = 0;
-
-  get mean(): PollingCost | null {
-    return this.#mean;
-  }
-
-  poll(): void {
-    this.#polls++;
-  }
-
-  /** Counts a submission that was found final. `lagMs`: see `lagOf`; null: it is not counted. */
-  final(lagMs: number | null): void {
-    const polls = this.#polls;
-    this.#polls = 0;
-    if (lagMs === null) return;
-    const rate = Math.max(1 / MEASURED, 1 / ++this.#finals);
-    const { requests, lagS } = this.#mean ?? { requests: 0, lagS: 0 };
-    this.#mean = {
-      requests: requests + rate * (polls - requests),
-      lagS: lagS + rate * (lagMs / 1_000 - lagS),
-    };
-  }
 }
 
 export type LearnedPacingSettings = { lagPrice: number };
@@ -162,7 +99,6 @@ class LearnedPacing implements PacingPolicy {
   readonly #reschedule: (item: Candidate, dueAt: number) => void;
   readonly #random: () => number;
   readonly #model: FinalityModel;
-  readonly #cost = new MeasuredCost();
   /** The submission of the current call: it is in no queue, so it must not be rescheduled. */
   #current: Candidate | null = null;
   #probe: { item: Candidate; sentAt: number } | null = null;
@@ -200,7 +136,6 @@ class LearnedPacing implements PacingPolicy {
   learn(item: Candidate, result: PollResult, now: number): number {
     this.#current = item;
     this.#advance(now);
-    this.#cost.poll();
     if (this.#probe?.item === item) this.#probe = null;
     switch (result.kind) {
       case 'finalized':
@@ -292,7 +227,6 @@ class LearnedPacing implements PacingPolicy {
       senders: queue.senders,
       observed: ages.observed,
       lagPrice: this.#price,
-      current: this.#cost.mean,
       ...describeCurve(slots ? slotCurve(slots, now) : ages.curve(), this.#price),
     };
   }
@@ -317,8 +251,7 @@ class LearnedPacing implements PacingPolicy {
   }
 
   #final(item: Candidate, block: number | null, at: number, now: number): void {
-    const { lagMs, isNews, isOther } = this.#model.observeFinal(item, block, at);
-    this.#cost.final(lagMs);
+    const { isNews, isOther } = this.#model.observeFinal(item, block, at);
     if (isOther) {
       this.#model.queue.line.restart();
       this.#model.advance(now);

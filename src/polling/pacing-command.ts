@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
 import { plural, toJson } from '../cli/output.ts';
-import type { PollingCost, UpstreamPacing } from '../client/index.ts';
+import type { UpstreamPacing } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 
 /** Returns the interpolated time of the probability; null if the curve ends before it. */
@@ -50,10 +50,10 @@ const MAX_POLLS = 5;
 export function addPacing(program: Command): void {
   withServer(program.command('pacing'))
     .description(
-      'Show for each upstream the learned distribution of finality time, the scheduled polls, and their cost.',
+      'Show for each upstream the learned distribution of finality time and the scheduled polls.',
     )
     .option('--json', 'print JSON, as returned by the HTTP interface')
-    .addHelpText('after', "\nExample:\n  dawatch pacing --json | jq '.upstreams[].cost'")
+    .addHelpText('after', "\nExample:\n  dawatch pacing --json | jq '.upstreams[].next'")
     .action(async (options: ConnectOptions & { json?: boolean }) => {
       const pacing = await connect(options).pacing();
       const text = () =>
@@ -88,15 +88,7 @@ function paragraph(pacing: UpstreamPacing, now: number): string {
   return [
     escapeText(upstream),
     ...facts.map(([name, text]) => `  ${name.padEnd(10)}  ${escapeText(text)}`),
-    ...section(
-      `cost per submission, at a price of ${plural(pacing.lag_price, 'request')} per second of lag`,
-      costLines(pacing),
-    ),
   ].join('\n');
-}
-
-function section(title: string, lines: string[]): string[] {
-  return lines.length === 0 ? [] : ['', `  ${title}`, ...lines.map((line) => `  ${line}`)];
 }
 
 function chainText(
@@ -134,31 +126,6 @@ function pollsText({ polls_ms: polls }: UpstreamPacing): string {
   if (polls.length === 0) return 'not known';
   const more = polls.length > MAX_POLLS ? ' …' : '';
   return `after ${polls.slice(0, MAX_POLLS).map(roughly).join(', ')}${more} until it is final; observations of other submissions can reschedule them`;
-}
-
-function costLines({ cost, lag_price }: UpstreamPacing): string[] {
-  const row = (name: string, cells: string[]) =>
-    `${name.padEnd(34)}${cells.map((cell) => cell.padStart(10)).join('')}`;
-  const rows: [string, PollingCost | null][] = [
-    ['now, measured', cost.current],
-    ['lower bound without neighbors', cost.lower_bound],
-    ['polling every 5 s', cost.every_five_seconds],
-  ];
-  return [
-    row('', ['requests', 'mean lag', 'total']),
-    ...rows.map(([name, known]) =>
-      row(
-        name,
-        known
-          ? [
-              known.requests.toFixed(2),
-              `${known.lag_s.toFixed(2)} s`,
-              (known.requests + lag_price * known.lag_s).toFixed(2),
-            ]
-          : ['–', '–', '–'],
-      ),
-    ),
-  ];
 }
 
 function nextText({ next }: UpstreamPacing, now: number): string {

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { operations } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
 import { type Clock, iso } from '../lib/clock.ts';
-import type { PollingCost } from '../pacing/index.ts';
 import {
   MAX_RECENT_POLLS,
   recentPollSchema,
@@ -24,14 +23,6 @@ export const upstreamReasonSchema = z
   .string()
   .nullable()
   .describe('The newest response of an outage; null if there is none');
-
-const cost = z
-  .object({
-    requests: z.number().describe('Per submission'),
-    lag_s: z.number().describe('Mean seconds between finality and the poll that finds it'),
-  })
-  .describe('Cost of polling per submission')
-  .meta({ id: 'PollingCost' });
 
 const modeSchema = z
   .enum(['heads', 'slots', 'age'])
@@ -102,21 +93,6 @@ const upstreamSchema = z
       .describe(
         'Poll times of that submission in ms since tracking, without evidence from other submissions',
       ),
-    cost: z
-      .object({
-        current: cost
-          .nullable()
-          .describe('Measured over the newest finalized submissions; null if there is none yet'),
-        lower_bound: cost
-          .nullable()
-          .describe(
-            'Lowest possible cost with this distribution for a single submission; null if not known',
-          ),
-        every_five_seconds: cost
-          .nullable()
-          .describe('Cost of a poll every 5 s with this distribution; null if not known'),
-      })
-      .describe('Cost of polling per submission'),
     budget: z.object({
       requests: z.int().describe('Requests per window'),
       per_ms: z.number().describe('Length of the window in ms'),
@@ -189,11 +165,6 @@ const pacingSchema = z
               { after_ms: 62_000, probability: 0.99 },
             ],
             polls_ms: [24_000, 43_500, 64_000],
-            cost: {
-              current: { requests: 1.6, lag_s: 0.9 },
-              lower_bound: { requests: 1.58, lag_s: 0.72 },
-              every_five_seconds: { requests: 7.1, lag_s: 2.5 },
-            },
             budget: { requests: 100, per_ms: 10_000, used: 12, concurrency: 16, in_flight: 2 },
             next: {
               submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
@@ -211,8 +182,7 @@ const pacingSchema = z
 
 const OPERATIONS = operations('operations', {
   getPacing: {
-    summary:
-      'Get the learned distribution of finality time, the poll schedule and its cost for each upstream',
+    summary: 'Get the learned distribution of finality time and the poll schedule of each upstream',
     querystring: z.strictObject({}),
     response: { 200: pacingSchema },
   },
@@ -269,11 +239,6 @@ function toPacingBody({ description, budget, next, ...health }: UpstreamPacing):
       probability: rounded(probability, 4),
     })),
     polls_ms: pollsMs.map(Math.round),
-    cost: {
-      current: costOf(description.current),
-      lower_bound: costOf(description.lowerBound),
-      every_five_seconds: costOf(description.everyFiveSeconds),
-    },
     budget: {
       requests: budget.requests,
       per_ms: budget.perMs,
@@ -288,12 +253,6 @@ function toPacingBody({ description, budget, next, ...health }: UpstreamPacing):
       held_by: next.heldBy,
     },
   };
-}
-
-/** Returns null for an infinite cost, which JSON cannot represent. */
-function costOf(cost: PollingCost | null): { requests: number; lag_s: number } | null {
-  if (!cost || !Number.isFinite(cost.requests) || !Number.isFinite(cost.lagS)) return null;
-  return { requests: rounded(cost.requests), lag_s: rounded(cost.lagS) };
 }
 
 function rounded(value: number, digits = 3): number {

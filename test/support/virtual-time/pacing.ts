@@ -51,9 +51,6 @@ export function learnedBy(now: number): PacingDescription {
       probability: Math.max(0, (s - 20) / 40),
     })),
     pollsMs: [42_000, 60_000],
-    current: { requests: 1.5, lagS: 0.8 },
-    lowerBound: { requests: 1.4, lagS: 0.7 },
-    everyFiveSeconds: { requests: 8.5, lagS: 2.5 },
   };
 }
 

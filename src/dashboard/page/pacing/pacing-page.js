@@ -1,12 +1,11 @@
 import { useDashboard, useLoad, useWhileVisible } from '../data/context.js';
-import { absoluteTime, count, decimal, duration, percent } from '../parts/format.js';
+import { absoluteTime, count, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, PageHeader } from '../parts/parts.js';
 import { AXIS, css, PlotCanvas, xAxis } from '../parts/plot.js';
-import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
-/** @import { Pacing, PollingCost, PollResult, UpstreamPacing } from '../../../client/api.ts' */
+/** @import { Pacing, PollResult, UpstreamPacing } from '../../../client/api.ts' */
 
 const EVERY_MS = 2_000;
 
@@ -50,7 +49,6 @@ function Upstream({ upstream, now }) {
     <div class="columns">
       <${CurvePlot} upstream=${upstream} />
       <div>
-        <${Costs} name=${name} cost=${upstream.cost} price=${price} />
         <${Facts}
           of=${[
             ['Price of 1 s of lag', `${price} ${price === 1 ? 'request' : 'requests'}`],
@@ -85,35 +83,6 @@ function Upstream({ upstream, now }) {
 
 function untilText(at, now) {
   return duration(Math.max(0, Date.parse(at) - now) / 1_000);
-}
-
-/**
- * @param {{ name: string, cost: UpstreamPacing['cost'], price: number }} props
- */
-function Costs({ name, cost, price }) {
-  /** @typedef {[name: string, cost: PollingCost | null]} Row */
-  /** @type {Row[]} */
-  const rows = [
-    ['Measured', cost.current],
-    ['Lower bound of one submission', cost.lower_bound],
-    ['Polling every 5 s', cost.every_five_seconds],
-  ];
-  const numberOf = (/** @type {(cost: PollingCost) => string} */ format) => ({
-    cell: (/** @type {Row} */ [, value]) => (value ? format(value) : '–'),
-    class: 'number',
-  });
-  const columns = [
-    {
-      title: html`<span class="unseen">Polling</span>`,
-      width: 17,
-      cell: (/** @type {Row} */ [title]) => title,
-    },
-    { title: 'Requests', ...numberOf(({ requests }) => decimal(requests, 2)) },
-    { title: 'Mean lag', ...numberOf(({ lag_s }) => duration(lag_s)) },
-    { title: 'Total', ...numberOf(({ requests, lag_s }) => decimal(requests + price * lag_s, 2)) },
-  ];
-  const caption = html`<strong>Cost per submission, in requests</strong><span class="unseen"> at ${name}</span>`;
-  return html`<${Table} label=${`Costs at ${name}`} caption=${caption} columns=${columns} rows=${rows} />`;
 }
 
 const HEIGHT_PX = 260;
