@@ -140,11 +140,11 @@ async function checkNode({
     onChange: ({ problem }) => problem !== null && fail(problem),
   });
   chain.onHead(({ number }) => {
-    const { host, name: chainName } = chain.status() ?? {};
-    resolve(ok(about, `${host} works: ${chainName ?? 'no name'}, block ${number} is final`));
+    const { nodes: [node] = [], name: chainName } = chain.status() ?? {};
+    resolve(ok(about, `${node?.host} works: ${chainName ?? 'no name'}, block ${number} is final`));
   });
   const cancel = systemClock.after(limitMs, () => {
-    const { host = '', isConnected } = chain.status() ?? {};
+    const { host = '', isConnected } = chain.status()?.nodes[0] ?? {};
     const missing = isConnected ? 'announces no finalized block' : 'does not respond';
     fail(`${host}: it ${missing} within ${limitMs / 1_000} s`);
   });

@@ -24,40 +24,56 @@ const MIN_CHARS = 512;
 /** BLAKE2b-256 of an extrinsic, and of the data of its `submit_data` call; null: no such call. */
 export type Transaction = { hash: string; dataHash: string | null };
 
+/** `transactions`: in the order of the block; null: the node lacks its body. */
+export type FetchedBlock = { node: string; transactions: readonly Transaction[] | null };
+
 /** Fetches blocks once, and keeps hashes only. One block at a time: each may take tens of MiB. */
 export class BlockTransactions {
   readonly #chain: Chain;
-  readonly #blocks = new Map<string, Promise<readonly Transaction[] | null>>();
+  readonly #blocks = new Map<string, Promise<FetchedBlock>>();
   #previous: Promise<unknown> = Promise.resolve();
 
   constructor(chain: Chain) {
     this.#chain = chain;
   }
 
-  /** Returns the extrinsics in order; null: the node lacks the body. Rejects with ChainError. */
-  of(blockNumber: number, blockHash: string): Promise<readonly Transaction[] | null> {
+  /**
+   * `except`: the host of a node that is not asked if there is another one; the block is fetched
+   * again then. Rejects with ChainError.
+   */
+  of(
+    blockNumber: number,
+    blockHash: string,
+    options: { except?: string } = {},
+  ): Promise<FetchedBlock> {
     const existing = this.#blocks.get(blockHash);
-    if (existing) return existing;
-    const transactions = this.#previous.then(() => this.#fetch(blockNumber, blockHash));
-    this.#previous = transactions.catch(() => undefined);
-    this.#blocks.set(blockHash, transactions);
+    if (existing && options.except === undefined) return existing;
+    const fetched = this.#previous.then(() => this.#fetch(blockNumber, blockHash, options));
+    this.#previous = fetched.catch(() => undefined);
+    this.#blocks.set(blockHash, fetched);
     const [oldest] = this.#blocks.keys();
     if (this.#blocks.size > MAX_BLOCKS && oldest !== undefined) this.#blocks.delete(oldest);
     const forget = () => {
-      if (this.#blocks.get(blockHash) === transactions) this.#blocks.delete(blockHash);
+      if (this.#blocks.get(blockHash) === fetched) this.#blocks.delete(blockHash);
     };
     // Another node may have the body.
-    transactions.then((found) => found ?? forget(), forget);
-    return transactions;
+    fetched.then(({ transactions }) => transactions ?? forget(), forget);
+    return fetched;
   }
 
-  async #fetch(blockNumber: number, blockHash: string): Promise<readonly Transaction[] | null> {
-    const response = await this.#chain.call<unknown>('chain_getBlock', [blockHash]);
-    const block = isObject(response) ? response.block : null;
+  async #fetch(
+    blockNumber: number,
+    blockHash: string,
+    options: { except?: string },
+  ): Promise<FetchedBlock> {
+    const params = [blockHash];
+    const { node, result } = await this.#chain.call<unknown>('chain_getBlock', params, options);
+    const block = isObject(result) ? result.block : null;
     const extrinsics = isObject(block) ? block.extrinsics : null;
     // Some nodes respond with block 0 if they do not have the block.
     const isOther = isObject(block) && blockNumberOf(block.header) !== blockNumber;
-    if (!isListOfTexts(extrinsics) || extrinsics.length > MAX_EXTRINSICS || isOther) return null;
+    if (!isListOfTexts(extrinsics) || extrinsics.length > MAX_EXTRINSICS || isOther)
+      return { node, transactions: null };
     const transactions: Transaction[] = [];
     let chars = 0;
     for (const extrinsic of extrinsics) {
@@ -67,7 +83,7 @@ export class BlockTransactions {
       chars = 0;
       await setImmediate();
     }
-    return transactions;
+    return { node, transactions };
   }
 }
 

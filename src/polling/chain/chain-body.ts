@@ -31,15 +31,15 @@ export const chainSchema = z
 
 export type ChainBody = z.output<typeof chainSchema>;
 
-export function chainState({ isConnected }: ChainStatus): ChainBody['state'] {
-  return isConnected ? 'connected' : 'unavailable';
+export function chainState({ nodes }: ChainStatus): ChainBody['state'] {
+  return nodes.some(({ isConnected }) => isConnected) ? 'connected' : 'unavailable';
 }
 
 export function toChainBody(status: ChainStatus): ChainBody {
-  const { host, name, genesisHash, head, problem } = status;
+  const { nodes, name, genesisHash, head, problem } = status;
   return {
     state: chainState(status),
-    node: host,
+    node: nodes[0]?.host ?? '',
     name,
     genesis_hash: genesisHash,
     block_number: head?.number ?? null,

@@ -60,12 +60,18 @@ export function openChain({ settings, clock, random, version, onChange }: ChainD
 
   const host = () => URL.parse(urls[index] ?? '')?.host ?? '';
   const status = (): ChainStatus => ({
-    host: host(),
-    isConnected: node !== undefined && node.connectedAt !== null,
     name,
     genesisHash,
     head: blocks.newest,
     problem,
+    nodes: [
+      {
+        host: host(),
+        isConnected: node !== undefined && node.connectedAt !== null,
+        head: blocks.newest,
+        problem,
+      },
+    ],
   });
 
   function recover(): void {
@@ -190,12 +196,11 @@ export function openChain({ settings, clock, random, version, onChange }: ChainD
       return () => listeners.delete(listener);
     },
     finalizedAt: (blockNumber) => blocks.finalizedAt(blockNumber),
-    call<T>(method: string, params: unknown[]): Promise<T> {
+    async call<T>(method: string, params: unknown[]) {
       if (!node || node.connectedAt === null)
-        return Promise.reject(
-          new ChainError('not_connected', problem ?? 'no node of the chain is connected'),
-        );
-      return node.connection.call(method, params) as Promise<T>;
+        throw new ChainError('not_connected', problem ?? 'no node of the chain is connected');
+      const result = (await node.connection.call(method, params)) as T;
+      return { node: host(), result };
     },
     status: () => (urls.length === 0 ? null : status()),
     async close() {

@@ -34,9 +34,9 @@ export function openChains(deps: ChainsDeps): Chains {
   const { upstreams, clock, random, log, version, dataHashOf, onAvailable } = deps;
   const byUpstream = new Map(
     upstreams.map(([upstream, { chain: settings }]) => {
-      const onChange = ({ host, name, problem }: ChainStatus) => {
+      const onChange = ({ nodes: [node], name, problem }: ChainStatus) => {
         if (problem !== null) log.warn({ upstream, reason: problem }, 'chain.unavailable');
-        else log.info({ upstream, node: host, chain: name ?? undefined }, 'chain.connected');
+        else log.info({ upstream, node: node?.host, chain: name ?? undefined }, 'chain.connected');
       };
       return [upstream, openChain({ settings, clock, random, version, onChange })] as const;
     }),

@@ -5,17 +5,26 @@ export type ChainHead = { number: number; at: number };
 
 export type ChainSettings = UpstreamConfig['chain'];
 
-export type ChainStatus = {
-  /** Host and port of the current node, or of the next one to connect to. */
+type NodeStatus = {
+  /** Host and port, by which the settings and the messages name it. */
   host: string;
   isConnected: boolean;
+  /** The highest block that it announced as final; null: none since the start. */
+  head: ChainHead | null;
+  /** Why it is not used, in one sentence without secrets; null: it is. */
+  problem: string | null;
+};
+
+export type ChainStatus = {
   name: string | null;
   /** Hash of block 0, which identifies the chain; null: not known. */
   genesisHash: string | null;
   /** The highest block that was announced as final; null: none since the start. */
   head: ChainHead | null;
-  /** Why the chain cannot be used, in one sentence without secrets; null: it can. */
+  /** Why no node can be used, in one sentence without secrets; null: one can. */
   problem: string | null;
+  /** In the order of the settings. */
+  nodes: NodeStatus[];
 };
 
 /**
@@ -53,8 +62,16 @@ export type Chain = {
    * final, or too old.
    */
   finalizedAt(blockNumber: number): number | null;
-  /** Calls a method of the current node. Rejects with ChainError. */
-  call<T>(method: string, params: unknown[]): Promise<T>;
+  /**
+   * Calls a method of a connected node, the first one in the order of the settings. `except`: the
+   * host of a node that is not asked if there is another one. Returns the host of the node that
+   * responded. Rejects with ChainError.
+   */
+  call<T>(
+    method: string,
+    params: unknown[],
+    options?: { except?: string },
+  ): Promise<{ node: string; result: T }>;
   /** Null without addresses in the settings. */
   status(): ChainStatus | null;
   close(): Promise<void>;

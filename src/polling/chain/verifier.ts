@@ -204,7 +204,7 @@ export class ChainVerifier {
   }
 
   async #transactionsOf(number: number, hash: string): Promise<readonly Transaction[]> {
-    const transactions = await this.#transactions.of(number, hash);
+    const { transactions } = await this.#transactions.of(number, hash);
     if (transactions === null)
       throw new UnavailableError(`the node does not have the content of block ${number}`);
     return transactions;
@@ -226,7 +226,7 @@ export class ChainVerifier {
 
   async #ask(number: number): Promise<string> {
     await this.#untilFinal(number);
-    const hash = await this.#chain.call<unknown>('chain_getBlockHash', [number]);
+    const { result: hash } = await this.#chain.call<unknown>('chain_getBlockHash', [number]);
     if (typeof hash !== 'string' || !/^0x[0-9a-f]{64}$/i.test(hash))
       throw new UnavailableError(`the node does not have block ${number}`);
     this.#isResponsive = true;
@@ -236,7 +236,8 @@ export class ChainVerifier {
   /** Resolves when the node has announced the block, or a later one, as final. */
   #untilFinal(number: number): Promise<void> {
     const status = this.#chain.status();
-    if (this.#isFinal(number) || (status && !status.isConnected && status.problem !== null))
+    const isConnected = status?.nodes.some((node) => node.isConnected);
+    if (this.#isFinal(number) || (status && !isConnected && status.problem !== null))
       return Promise.resolve();
     return new Promise((resolve, reject) => {
       const stop = this.#chain.onHead((head) => {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { operations } from '../../http/problems.ts';
 import type { TypedServer } from '../../http/typed-server.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { chainState } from '../../polling/chain/chain-body.ts';
 import type { UpstreamPacing, Watcher } from '../../polling/watcher.ts';
 import type { LedgerCounts, LedgerStats } from '../../submissions/ledger-stats.ts';
 import { STATUSES } from '../../submissions/submission.ts';
@@ -223,7 +224,7 @@ function createChainMetrics(registry: Registry): (values: GaugeValues) => void {
     for (const gauge of [connected, age]) gauge.reset();
     for (const { upstream, chain } of health.upstreams) {
       if (!chain) continue;
-      connected.set({ upstream }, Number(chain.isConnected));
+      connected.set({ upstream }, Number(chainState(chain) === 'connected'));
       if (chain.head) age.set({ upstream }, ageS(now, chain.head.at));
     }
   };

@@ -39,7 +39,7 @@ function open(...urls: string[]) {
     changes,
     /** The problems that were reported so far; null: the chain works. */
     problems: () => changes.map(({ problem }) => problem),
-    connected: () => expect.poll(() => chain.status()?.isConnected).toBe(true),
+    connected: () => expect.poll(() => chain.status()?.nodes[0]?.isConnected).toBe(true),
     /** Waits until listeners have a block. */
     async head(number: number): Promise<void> {
       await expect
@@ -50,7 +50,9 @@ function open(...urls: string[]) {
         .toBe(number);
     },
     disconnected: () =>
-      expect.poll(() => [changes.length > 0, chain.status()?.isConnected]).toEqual([true, false]),
+      expect
+        .poll(() => [changes.length > 0, chain.status()?.nodes[0]?.isConnected])
+        .toEqual([true, false]),
   };
 }
 
@@ -65,7 +67,7 @@ describe('finalized blocks', () => {
     await head(57);
     const { host } = new URL(node.url);
     expect(chain.status()).toMatchObject({
-      host,
+      nodes: [{ host }],
       name: 'Test Chain',
       genesisHash: GENESIS,
       head: { number: 57, at: expect.any(Number) },
@@ -168,7 +170,7 @@ describe('the next address', () => {
     expect(problems()).toEqual([null, expect.stringMatching(/announces no finalized blocks/)]);
     await clock.advance(1_000);
     await connected();
-    expect(chain.status()).toMatchObject({ host: new URL(node.url).host });
+    expect(chain.status()).toMatchObject({ nodes: [{ host: new URL(node.url).host }] });
   });
 
   it('is not used because blocks that became final together arrive at once', async () => {
@@ -318,7 +320,7 @@ describe('a node that cannot be used is a problem in one sentence:', () => {
     expect(problem.join(': ')).toEqual(
       typeof expected === 'string' ? expected : expect.stringMatching(expected),
     );
-    expect(host).toBe(chain.status()?.host);
+    expect(host).toBe(chain.status()?.nodes[0]?.host);
     await expect(chain.call('system_chain', [])).rejects.toMatchObject({ reason: 'not_connected' });
   });
 
@@ -357,7 +359,7 @@ describe('a call', () => {
     const node = await openNode({ respond });
     const { chain, connected, problems } = open(node.url);
     await connected();
-    expect(await chain.call<string>('chain_getBlock', [20e6])).toHaveLength(20e6);
+    expect((await chain.call<string>('chain_getBlock', [20e6])).result).toHaveLength(20e6);
     const tooLarge = chain.call('chain_getBlock', [40e6]);
     await expect(tooLarge).rejects.toMatchObject({ reason: 'too_large' });
     expect(problems()).toEqual([null, expect.stringMatching(/message of more than 32 MiB$/)]);

@@ -33,14 +33,14 @@ it('a node that stops and starts again is connected again', async () => {
   await vi.waitFor(() => expect(chain.status()?.head).not.toBeNull(), UNTIL);
   raw.close();
   await node.stop();
-  await vi.waitFor(() => expect(chain.status()?.isConnected).toBe(false), UNTIL);
+  await vi.waitFor(() => expect(chain.status()?.nodes[0]?.isConnected).toBe(false), UNTIL);
   const { host, port } = new URL(url);
   expect(chain.status()?.problem).toBe(`${host}: it closed the connection (1006)`);
   node = await startChopsticks(Number(port));
   raw = await connectRaw(url);
   await vi.waitFor(async () => {
     await clock.advance(1_000);
-    expect(chain.status()).toMatchObject({ isConnected: true });
+    expect(chain.status()).toMatchObject({ nodes: [{ isConnected: true }] });
   }, UNTIL);
   // It counts as working when it announces a block later.
   await clock.advance(5_000);

@@ -48,8 +48,8 @@ function open(
   const heads = new Set<(head: ChainHead) => void>();
   const usual = async (method: string) => (method === 'chain_getBlock' ? blockOf(7) : HASH);
   const status: ChainStatus = {
-    ...{ host: 'node', isConnected: true, name: null, genesisHash: null },
-    ...{ head: { number: 7, at: 0 }, problem: null },
+    ...{ name: null, genesisHash: null, head: { number: 7, at: 0 }, problem: null },
+    nodes: [{ host: 'node', isConnected: true, head: { number: 7, at: 0 }, problem: null }],
   };
   const chain: Chain = {
     onHead: (listener) => {
@@ -57,9 +57,9 @@ function open(
       return () => heads.delete(listener);
     },
     finalizedAt: () => null,
-    call: <T>(method: string, params: unknown[]) => {
+    call: async <T>(method: string, params: unknown[]) => {
       calls.push(method);
-      return (respond ?? usual)(method, params) as Promise<T>;
+      return { node: 'node', result: (await (respond ?? usual)(method, params)) as T };
     },
     status: () => status,
     close: async () => undefined,

@@ -83,7 +83,9 @@ export function describeNode(name: string, open: () => Promise<NodeUnderTest>): 
       const { node, chain, head, newest } = await setUp();
       const first = await newest();
       const { name, genesisHash } = node;
-      expect(chain.status()).toMatchObject({ isConnected: true, name, genesisHash, problem: null });
+      expect(chain.status()).toMatchObject({
+        ...{ nodes: [{ isConnected: true }], name, genesisHash, problem: null },
+      });
       await head(first);
       expect(await node.build(1)).toMatchObject({ block_number: first + 1 });
       await head(first + 1);
@@ -114,7 +116,7 @@ export function describeNode(name: string, open: () => Promise<NodeUnderTest>): 
     it('has no block above the newest one', async () => {
       const { node, chain, clock, newest, verify } = await setUp();
       const number = (await newest()) + 1;
-      expect(await chain.call('chain_getBlockHash', [number])).toBeNull();
+      expect((await chain.call('chain_getBlockHash', [number])).result).toBeNull();
       const verified = verify({ ...node.transaction, block_number: number });
       await clock.advance(VERIFY_AFTER_MS);
       const reason = `the node has announced blocks up to ${number - 1}`;
@@ -140,7 +142,7 @@ export function describeNode(name: string, open: () => Promise<NodeUnderTest>): 
 
     it('refuses a method that it does not have', async () => {
       const { chain } = await setUp();
-      await vi.waitFor(() => expect(chain.status()?.isConnected).toBe(true), UNTIL);
+      await vi.waitFor(() => expect(chain.status()?.nodes[0]?.isConnected).toBe(true), UNTIL);
       await expect(chain.call('eth_blockNumber', [])).rejects.toMatchObject({
         reason: 'method_not_found',
       });
