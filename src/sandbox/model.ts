@@ -250,7 +250,7 @@ export function createModel(options: SandboxOptions) {
       submissions.set(id, submission);
       if (!fate.isLost) {
         agenda.add(reachedMs + fate.rowDelayMs, { kind: 'appear', submission });
-        agenda.add(reachedMs + fate.straggleMs, { kind: 'queue', submission });
+        agenda.add(reachedMs + fate.queueDelayMs, { kind: 'queue', submission });
       }
       return id;
     },

@@ -36,7 +36,8 @@ export type SubmissionPlan = {
   isLost: boolean;
   isDead: boolean;
   rowDelayMs: number;
-  straggleMs: number;
+  /** From the submit to the queue of the senders. */
+  queueDelayMs: number;
   regression: Regression;
   /** Draws the result of the next sending attempt. */
   nextAttempt(): Attempt;
@@ -56,11 +57,10 @@ export function planSubmission(
 
   const isLost = chance.happens(options.lostRate);
   const isDead = chance.happens(options.deadRate);
-  // Published figures depend on the order of the draws.
-  chance.uniform();
+  const sendDelayS = options.sendDelayMinS + chance.exponential(options.sendDelayMeanS);
   const rowDelayMs = clock.seconds(chance.exponential(options.rowDelayMs / 1000));
   const isStraggler = chance.happens(options.stragglerRate);
-  const lateMs = clock.seconds(chance.exponential(STRAGGLER_MEAN_S));
+  const lateS = chance.exponential(STRAGGLER_MEAN_S);
   const isRegressing = chance.happens(options.regressRate);
   const regressed = chance.happens(0.5) ? 'error' : 'replaced';
 
@@ -80,7 +80,9 @@ export function planSubmission(
     isLost,
     isDead,
     rowDelayMs,
-    straggleMs: isStraggler ? lateMs : 0,
+    queueDelayMs: clock.seconds(
+      (options.senders === 0 ? sendDelayS : 0) + (isStraggler ? lateS : 0),
+    ),
     regression: isRegressing ? regressed : 'none',
     nextAttempt() {
       const fails = chance.happens(options.errorRate) || isDead;

@@ -10,8 +10,8 @@ export const finalityGapSchema = z.int().min(0).max(MAX_BLOCKS_AHEAD);
 /**
  * How the chain and the senders of a deployment behave. Durations are seconds of the upstream's
  * clock, rates are shares from 0 to 1. `round…`: a finality round after the block that starts it.
- * `rowUpdate…`: sent in parallel, from finality to the update of the row. `sender…`: serial
- * senders.
+ * `sendDelay…`, `rowUpdate…`: sent in parallel, from the submit to the transaction pool, and from
+ * finality to the update of the row. `sender…`: serial senders.
  */
 const usual = {
   slotS: 20,
@@ -27,6 +27,9 @@ const usual = {
   stallRate: 0.000_5,
   stallMinS: 60,
   stallMaxS: 300,
+  sendDelayMinS: 0.25,
+  /** Beyond the minimum, exponential: neighbors may change places. */
+  sendDelayMeanS: 0.3,
   rowUpdateMinS: 0.2,
   rowUpdateMaxS: 1,
   /** 0: notified at once. */
