@@ -7,15 +7,18 @@ export type Arrivals = { submissions: number } & (
       everyS: number /** Each burst is delayed by a uniform random time up to this. */;
       delayMaxS: number;
     }
+  /** `size` at one moment, one time after the other; the phase is random. */
+  | { kind: 'regular'; size: number; everyS: number }
 );
 
 export function* arrivalsOf(arrivals: Arrivals, random: () => number): Generator<number> {
   let atMs = 0;
-  let delayMs = 0;
+  let delayMs = arrivals.kind === 'regular' ? random() * arrivals.everyS * 1_000 : 0;
   for (let index = 0; index < arrivals.submissions; index++) {
     if (arrivals.kind === 'poisson') atMs += (-1_000 * Math.log(1 - random())) / arrivals.perS;
-    if (arrivals.kind === 'bursts') {
-      if (index % arrivals.size === 0) delayMs = random() * arrivals.delayMaxS * 1_000;
+    else {
+      if (arrivals.kind === 'bursts' && index % arrivals.size === 0)
+        delayMs = random() * arrivals.delayMaxS * 1_000;
       atMs = Math.floor(index / arrivals.size) * arrivals.everyS * 1_000 + delayMs;
     }
     yield atMs;

@@ -1,35 +1,39 @@
 // npm run bench:pacing: every scenario with every policy, in virtual time. Each column shows the
-// worst of the seeds. Arguments: words that select scenarios by name. BENCH_SEEDS=4,5: seeds,
-// default 1,2,3. BENCH_ONLY=dawatch: one policy. Exits with code 1 when a bar is missed.
+// median and the worst of the seeds. Arguments: words that select scenarios by name.
+// BENCH_SEEDS=13,14: seeds, default 1 to 12. BENCH_ONLY=dawatch,dawatch+chain: some policies.
+// BENCH_JSON=file: writes all runs to a file. Exits with code 1 when a bar is missed.
 
+import { writeFileSync } from 'node:fs';
+import { costVersusToday, type Results } from './bars.ts';
 import { lowerBound } from './lower-bound.ts';
-import { POLICY_NAMES, WITH_CHAIN } from './measure.ts';
+import { type Measurement, POLICY_NAMES } from './measure.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
-import type { Summary } from './summary.ts';
+import { median, type Summary } from './summary.ts';
 import { startThreads } from './threads.ts';
 
-type Worst = Summary & { cost: number };
-
-const COLUMNS: { name: string; key: keyof Worst; format: (value: number) => string }[] = [
-  { name: 'requests', key: 'requests', format: (value) => value.toFixed(2) },
-  { name: 'mean lag', key: 'meanS', format: (value) => `${value.toFixed(2)} s` },
-  { name: 'p99 lag', key: 'p99S', format: (value) => `${value.toFixed(1)} s` },
-  { name: 'sum', key: 'cost', format: (value) => value.toFixed(2) },
-  { name: '429s', key: 'throttled', format: String },
-  { name: 'estimated mean', key: 'estimatedMeanS', format: (value) => `${value.toFixed(2)} s` },
-  { name: 'p99', key: 'estimatedP99S', format: (value) => `${value.toFixed(1)} s` },
+type Column = { name: string; key: keyof Summary & string; digits: number };
+const COLUMNS: Column[] = [
+  { name: 'requests', key: 'requests', digits: 2 },
+  { name: 'mean lag (s)', key: 'meanS', digits: 2 },
+  { name: 'p99 lag (s)', key: 'p99S', digits: 1 },
+  { name: 'cost', key: 'cost', digits: 2 },
+  { name: '429s', key: 'throttled', digits: 0 },
+  { name: 'estimated mean', key: 'estimatedMeanS', digits: 2 },
+  { name: 'p99', key: 'estimatedP99S', digits: 1 },
 ];
-const CELL = 17;
+const CELL = 16;
 
-const seeds = (process.env.BENCH_SEEDS ?? '1,2,3').split(',').map(Number);
-const policies = POLICY_NAMES.filter((name) => [undefined, name].includes(process.env.BENCH_ONLY));
+const seeds = (process.env.BENCH_SEEDS ?? '1,2,3,4,5,6,7,8,9,10,11,12').split(',').map(Number);
+const only = process.env.BENCH_ONLY?.split(',');
+const policies = POLICY_NAMES.filter((name) => only?.includes(name) ?? true);
 const words = process.argv.slice(2);
 const scenarios = SCENARIOS.filter(({ name }) => words.every((word) => name.includes(word)));
 if (scenarios.length === 0) throw new Error(`no scenario has ${words.join(' and ')} in its name`);
 if (!seeds.every(Number.isSafeInteger))
   throw new Error('BENCH_SEEDS must be whole numbers, separated by commas');
-if (policies.length === 0) throw new Error(`BENCH_ONLY must be one of ${POLICY_NAMES.join(', ')}`);
+if (policies.length === 0) throw new Error(`BENCH_ONLY must be of ${POLICY_NAMES.join(', ')}`);
 const startedAt = performance.now();
+const runs: (Measurement & Summary)[] = [];
 let missed = 0;
 
 const threads = startThreads();
@@ -37,70 +41,74 @@ try {
   // All runs start at once; the results are shown in order.
   const measured = scenarios.map((scenario) => ({
     scenario,
-    rows: policies.map((policy) => ({
-      policy,
-      summaries: Promise.all(
-        seeds.map((seed) => threads.measure({ scenario: scenario.name, policy, seed })),
-      ),
-    })),
+    runs: Promise.all(
+      measurementsOf(scenario).map(async (measurement) => ({
+        ...measurement,
+        ...(await threads.measure(measurement)),
+      })),
+    ),
   }));
-  for (const { scenario, rows } of measured) {
-    const submissions = scenario.arrivals.submissions.toLocaleString('en');
-    console.log(
-      `\n${scenario.name}  (${submissions} submissions, the worst of seeds ${seeds.join(', ')})`,
+  for (const { scenario, runs: pending } of measured) {
+    const finished = await pending;
+    runs.push(...finished);
+    report(scenario, (policy, nodes) =>
+      finished.filter((run) => run.policy === policy && run.nodes === nodes),
     );
-    console.log(
-      line(
-        '',
-        COLUMNS.map(({ name }) => name),
-      ),
-    );
-    for (const { policy, summaries } of rows) {
-      const worst = worstOf(await summaries);
-      console.log(line(policy, cells(worst, barsOf(scenario, policy))));
-    }
-    if (scenario.hasLowerBound) console.log(line('lower bound', boundCells(scenario)));
   }
 } finally {
   await threads.close();
 }
+if (process.env.BENCH_JSON) writeFileSync(process.env.BENCH_JSON, JSON.stringify(runs));
 const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
 console.log(`\n${missed === 0 ? 'all bars are met' : `${missed} bars are missed`} · ${seconds} s`);
 if (missed > 0) process.exitCode = 1;
 
-function barsOf({ bars, chainBars = {} }: Scenario, policy: string): Partial<Worst> {
-  if (policy === WITH_CHAIN) return chainBars;
-  return policy === 'dawatch' ? bars : {};
+function measurementsOf({ name: scenario, nodes }: Scenario): Measurement[] {
+  return nodes.flatMap((node) =>
+    policies
+      .filter((policy) => policy.endsWith('+chain') === (node !== 'none'))
+      .flatMap((policy) => seeds.map((seed) => ({ scenario, policy, nodes: node, seed }))),
+  );
 }
 
-function worstOf(summaries: readonly Summary[]): Worst {
-  const maxOf = (of: (summary: Summary) => number) => Math.max(...summaries.map(of));
-  return {
-    requests: maxOf(({ requests }) => requests),
-    meanS: maxOf(({ meanS }) => meanS),
-    p99S: maxOf(({ p99S }) => p99S),
-    cost: maxOf(({ requests, meanS }) => requests + meanS),
-    throttled: maxOf(({ throttled }) => throttled),
-    estimatedMeanS: maxOf(({ estimatedMeanS }) => estimatedMeanS),
-    estimatedP99S: maxOf(({ estimatedP99S }) => estimatedP99S),
-  };
-}
-
-function cells(worst: Worst, bars: Partial<Worst>): string[] {
-  return COLUMNS.map(({ key, format }) => {
-    const [value, bar] = [worst[key], bars[key]];
-    if (bar === undefined) return format(value);
-    const isMet = value <= bar;
+function report(scenario: Scenario, results: Results): void {
+  const submissions = scenario.arrivals.submissions.toLocaleString('en');
+  console.log(`\n${scenario.name}  (${submissions} submissions, ${seeds.length} seeds)`);
+  console.log(line('', [...COLUMNS.map(({ name }) => name), 'mean cost']));
+  for (const nodes of scenario.nodes)
+    for (const policy of policies) {
+      const summaries = results(policy, nodes);
+      if (summaries.length === 0) continue;
+      const name = nodes === 'none' ? policy : `${policy}, ${nodes}`;
+      const change = 100 * (costVersusToday(results, policy, nodes) - 1);
+      const versus = Number.isNaN(change) ? '' : `${change.toFixed(1)} % vs today`;
+      console.log(line(name, [...COLUMNS.map((column) => cell(column, summaries)), versus]));
+    }
+  if (scenario.hasLowerBound) console.log(line('lower bound', boundCells(scenario)));
+  for (const { name, limit, value } of scenario.bars) {
+    const reached = value(results);
+    if (Number.isNaN(reached)) continue;
+    const isMet = reached <= limit;
     if (!isMet) missed++;
-    return `${format(value)} ${isMet ? '✓' : '✗'} ${Number(bar.toFixed(2))}`;
-  });
+    console.log(`  ${isMet ? '✓' : '✗'} ${name}: ${reached.toFixed(2)}, at most ${limit}`);
+  }
+}
+
+/** The median and the worst. */
+function cell({ key, digits }: Column, summaries: readonly Summary[]): string {
+  const values = summaries.map((summary) => Number(summary[key]));
+  return `${median(values).toFixed(digits)} ${Math.max(...values)
+    .toFixed(digits)
+    .padStart(5)}`;
 }
 
 function boundCells({ upstream }: Scenario): string[] {
   const { requests, meanS } = lowerBound(upstream.world, (upstream.senders ?? 0) > 0);
-  return [requests.toFixed(2), `${meanS.toFixed(2)} s`, '', (requests + meanS).toFixed(2), ''];
+  return [requests.toFixed(2), meanS.toFixed(2), '', (requests + meanS).toFixed(2)].map((text) =>
+    text === '' ? '' : `${text}      `,
+  );
 }
 
 function line(name: string, shown: readonly string[]): string {
-  return `  ${name.padEnd(14)}${shown.map((cell) => cell.padStart(CELL)).join('')}`.trimEnd();
+  return `  ${name.padEnd(40)}${shown.map((text) => text.padStart(CELL)).join('')}`.trimEnd();
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { learnedPacing, type PolicyFactory } from '../../src/pacing/index.ts';
 import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
-import { BASELINES } from './baselines.ts';
+import { RULES } from './baselines/rules.ts';
 import { sandboxWorld } from './sandbox-world.ts';
 import { type Run, simulate } from './simulate.ts';
 
@@ -24,7 +24,7 @@ const COLORS = {
 type Picture = { name: string; title: string; policy: PolicyFactory; fromS: number; toS: number };
 
 const learned = learnedPacing({ lagPrice: 1 });
-const exponential = BASELINES.exponential ?? learned;
+const exponential = RULES.exponential ?? learned;
 const PICTURES: readonly Picture[] = [
   { name: 'exponential', title: 'the exponential rule', policy: exponential, fromS: 600, toS: 760 },
   {

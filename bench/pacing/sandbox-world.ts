@@ -3,15 +3,20 @@ import { createModel } from '../../src/sandbox/model.ts';
 import { type SandboxOptionsInput, sandboxOptionsSchema } from '../../src/sandbox/options.ts';
 import { createRateLimit } from '../../src/sandbox/routes/rate-limit.ts';
 import type { Classification } from '../../src/submissions/classify.ts';
-import type { World } from './simulate.ts';
+import { CHAIN_START_MS, type World } from './simulate.ts';
 
-/** The finality gap from `atMs` (epoch ms) on. */
-export type GapChange = { atMs: number; blocks: number };
+/** A chain of the sandbox. `gapChange`: the finality gap from `atMs` (epoch ms) on. */
+export type Chain = {
+  options: SandboxOptionsInput;
+  gapChange?: { atMs: number; blocks: number };
+};
 
 /** Returns the sandbox's model of an upstream with its rate limit, without HTTP. */
-export function sandboxWorld(given: SandboxOptionsInput, gapChange?: GapChange): World {
+export function sandboxWorld(given: SandboxOptionsInput, gapChange?: Chain['gapChange']): World {
   const options = sandboxOptionsSchema.parse(given);
   const model = createModel(options);
+  // The chain runs whether or not submissions reach it.
+  model.nextHeadAt(CHAIN_START_MS);
   const limit = createRateLimit(options);
   let pendingChange = gapChange;
 

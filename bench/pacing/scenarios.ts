@@ -2,15 +2,15 @@ import type { BudgetSettings } from '../../src/polling/poll-queues.ts';
 import type { WorldName } from '../../src/sandbox/chain/worlds.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import type { Arrivals } from './arrivals.ts';
-
-/** Upper limits for dawatch. `cost`: requests + seconds of mean lag. */
-type Bars = {
-  requests?: number;
-  meanS?: number;
-  p99S?: number;
-  cost?: number;
-  throttled?: number;
-};
+import {
+  atMost,
+  atMostToday,
+  type Bar,
+  faultyNodeBars,
+  inElevenOfTwelve,
+  secondNodeBar,
+} from './bars.ts';
+import { FAULTY_NODES, type NodesName } from './heads.ts';
 
 export type Scenario = {
   name: string;
@@ -21,10 +21,11 @@ export type Scenario = {
    */
   otherGap?: { start: number; later?: number };
   arrivals: Arrivals;
+  latencyMs?: { least: number; jitter: number };
   budget: BudgetSettings;
-  bars: Bars;
-  /** Upper limits with the finalized blocks of a node. */
-  chainBars?: Bars;
+  /** Each is measured by itself. */
+  nodes: readonly NodesName[];
+  bars: readonly Bar[];
   /**
    * Whether the lower bound applies: the chain has random delays, and there are no queues, limits
    * or errors.
@@ -35,22 +36,17 @@ export type Scenario = {
 /** A budget that never limits, so that only the policies are compared. */
 const AMPLE: BudgetSettings = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const HOUR_S = 3_600;
-const MIN_SUBMISSIONS = 1_000;
+const OTHER_GAPS = {
+  calm: { start: 2 },
+  usual: { start: 2 },
+  rough: { start: 2, later: 1 },
+  ideal: undefined,
+} as const satisfies Record<WorldName, Scenario['otherGap']>;
 
-/**
- * Requests + seconds of mean lag of the cohort policy at commit de6cbd9, in the sandbox of that
- * commit (a block at each multiple of 20 s, final 40 s after it), the worst of the seeds 1, 2 and
- * 3, with the arrivals below.
- */
-const COHORT_COSTS = { '2': 1.606, '0.2': 1.656, '0.02': 1.858 } as const;
-
-const bars = (requests: number, meanS: number, p99S: number): Bars => ({ requests, meanS, p99S });
-
-/** At least one hour of arrivals and 1,000 submissions. */
 const poisson = (perS: number): Arrivals => ({
   kind: 'poisson',
   perS,
-  submissions: Math.max(MIN_SUBMISSIONS, perS * HOUR_S),
+  submissions: Math.min(2_400, Math.max(800, perS * HOUR_S)),
 });
 
 /** 50 submissions at one moment of each hour, random within a slot. */
@@ -59,111 +55,131 @@ const BURSTS: Arrivals = {
   size: 50,
   everyS: HOUR_S,
   delayMaxS: 60,
-  submissions: MIN_SUBMISSIONS,
+  submissions: 800,
 };
 
-function parallel(
-  world: WorldName,
-  rates: Record<string, Bars>,
-  otherGap?: Scenario['otherGap'],
-): Scenario[] {
-  return Object.entries(rates).map(([perS, bars]) => ({
-    name: world === 'ideal' ? `ideal, ${perS}/s` : `parallel ${world}, ${perS}/s`,
-    upstream: { world },
+type Changes = Partial<Omit<Scenario, 'upstream'>> & { upstream?: SandboxOptionsInput };
+
+/** Everything is sent in parallel. */
+function parallel(world: WorldName, perS: number, changes: Changes = {}): Scenario {
+  const otherGap = OTHER_GAPS[world];
+  return {
+    name: `parallel ${world}, ${perS}/s`,
     ...(otherGap && { otherGap }),
-    arrivals: poisson(Number(perS)),
+    arrivals: poisson(perS),
     budget: AMPLE,
-    bars,
-    hasLowerBound: world !== 'ideal',
-  }));
+    nodes: ['none', 'healthy'],
+    bars: [atMostToday('none', 1.04), atMostToday('healthy', 1.04)],
+    hasLowerBound: false,
+    ...changes,
+    upstream: { ...changes.upstream, world },
+  };
 }
 
-function senders(
-  count: number,
-  world: WorldName,
-  loads: [name: string, arrivals: Arrivals, bars: Bars][],
-): Scenario[] {
-  return loads.map(([name, arrivals, bars]) => ({
+function senders(count: number, world: WorldName, name: string, arrivals: Arrivals): Scenario {
+  return parallel(world, 0, {
     name: `${count} senders ${world}, ${name}`,
-    upstream: { world, senders: count },
+    upstream: { senders: count, finalityGap: 1 },
     arrivals,
-    budget: AMPLE,
-    bars,
     hasLowerBound: count === 8 && arrivals.kind === 'poisson',
-  }));
+  });
 }
 
-const CHAIN_BARS: Record<string, Bars> = {
-  'parallel usual, 2/s': bars(1.12, 0.5, 2),
-  'parallel usual, 0.2/s': bars(1.15, 0.55, 2),
-  'parallel usual, 0.02/s': bars(1.2, 0.6, 2),
-  'parallel rough, 2/s': bars(1.35, 1.1, 5),
-  'parallel rough, 0.2/s': bars(1.4, 1.1, 5),
-  'parallel rough, 0.02/s': bars(1.45, 1.2, 5),
-  '8 senders usual, 0.06/s': bars(1.6, 1, 4),
-  '8 senders usual, bursts': bars(2.2, 1, 4),
-  'first five minutes, parallel usual, 2/s': { requests: 1.2 },
-};
+function regular(name: string, size: number, everyS: number, submissions: number): Scenario {
+  return parallel('usual', size / everyS, {
+    name: `regular usual, ${name}`,
+    arrivals: { kind: 'regular', size, everyS, submissions },
+    nodes: ['none', 'healthy', 'silent at first'],
+    bars: (['healthy', 'silent at first'] as const).flatMap((nodes) => [
+      inElevenOfTwelve(nodes, 'p99S', 3),
+      inElevenOfTwelve(nodes, 'requests', 1.2),
+    ]),
+  });
+}
 
-const WITHOUT_CHAIN: readonly Scenario[] = [
-  ...parallel(
-    'calm',
-    { '2': bars(1.35, 0.7, 5), '0.2': bars(1.6, 0.7, 5), '0.02': bars(1.9, 0.8, 6) },
-    { start: 2 },
-  ),
-  ...parallel('usual', { '2': bars(1.6, 1, 7), '0.2': bars(1.9, 1, 7), '0.02': bars(2.2, 1.2, 8) }),
-  ...parallel(
-    'rough',
-    { '2': bars(2.4, 2.2, 25), '0.2': bars(2.8, 2.2, 25), '0.02': bars(3, 2.4, 25) },
-    { start: 2, later: 1 },
-  ),
-  {
+function withLatency(name: string, least: number, jitter: number, perS: number): Scenario {
+  return parallel('usual', perS, {
+    name: `latency ${name}, parallel usual, ${perS}/s`,
+    latencyMs: { least, jitter },
+  });
+}
+
+function withSlots(slotS: number, perS: number): Scenario {
+  const name = `slots of ${slotS} s, parallel usual, ${perS}/s`;
+  return parallel('usual', perS, { name, upstream: { slotS } });
+}
+
+function withFaultyNodes(perS: number): Scenario {
+  return parallel('usual', perS, {
+    name: `faulty nodes, parallel usual, ${perS}/s`,
+    nodes: ['none', ...FAULTY_NODES.flatMap((node) => [node, `${node} + healthy`] as const)],
+    bars: FAULTY_NODES.flatMap((node) => [
+      ...faultyNodeBars(node),
+      secondNodeBar(node, `${node} + healthy`),
+    ]),
+  });
+}
+
+const MUCH_BELOW_TODAY = { bars: [atMostToday('none', 0.9), atMostToday('healthy', 1.04)] };
+const COMPARABLE = { hasLowerBound: true };
+
+export const SCENARIOS: readonly Scenario[] = [
+  ...[2, 0.2, 0.02].map((perS) => parallel('calm', perS, COMPARABLE)),
+  ...[2, 0.2, 0.02].map((perS) => parallel('usual', perS, COMPARABLE)),
+  ...[2, 0.2].map((perS) => parallel('rough', perS, { ...COMPARABLE, ...MUCH_BELOW_TODAY })),
+  parallel('rough', 0.02, COMPARABLE),
+  parallel('usual', 2, {
     name: 'first five minutes, parallel usual, 2/s',
-    upstream: { world: 'usual' },
     arrivals: { kind: 'poisson', perS: 2, submissions: 600 },
-    budget: AMPLE,
-    bars: { requests: 2 },
-    hasLowerBound: false,
-  },
-  ...parallel('ideal', {
-    '2': { cost: 1.1 * COHORT_COSTS['2'] },
-    '0.2': { cost: 1.1 * COHORT_COSTS['0.2'] },
-    '0.02': { cost: 1.1 * COHORT_COSTS['0.02'] },
+    bars: [
+      ...MUCH_BELOW_TODAY.bars,
+      atMost('none', 'requests', 1.7),
+      atMost('none', 'meanS', 0.9),
+      atMost('healthy', 'requests', 1.2),
+      atMost('healthy', 'meanS', 0.6),
+    ],
   }),
-  ...senders(8, 'calm', [
-    ['0.06/s', poisson(0.06), bars(1.9, 1.2, 6)],
-    ['0.03/s', poisson(0.03), bars(1.9, 1.2, 6)],
-    ['bursts', BURSTS, bars(4.5, 1.8, 12)],
+  ...[2, 0.2, 0.02].map((perS) => parallel('ideal', perS, { name: `ideal, ${perS}/s` })),
+  ...(['calm', 'usual'] as const).flatMap((world) => [
+    senders(8, world, '0.06/s', poisson(0.06)),
+    senders(8, world, '0.03/s', poisson(0.03)),
+    senders(8, world, 'bursts', BURSTS),
   ]),
-  ...senders(8, 'usual', [
-    ['0.06/s', poisson(0.06), bars(2.2, 1.4, 7)],
-    ['0.03/s', poisson(0.03), bars(2.2, 1.4, 7)],
-    ['bursts', BURSTS, bars(4.5, 2, 12)],
-  ]),
-  ...senders(3, 'usual', [
-    ['0.06/s', poisson(0.06), bars(4, 2, 10)],
-    ['0.03/s', poisson(0.03), bars(2.4, 1.5, 8)],
-    ['bursts', BURSTS, bars(8, 2.5, 20)],
-  ]),
-  {
+  senders(3, 'usual', '0.06/s', poisson(0.06)),
+  senders(3, 'usual', '0.03/s', poisson(0.03)),
+  senders(3, 'usual', 'bursts', BURSTS),
+  parallel('usual', 0.5, {
     name: 'limit of 60 requests per 60 s, parallel usual, 0.5/s',
-    upstream: { world: 'usual', rateLimit: 60, rateLimitPerS: 60 },
-    arrivals: poisson(0.5),
+    upstream: { rateLimit: 60, rateLimitPerS: 60 },
     budget: { requests: 60, perMs: 60_000, concurrency: 60 },
-    bars: { throttled: 0, meanS: 2.5 },
-    hasLowerBound: false,
-  },
-  {
+    bars: [
+      atMostToday('none', 1.04),
+      atMostToday('healthy', 1.04),
+      atMost('none', 'throttled', 0),
+      atMost('healthy', 'throttled', 0),
+    ],
+  }),
+  parallel('usual', 2, {
     name: '5 % stragglers, 5 % Error, parallel usual, 2/s',
-    upstream: { world: 'usual', stragglerRate: 0.05, errorRate: 0.05 },
-    arrivals: poisson(2),
-    budget: AMPLE,
-    bars: bars(2.1, 1.3, 10),
-    hasLowerBound: false,
-  },
+    upstream: { stragglerRate: 0.05, errorRate: 0.05 },
+  }),
+  parallel('usual', 20, {
+    name: 'default budget, parallel usual, 20/s',
+    arrivals: { kind: 'poisson', perS: 20, submissions: 6_000 },
+    budget: { requests: 50, perMs: 1_000, concurrency: 32 },
+    bars: [atMostToday('none', 1.04), atMostToday('healthy', 1.04), atMost('none', 'meanS', 4.3)],
+  }),
+  regular('one every 2 s', 1, 2, 600),
+  regular('one every 6 s', 1, 6, 400),
+  regular('one every 10 s', 1, 10, 400),
+  regular('one every 20 s', 1, 20, 300),
+  regular('one every 60 s', 1, 60, 200),
+  regular('a pair every second', 2, 1, 1_200),
+  withLatency('30 ms', 30, 0, 2),
+  withLatency('30 ms', 30, 0, 0.2),
+  withLatency('200 to 400 ms', 200, 200, 2),
+  withLatency('200 to 400 ms', 200, 200, 0.2),
+  ...[6, 12].flatMap((slotS) => [withSlots(slotS, 2), withSlots(slotS, 0.2)]),
+  withFaultyNodes(2),
+  withFaultyNodes(0.2),
 ];
-
-export const SCENARIOS: readonly Scenario[] = WITHOUT_CHAIN.map((scenario) => {
-  const chainBars = CHAIN_BARS[scenario.name];
-  return { ...scenario, ...(chainBars && { chainBars }) };
-});

@@ -1,9 +1,8 @@
-import type { PolicyFactory } from '../../src/pacing/index.ts';
+import type { FinalizedHead, PolicyFactory } from '../../src/pacing/index.ts';
 import type { BudgetSettings } from '../../src/polling/poll-queues.ts';
 import { Scheduler } from '../../src/polling/scheduler.ts';
 import type { Classification, Observation } from '../../src/submissions/classify.ts';
 import { seededRandom } from '../support/random.ts';
-import type { HeadSource } from './heads.ts';
 import { ResponseQueue } from './response-queue.ts';
 
 /** An upstream in virtual time. `now` must not decrease between calls. */
@@ -33,6 +32,8 @@ export type Run = {
 };
 
 export const START_MS = 1_760_000_003_217;
+/** The chain is older than the run. */
+export const CHAIN_START_MS = START_MS - 600_000;
 export const LATENCY_MS = { least: 30, jitter: 40 };
 /** A timer fires on the first whole millisecond after its time, and up to this much later. */
 const TIMER_LATE_MS = 2;
@@ -44,15 +45,17 @@ type Simulation = {
   budget: BudgetSettings;
   policy: PolicyFactory;
   seed: number;
-  /** The announcements of a node, if the first submission is made at this time (epoch ms). */
-  heads?: ((startMs: number) => HeadSource) | undefined;
+  /** The announcements of nodes, in the order of arrival. */
+  heads?: readonly FinalizedHead[];
+  /** Uniformly random, from `least` to `least + jitter`. */
+  latencyMs?: { least: number; jitter: number } | undefined;
   /** The run ends at this time (ms after the start), even with submissions still open. */
   endMs?: number;
 };
 
 /** Runs the real scheduler and a policy against one world in virtual time. */
 export function simulate({ world, budget, policy, seed, ...rest }: Simulation): Run {
-  const { endMs = Number.POSITIVE_INFINITY } = rest;
+  const { endMs = Number.POSITIVE_INFINITY, heads = [], latencyMs = LATENCY_MS } = rest;
   const random = seededRandom(seed);
   const scheduler = new Scheduler({
     settings: {
@@ -69,14 +72,13 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   const responses = new ResponseQueue<{ submissionId: string; sentAt: number }>();
   const run: Run = { submissions: [], requests: 0, throttled: 0 };
   let arrival = arrivals.next();
-  let heads: HeadSource | undefined;
+  let nextHead = 0;
   let now = START_MS;
   let open = 0;
   let lateMs = 0;
 
   const track = () => {
     const submissionId = world.submit(now);
-    heads ??= rest.heads?.(now);
     submissions.set(submissionId, {
       submissionId,
       trackedAt: now - START_MS,
@@ -92,7 +94,7 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   const send = (submissionId: string) => {
     run.requests++;
     submissions.get(submissionId)?.polledAt.push(now - START_MS);
-    responses.add(now + LATENCY_MS.least + random() * LATENCY_MS.jitter, {
+    responses.add(now + latencyMs.least + random() * latencyMs.jitter, {
       submissionId,
       sentAt: now,
     });
@@ -126,12 +128,15 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   while ((open > 0 || !arrival.done) && now < START_MS + endMs) {
     const arrivalAt = arrival.done ? Number.POSITIVE_INFINITY : START_MS + arrival.value;
     const responseAt = responses.nextAt;
-    const headAt = heads?.nextAt ?? Number.POSITIVE_INFINITY;
+    const head = heads[nextHead];
+    const headAt = head?.at ?? Number.POSITIVE_INFINITY;
     const wakeAt = Math.ceil(scheduler.wakeAt()) + lateMs;
     now = Math.max(now, Math.min(arrivalAt, responseAt, headAt, wakeAt));
     if (arrivalAt <= now) track();
-    else if (heads && headAt <= now) scheduler.observeHead(heads.take(), now);
-    else if (responseAt <= now) receive(responses.take());
+    else if (head && headAt <= now) {
+      scheduler.observeHead(head, now);
+      nextHead++;
+    } else if (responseAt <= now) receive(responses.take());
     for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now)) {
       for (const id of batch) send(id);
       lateMs = TIMER_LATE_MS * random();

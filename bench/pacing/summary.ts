@@ -1,27 +1,38 @@
 import type { Run } from './simulate.ts';
 
-export type Summary = {
-  /** Per submission. */
-  requests: number;
-  meanS: number;
-  p99S: number;
+type Cost = { requests: number; meanS: number; p99S: number; cost: number };
+
+/** Requests are per submission; `cost`: requests + seconds of mean lag. */
+export type Summary = Cost & {
+  /** Of the submissions tracked in the first five minutes, and later. */
+  firstFiveMinutes: Cost;
+  fromMinuteFive: Cost;
   /** Mean and 99 % quantile of the lags as dawatch estimates them. */
   estimatedMeanS: number;
   estimatedP99S: number;
   throttled: number;
 };
 
-export function summarize(run: Run): Summary {
-  const lags = inS(run.submissions.map(({ detectedAt, finalAt }) => detectedAt - finalAt));
-  const estimates = inS(run.submissions.flatMap(({ estimatedLagMs }) => estimatedLagMs ?? []));
+const FIVE_MINUTES_MS = 300_000;
+
+export function summarize({ submissions, throttled }: Run): Summary {
+  const estimates = inS(submissions.flatMap(({ estimatedLagMs }) => estimatedLagMs ?? []));
   return {
-    requests: run.requests / run.submissions.length,
-    meanS: mean(lags),
-    p99S: quantile(lags, 0.99),
-    estimatedMeanS: mean(estimates),
+    ...costOf(submissions),
+    firstFiveMinutes: costOf(submissions.filter(({ trackedAt }) => trackedAt < FIVE_MINUTES_MS)),
+    fromMinuteFive: costOf(submissions.filter(({ trackedAt }) => trackedAt >= FIVE_MINUTES_MS)),
+    estimatedMeanS: meanOf(estimates),
     estimatedP99S: quantile(estimates, 0.99),
-    throttled: run.throttled,
+    throttled,
   };
+}
+
+function costOf(submissions: Run['submissions']): Cost {
+  const lags = inS(submissions.map(({ detectedAt, finalAt }) => detectedAt - finalAt));
+  const polls = submissions.reduce((sum, { polledAt }) => sum + polledAt.length, 0);
+  const requests = polls / submissions.length;
+  const meanS = meanOf(lags);
+  return { requests, meanS, p99S: quantile(lags, 0.99), cost: requests + meanS };
 }
 
 /** Returns the durations in seconds, ascending. */
@@ -29,11 +40,21 @@ function inS(durationsMs: readonly number[]): Float64Array {
   return Float64Array.from(durationsMs, (ms) => ms / 1_000).sort();
 }
 
-function mean(values: Float64Array): number {
-  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+/** Returns the quantile of an ascending array; 0 if it is empty. */
+export function quantile(sorted: Float64Array | readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
 }
 
-/** Returns the quantile of an ascending array; 0 if it is empty. */
-export function quantile(sorted: Float64Array, share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+/** NaN without values. */
+export function meanOf(values: Float64Array | readonly number[]): number {
+  let sum = 0;
+  for (const value of values) sum += value;
+  return sum / values.length;
+}
+
+/** NaN without values. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (index: number) => sorted[index] ?? Number.NaN;
+  return (at(Math.floor((sorted.length - 1) / 2)) + at(Math.floor(sorted.length / 2))) / 2;
 }

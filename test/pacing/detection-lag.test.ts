@@ -11,7 +11,7 @@ import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const MINUTE = { requests: 60, perMs: 60_000, concurrency: 64 };
 
-const SEEDS = [1, 2, 3, 4];
+const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
 
 /** Runs the sandbox's world `usual` from the first submission on, with nothing learned before. */
 function run(
@@ -35,16 +35,16 @@ it.each<[string, number, BudgetSettings, SandboxOptionsInput?]>([
   ['30 serial senders', 0.4, AMPLE, { senders: 30 }],
   ['a request budget that delays polls', 0.5, MINUTE],
 ])(
-  'the estimated detection lag agrees with the true one, the first submissions included, at %s: over four chains, the mean and the 99 % quantile within a third',
+  'the estimated detection lag agrees with the true one, the first submissions included, at %s: over eight chains, the mean and the 99 % quantile within two fifths',
   (_, perS, budget, options) => {
     const summaries = SEEDS.map((seed) => summarize(run(seed, { perS }, budget, options)));
     // A quantile of one run is the lag of its four slowest submissions.
     const ratio = (estimated: 'estimatedMeanS' | 'estimatedP99S', measured: 'meanS' | 'p99S') =>
       sum(summaries.map((run) => run[estimated])) / sum(summaries.map((run) => run[measured]));
-    expect(ratio('estimatedMeanS', 'meanS')).toBeGreaterThan(2 / 3);
-    expect(ratio('estimatedMeanS', 'meanS')).toBeLessThan(4 / 3);
-    expect(ratio('estimatedP99S', 'p99S')).toBeGreaterThan(2 / 3);
-    expect(ratio('estimatedP99S', 'p99S')).toBeLessThan(4 / 3);
+    expect(ratio('estimatedMeanS', 'meanS')).toBeGreaterThan(0.6);
+    expect(ratio('estimatedMeanS', 'meanS')).toBeLessThan(1.4);
+    expect(ratio('estimatedP99S', 'p99S')).toBeGreaterThan(0.6);
+    expect(ratio('estimatedP99S', 'p99S')).toBeLessThan(1.4);
   },
 );
 

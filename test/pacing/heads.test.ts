@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
-import { type HeadSource, headsOf } from '../../bench/pacing/heads.ts';
+import { headsOf, NODES } from '../../bench/pacing/heads.ts';
 import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
-import { type Run, simulate } from '../../bench/pacing/simulate.ts';
+import { type Run, START_MS, simulate } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
 import { chainPacing, type FinalizedHead, learnedPacing, NEVER } from '../../src/pacing/index.ts';
+import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { costOf, excessOverSafetyNet, SLACK_MS } from '../support/virtual-time/pacing.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
@@ -14,9 +15,12 @@ const SEED = 5;
 const OPTIONS = { seed: SEED, world: 'usual' } as const;
 const MINUTE_MS = 60_000;
 
-type Heads = (startMs: number) => HeadSource;
-
-function run(policy = CHAIN, heads?: Heads, perS = 0.5, submissions = 500): Run {
+function run(
+  policy = CHAIN,
+  heads: readonly FinalizedHead[] = [],
+  perS = 0.5,
+  submissions = 500,
+): Run {
   const arrivals = arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(SEED));
   return simulate({
     world: sandboxWorld(OPTIONS),
@@ -28,35 +32,19 @@ function run(policy = CHAIN, heads?: Heads, perS = 0.5, submissions = 500): Run 
   });
 }
 
-const honest: Heads = (startMs) => headsOf(OPTIONS, seededRandom(SEED), startMs);
+/** What a node of a chain announces. */
+const announced = (options: SandboxOptionsInput) =>
+  headsOf({ options }, NODES.healthy, {
+    seed: SEED,
+    firstMs: START_MS,
+    untilMs: START_MS + 60 * MINUTE_MS,
+  });
 
-/** Returns the heads of a source as changed by `change`, in the order of their arrival. */
-function changed(
-  source: Heads,
-  change: (head: FinalizedHead, index: number, startMs: number) => FinalizedHead[],
-): Heads {
-  return (startMs) => {
-    const heads = source(startMs);
-    const pending: FinalizedHead[] = [];
-    let index = 0;
-    // No head is delayed by more than the time between many heads.
-    const fill = () => {
-      while (pending.length < 8) pending.push(...change(heads.take(), index++, startMs));
-      pending.sort((a, b) => a.at - b.at);
-    };
-    fill();
-    return {
-      get nextAt() {
-        return pending[0]?.at ?? Number.POSITIVE_INFINITY;
-      },
-      take() {
-        const head = pending.shift() as FinalizedHead;
-        if (pending.length < 4) fill();
-        return head;
-      },
-    };
-  };
-}
+const honest = announced(OPTIONS);
+
+/** Returns the heads as changed by `change`, in the order of their arrival. */
+const changed = (change: (head: FinalizedHead, index: number) => FinalizedHead[]) =>
+  honest.flatMap(change).sort((a, b) => a.at - b.at);
 
 /** What the learned policy does without heads, and the chain's with honest ones. */
 const learned = run(LEARNED);
@@ -106,9 +94,7 @@ describe('with heads', () => {
 
   it('after the heads fall silent, cost is that of the learned policy', () => {
     const silentMs = 8 * MINUTE_MS;
-    const silent = changed(honest, (head, _index, startMs) =>
-      head.at < startMs + silentMs ? [head] : [{ ...head, at: Number.POSITIVE_INFINITY }],
-    );
+    const silent = honest.filter(({ at }) => at < START_MS + silentMs);
     const { submissions } = run(CHAIN, silent);
     const isLater = ({ trackedAt }: { trackedAt: number }) => trackedAt > silentMs + MINUTE_MS;
     expect(costOf(submissions.filter(isLater))).toBeLessThan(
@@ -120,23 +106,19 @@ describe('with heads', () => {
 
 describe('heads that are useless', () => {
   const shifted = (blocks: number) =>
-    changed(honest, (head) => [{ ...head, number: head.number + blocks }]);
-  const other: Heads = (startMs) => headsOf({ seed: 77, world: 'rough' }, seededRandom(3), startMs);
-  const late = (lagMs: number) => changed(honest, (head) => [{ ...head, at: head.at + lagMs }]);
-  const sources: Record<string, Heads> = {
+    changed((head) => [{ ...head, number: head.number + blocks }]);
+  const late = (lagMs: number) => changed((head) => [{ ...head, at: head.at + lagMs }]);
+  const sources: Record<string, FinalizedHead[]> = {
     'of a node that lags by 10 s': late(10_000),
     'of a node that lags by 30 s': late(30_000),
     'with numbers that are too high by 2': shifted(2),
-    'of another chain': other,
-    'of another chain with slots of 6 s': (startMs) =>
-      headsOf({ seed: 8, world: 'usual', slotS: 6 }, seededRandom(3), startMs),
-    'that skip every third number': changed(honest, (head, index) =>
-      index % 3 === 2 ? [] : [head],
-    ),
-    'with one number that is far too high': changed(honest, (head, index) =>
+    'of another chain': announced({ seed: 77, world: 'rough' }),
+    'of another chain with slots of 6 s': announced({ seed: 8, world: 'usual', slotS: 6 }),
+    'that skip every third number': changed((head, index) => (index % 3 === 2 ? [] : [head])),
+    'with one number that is far too high': changed((head, index) =>
       index === 12 ? [{ number: 4e9, at: head.at - 5_000 }, head] : [head],
     ),
-    'with numbers that begin again': changed(honest, (head, index) => [
+    'with numbers that begin again': changed((head, index) => [
       index < 12 ? head : { ...head, number: head.number - 1_000_000 },
     ]),
   };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
-import { BASELINES } from '../../bench/pacing/baselines.ts';
+import { RULES } from '../../bench/pacing/baselines/rules.ts';
 import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
 import { type Run, simulate, type World } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
@@ -10,7 +10,7 @@ import { costOf, excessOverSafetyNet, SLACK_MS } from '../support/virtual-time/p
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = learnedPacing({ lagPrice: 1 });
-const EXPONENTIAL = BASELINES.exponential as PolicyFactory;
+const EXPONENTIAL = RULES.exponential as PolicyFactory;
 const SEED = 3;
 
 function run(

@@ -3,7 +3,7 @@ import type {
   PacingDescription,
   PacingPolicy,
   PolicyFactory,
-} from '../../src/pacing/index.ts';
+} from '../../../src/pacing/index.ts';
 
 /**
  * Returns the delay after the n-th poll of a submission (n from 1), in milliseconds. Submissions do
@@ -64,7 +64,7 @@ function alone(rule: Rule): PolicyFactory {
   };
 }
 
-export const BASELINES: Record<string, PolicyFactory> = {
+export const RULES: Record<string, PolicyFactory> = {
   'every 5 s': alone(fixed(5_000)),
   exponential: alone(exponential),
   'AWS waiter': alone(waiter),

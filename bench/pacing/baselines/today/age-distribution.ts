@@ -1,0 +1,223 @@
+import { checkingSchedule } from './checking-schedule.ts';
+
+/** A histogram whose old evidence fades exponentially, to follow a distribution that changes. */
+export class Histogram {
+  readonly weights: Float64Array;
+
+  constructor(weights: ArrayLike<number>) {
+    this.weights = new Float64Array(weights);
+  }
+
+  get total(): number {
+    let sum = 0;
+    for (const weight of this.weights) sum += weight;
+    return sum;
+  }
+
+  /** Multiplies all weights. No cell falls below `least`, so that no value becomes impossible. */
+  fade(keep: number, least = 0): void {
+    const { weights } = this;
+    for (let cell = 0; cell < weights.length; cell++)
+      weights[cell] = Math.max(least, (weights[cell] as number) * keep);
+  }
+
+  add(cell: number, weight: number): void {
+    this.weights[cell] = (this.weights[cell] as number) + weight;
+  }
+
+  /** Adds a value in `first` to `last`, spread by `belief` (Turnbull, J. R. Stat. Soc. B, 1976). */
+  addBetween(
+    first: number,
+    last: number,
+    weight: number,
+    belief: ArrayLike<number> = this.weights,
+  ): void {
+    let sum = 0;
+    for (let cell = first; cell <= last; cell++) sum += belief[cell] as number;
+    if (!(sum > 0)) return;
+    const { weights } = this;
+    for (let cell = first; cell <= last; cell++)
+      weights[cell] = (weights[cell] as number) + (weight * (belief[cell] as number)) / sum;
+  }
+
+  /** Returns a copy: from `start` on, this share of each weight is spread within `reach`. */
+  smoothed(share: number, reach: number, start = 0): Histogram {
+    const smooth = new Histogram(this.weights);
+    for (let cell = start; cell < this.weights.length; cell++) {
+      const spread = share * (this.weights[cell] as number);
+      smooth.add(cell, -spread);
+      const [first, last] = [
+        Math.max(start, cell - reach),
+        Math.min(this.weights.length - 1, cell + reach),
+      ];
+      for (let near = first; near <= last; near++) smooth.add(near, spread / (last - first + 1));
+    }
+    return smooth;
+  }
+
+  cdf(): Float64Array {
+    const { total } = this;
+    let sum = 0;
+    return this.weights.map((weight) => {
+      sum += weight;
+      return sum / total;
+    });
+  }
+}
+
+export function isWeights(values: number[], length: number): boolean {
+  return (
+    Array.isArray(values) &&
+    values.length === length &&
+    values.every((weight) => typeof weight === 'number' && weight >= 0 && weight <= 1e9)
+  );
+}
+
+/** Cells of the age grid: age 0, up to 0.1 s, then geometrically growing up to about 10 days. */
+export const AGE_CELLS = 240;
+const FIRST_MS = 100;
+const RATIO = 1.0697;
+/** Weight of the prior, in submissions, and the share of this weight at ages near half a minute. */
+const PRIOR_WEIGHT = 3;
+const USUAL_SHARE = 0.7;
+/** The weight of an observation decays to 1/e after this number of further ones. */
+const MEMORY = 200;
+/** Schedules are recomputed when the number of observations has grown by this share. */
+const LEARNED_PER_SCHEDULE = 0.1;
+/** Share of each weight spread over the cells within `reach`: gaps are chance. */
+const SPREAD = { share: 0.3, reach: 6 };
+
+const EDGES_MS = Float64Array.from({ length: AGE_CELLS + 1 }, (_, i) =>
+  i < 2 ? 0 : FIRST_MS * RATIO ** (i - 2),
+);
+const WIDTHS_S = Float64Array.from(
+  { length: AGE_CELLS },
+  (_, i) => ((EDGES_MS[i + 1] as number) - (EDGES_MS[i] as number)) / 1_000,
+);
+
+/**
+ * The distribution of the age at which a submission becomes final: a histogram on a geometric grid,
+ * learned from interval-censored observations. The age is the time since tracking or, after a
+ * failure, since the upstream queued the submission again. Used alone until a slot time is known,
+ * and by upstreams without one.
+ */
+export class AgeDistribution {
+  #histogram: Histogram;
+  readonly #price: number;
+  /** By number of dependents. `cdf`: probability of being final by the end of each cell. */
+  readonly #schedules = new Map<number, { next: Int32Array; cdf: Float64Array }>();
+  #observed: number;
+  #scheduledAt = 0;
+
+  /** `price`: requests that a second of lag is worth. */
+  constructor(price: number, state?: { weights: readonly number[]; observed: number }) {
+    this.#price = price;
+    this.#histogram = new Histogram(state?.weights ?? prior(USUAL_SHARE));
+    this.#observed = state?.observed ?? 0;
+  }
+
+  get state(): { weights: number[]; observed: number } {
+    return { weights: [...this.#histogram.weights], observed: this.#observed };
+  }
+
+  get observed(): number {
+    return this.#observed;
+  }
+
+  learn(fromMs: number, untilMs: number): void {
+    if (this.#observed === 0) this.#histogram = new Histogram(prior(0));
+    this.#histogram.addBetween(cellOf(fromMs), cellOf(untilMs - 1e-6), 1);
+    this.#histogram.fade(1 - 1 / MEMORY, 0.02 / AGE_CELLS);
+    this.#observed++;
+  }
+
+  /** Returns the age (ms) of the next poll. `dependents`: number found final with this one. */
+  nextAgeMs(ageMs: number, dependents: number): number {
+    if (this.#observed - this.#scheduledAt > LEARNED_PER_SCHEDULE * this.#observed) {
+      this.#scheduledAt = this.#observed;
+      this.#schedules.clear();
+    }
+    const weight = rounded(dependents);
+    const price = this.#price * weight;
+    let schedule = this.#schedules.get(weight);
+    if (!schedule) {
+      const cdf = this.#histogram.smoothed(SPREAD.share, SPREAD.reach, 1).cdf();
+      schedule = {
+        cdf,
+        next: checkingSchedule({ cdf, widths: WIDTHS_S, from: 0, price, endLag: 0 }),
+      };
+      this.#schedules.set(weight, schedule);
+    }
+    const cell = cellOf(ageMs);
+    const next = schedule.next[cell] as number;
+    // At least 1 % later: polls within one cell would otherwise repeat without delay.
+    const scheduledMs = Math.max(
+      EDGES_MS[next < 0 ? AGE_CELLS : next] as number,
+      ageMs * 1.01 + 50,
+    );
+    return Math.min(scheduledMs, ageMs + intervalMs(schedule.cdf, cell, price));
+  }
+
+  /** Returns the expected time (ms) from finality at an age in (fromMs, untilMs] to `untilMs`. */
+  lagMs(fromMs: number, untilMs: number): number {
+    const { weights } = this.#histogram;
+    let [total, lag] = [0, 0];
+    for (let cell = cellOf(fromMs); cell <= cellOf(untilMs - 1e-6); cell++) {
+      const [first, end] = [EDGES_MS[cell] as number, EDGES_MS[cell + 1] as number];
+      const [from, until] = [Math.max(fromMs, first), Math.min(untilMs, end)];
+      const share = end > first ? Math.max(0, until - from) / (end - first) : 1;
+      const weight = (weights[cell] as number) * share;
+      total += weight;
+      lag += weight * (untilMs - (from + until) / 2);
+    }
+    return total > 0 ? lag / total : (untilMs - fromMs) / 2;
+  }
+
+  get medianMs(): number {
+    return EDGES_MS[
+      this.#histogram.cdf().findIndex((probability) => probability >= 0.5) + 1
+    ] as number;
+  }
+
+  curve(): { afterMs: number; probability: number }[] {
+    const cdf = [...this.#histogram.cdf()];
+    const end = cdf.findIndex((probability) => probability > 0.995) + 1 || AGE_CELLS;
+    const points = cdf
+      .slice(0, end)
+      .map((probability, i) => ({ afterMs: EDGES_MS[i + 1] as number, probability }));
+    return [{ afterMs: 0, probability: 0 }, ...points];
+  }
+}
+
+/** Returns the optimum interval in a cell: sqrt(2 / (hazard x price)); Infinity: longer. */
+function intervalMs(cdf: Float64Array, cell: number, price: number): number {
+  const widthS = WIDTHS_S[cell] as number;
+  const before = cdf[cell - 1] ?? 0;
+  const hazardPerS = ((cdf[cell] as number) - before) / (1 - before) / widthS;
+  const intervalS = Math.sqrt(2 / (hazardPerS * price));
+  return intervalS < widthS ? 1_000 * intervalS : Number.POSITIVE_INFINITY;
+}
+
+function cellOf(ageMs: number): number {
+  if (!(ageMs > 0)) return 0;
+  if (ageMs < FIRST_MS) return 1;
+  return Math.min(AGE_CELLS - 1, 2 + Math.floor(Math.log(ageMs / FIRST_MS) / Math.log(RATIO)));
+}
+
+/** Returns the prior: this share near half a minute, the rest over all orders of magnitude. */
+function prior(usualShare: number): Float64Array {
+  const weights = EDGES_MS.slice(1).map((edgeMs) => {
+    const s = edgeMs / 1_000;
+    const usual = Math.exp(-0.5 * (Math.log(s / 33) / 0.35) ** 2) * 0.085;
+    const any = (1 / 155) * Math.min(1, (3_600 / s) ** 0.5);
+    return usualShare * usual + (1 - usualShare) * any;
+  });
+  const sum = weights.reduce((a, b) => a + b, 0);
+  return weights.map((weight) => (PRIOR_WEIGHT * weight) / sum);
+}
+
+export function rounded(dependents: number): number {
+  return dependents >= 1 && dependents < 4
+    ? Math.round(dependents)
+    : 2 ** Math.floor(Math.log2(dependents));
+}
