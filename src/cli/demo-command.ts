@@ -9,6 +9,7 @@ import { systemClock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Sandbox } from '../sandbox/server.ts';
 import { dataOf } from '../submissions/classify.ts';
+import { FinalitySum } from '../submissions/ledger-stats.ts';
 import type { RecordedObservation } from '../submissions/store-results.ts';
 import { Status } from '../submissions/submission.ts';
 import { requests } from '../submissions/wait-command.ts';
@@ -27,11 +28,10 @@ export function createDemoReport(demo: {
   const print = (text: string) => stream.write(`${text}\n`);
   const progress = createProgress(total, 'finalized', stream);
   const lagsMs: number[] = [];
-  const polls: number[] = [];
   const finalityMs: number[] = [];
-  /** Requests of each submission, by the upstream that polled it. */
-  const pollsWithout: number[] = [];
-  const pollsWith: number[] = [];
+  const withNode = new FinalitySum();
+  const withoutNode = new FinalitySum();
+  const all = () => FinalitySum.of([withNode, withoutNode]);
 
   return {
     started(url: string, apiKey: string): void {
@@ -59,36 +59,33 @@ export function createDemoReport(demo: {
       const finalAt =
         sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
       lagsMs.push(Math.max(0, observation.at - finalAt));
-      polls.push(submission.polls);
-      const group = submission.upstream === WITH_NODE ? pollsWith : pollsWithout;
-      group.push(submission.polls);
+      const sum = submission.upstream === WITH_NODE ? withNode : withoutNode;
+      sum.add({ ...submission, at: observation.at, detection: null });
       finalityMs.push(tookMs);
       const block = dataOf(change.envelope)?.block_number;
       progress.line(
         `${paint('green', '✓ finalized')} ${submission.submissionId}  block ${escapeText(String(block))}  ${seconds(tookMs)} to finality  ${requests(submission.polls)}`,
       );
-      progress.advance(polls.length, `${mean(polls)} requests each`);
+      progress.advance(all().finalized, `requests per submission: ${requestsText(all())}`);
     },
     stopped: () => progress.stop(),
     summary() {
       const fixedPolls = finalityMs.map((ms) => Math.floor(ms / 500) + 1);
       print('');
       print(
-        `submissions             ${polls.length}, all finalized, each kept with its history in SQLite`,
+        `submissions             ${lagsMs.length}, all finalized, each kept with its history in SQLite`,
       );
       print(`time to finality        ${spread(finalityMs)}`);
       print(
         `detection lag           ${spread(lagsMs)}  after the upstream first reported Finalized`,
       );
       print(
-        `requests per submission ${mean(polls)}  (polling every 5 s of upstream time: ${mean(fixedPolls)})`,
+        `requests per submission ${requestsText(all())}  (polling every 5 s of upstream time: ${mean(fixedPolls)})`,
       );
-      if (pollsWithout.length > 0 && pollsWith.length > 0) {
-        print(
-          `  without a node        ${mean(pollsWithout)}, while dawatch learns when submissions become final`,
-        );
-        print(`  with a node           ${mean(pollsWith)}, which announces final blocks`);
-      }
+      print(
+        `  without a node        ${requestsText(withoutNode)}  (while dawatch learns when submissions become final)`,
+      );
+      print(`  with a node           ${requestsText(withNode)}  (which announces final blocks)`);
       print(`\n${paint('bold', 'Use your own upstream:')}`);
       print('  DAWATCH_UPSTREAM_URL=https://… DAWATCH_UPSTREAM_API_KEY=… npx dawatch serve');
       print(
@@ -116,7 +113,11 @@ function sum(values: readonly number[]): number {
 }
 
 function mean(values: readonly number[]): string {
-  return (sum(values) / values.length).toFixed(1);
+  return (sum(values) / values.length).toFixed(2);
+}
+
+function requestsText({ requestsPerSubmission }: FinalitySum): string {
+  return requestsPerSubmission?.toFixed(2) ?? 'too few submissions';
 }
 
 function seconds(ms: number): string {

@@ -598,8 +598,8 @@ export type OverviewTotal = {
   time_to_finality_s: Spread | null;
   /** Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate */
   detection_lag_s: OverviewDetectionLag | null;
-  /** Mean number of requests per submission found final */
-  polls_per_submission: number | null;
+  /** Polls sent for submissions until they became final, divided by their number; null for fewer than 20 submissions */
+  requests_per_submission: number | null;
 };
 
 /** The pacing of all upstreams */
@@ -1050,6 +1050,15 @@ export type UpstreamPacing = {
   }[];
   /** Poll times of that submission in ms since tracking, without evidence from other submissions */
   polls_ms: number[];
+  /** What became final in this minute and the 59 before it, as in the overview */
+  last_hour: {
+    /** Submissions found final */
+    finalized: number;
+    /** Polls sent for submissions until they became final, divided by their number; null for fewer than 20 submissions */
+    requests_per_submission: number | null;
+    /** Mean time from finality to its detection, exact to 5 %; null if it is known of fewer than 20 submissions */
+    mean_lag_s: number | null;
+  };
   budget: {
     /** Requests per window */
     requests: number;

@@ -299,17 +299,18 @@ const ACCESS = `
 `;
 
 const OVERVIEW = `
-  -- What became final in the minute, hour or day that begins at "start". The histograms of durations are JSON. lags_by_chain:
-  -- number of the lags known from the chain; the others are estimates.
+  -- What became final at an upstream in the minute, hour or day that begins at "start". The histograms of durations are JSON.
+  -- lags_by_chain: number of the lags known from the chain; the others are estimates.
   CREATE TABLE finality_sums (
     unit TEXT NOT NULL CHECK (unit IN ('minute', 'hour', 'day')),
     start INTEGER NOT NULL,
+    upstream TEXT NOT NULL,
     finalized INTEGER NOT NULL,
     polls INTEGER NOT NULL,
     lags_by_chain INTEGER NOT NULL,
     time_to_finality TEXT NOT NULL CHECK (json_valid(time_to_finality)),
     lag TEXT NOT NULL CHECK (json_valid(lag)),
-    PRIMARY KEY (unit, start)
+    PRIMARY KEY (unit, start, upstream)
   ) STRICT, WITHOUT ROWID;
 `;
 

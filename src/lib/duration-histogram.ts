@@ -37,12 +37,21 @@ export class DurationHistogram {
     return Object.values(this.#counts).reduce((sum, count) => sum + count, 0);
   }
 
+  /** In ms; null without durations. */
+  get mean(): number | null {
+    const sum = Object.entries(this.#counts).reduce(
+      (total, [bucket, count]) => total + count * middleOf(bucket),
+      0,
+    );
+    return this.count === 0 ? null : sum / this.count;
+  }
+
   /** In ms: what the given share of durations does not exceed; null without durations. */
   percentile(share: number): number | null {
     let left = Math.max(1, Math.ceil(share * this.count));
     for (const [bucket, count] of Object.entries(this.#counts)) {
       left -= count;
-      if (left <= 0) return GROWTH ** (Number(bucket) + 0.5);
+      if (left <= 0) return middleOf(bucket);
     }
     return null;
   }
@@ -55,4 +64,8 @@ export class DurationHistogram {
   #addTo(bucket: number, count: number): void {
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + count;
   }
+}
+
+function middleOf(bucket: string): number {
+  return GROWTH ** (Number(bucket) + 0.5);
 }

@@ -1,16 +1,5 @@
 import type { Observation } from '../submissions/classify.ts';
-import type { Detection, RecordedObservation } from '../submissions/store-results.ts';
-import { Status } from '../submissions/submission.ts';
-
-/** The first observation that found a submission final. Times are epoch milliseconds. */
-export type Finality = {
-  upstream: string;
-  at: number;
-  trackedAt: number;
-  /** How late it was detected; null: not enough was known. */
-  detection: Detection | null;
-  polls: number;
-};
+import type { Detection, Detections } from '../submissions/store-results.ts';
 
 export type FoundFinal = { submissionId: string; blockNumber: number | null; at: number };
 
@@ -20,22 +9,6 @@ type Scheduled = {
   awaitsRecheck(submissionId: string): boolean;
   lagOf(found: FoundFinal, now: number): number | null;
 };
-
-type Detections = ReadonlyMap<Observation, { detection: Detection | null }>;
-
-/** Returns the finalities among recorded observations. */
-export function finalitiesOf(
-  recorded: readonly RecordedObservation[],
-  detections: Detections,
-): Finality[] {
-  return recorded.flatMap(({ observation, result, previousStatus, submission }) => {
-    if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change)
-      return [];
-    const { upstream, trackedAt, polls } = submission;
-    const { detection = null } = detections.get(observation) ?? {};
-    return [{ upstream, at: observation.at, trackedAt, detection, polls }];
-  });
-}
 
 /** Measures or estimates the time between the finality of submissions and its detection. */
 export class DetectionLags {

@@ -3,17 +3,17 @@ import { escapeText } from '../lib/text.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { dataOf, type Observation, upstreamTime } from '../submissions/classify.ts';
 import type { SubmissionEventType } from '../submissions/event-types.ts';
+import type { Finalization } from '../submissions/ledger-stats.ts';
 import type { EndedSubmission, RecordedObservation } from '../submissions/store-results.ts';
 import { Status } from '../submissions/submission.ts';
 import type { UpstreamChange } from '../submissions/upstream.ts';
-import type { Finality } from './detection.ts';
 
 /** Everything but `polled` is reported after its commit. */
 export type WatcherListener = {
   polled?: (upstream: string, observation: Observation) => void;
   recorded?: (recorded: RecordedObservation) => void;
   expired?: (ended: EndedSubmission) => void;
-  finalized?: (finality: Finality) => void;
+  finalized?: (finalization: Finalization) => void;
   /** The circuit breaker opened, closed, or is open for another reason than before. */
   upstream?: (change: UpstreamChange) => void;
   writeFailed?: (error: unknown) => void;

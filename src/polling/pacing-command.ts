@@ -50,10 +50,10 @@ const MAX_POLLS = 5;
 export function addPacing(program: Command): void {
   withServer(program.command('pacing'))
     .description(
-      'Show for each upstream the learned distribution of finality time and the scheduled polls.',
+      'Show for each upstream the learned distribution of finality time, the scheduled polls, and the requests per submission.',
     )
     .option('--json', 'print JSON, as returned by the HTTP interface')
-    .addHelpText('after', "\nExample:\n  dawatch pacing --json | jq '.upstreams[].next'")
+    .addHelpText('after', "\nExample:\n  dawatch pacing --json | jq '.upstreams[].last_hour'")
     .action(async (options: ConnectOptions & { json?: boolean }) => {
       const pacing = await connect(options).pacing();
       const text = () =>
@@ -79,6 +79,7 @@ function paragraph(pacing: UpstreamPacing, now: number): string {
     ],
     ['finality', finalityText(pacing)],
     ['polls', pollsText(pacing)],
+    ['last hour', lastHourText(pacing)],
     [
       'budget',
       `${budget.used} of ${budget.requests} requests per ${seconds(budget.per_ms)} used, ${budget.in_flight} of ${budget.concurrency} in flight`,
@@ -126,6 +127,13 @@ function pollsText({ polls_ms: polls }: UpstreamPacing): string {
   if (polls.length === 0) return 'not known';
   const more = polls.length > MAX_POLLS ? ' …' : '';
   return `after ${polls.slice(0, MAX_POLLS).map(roughly).join(', ')}${more} until it is final; observations of other submissions can reschedule them`;
+}
+
+function lastHourText({ last_hour: { finalized, ...mean } }: UpstreamPacing): string {
+  const { requests_per_submission: requests, mean_lag_s: lagS } = mean;
+  if (requests === null) return `too few submissions: ${finalized} became final`;
+  const lag = lagS === null ? 'mean lag not known' : `mean lag ${lagS.toFixed(2)} s`;
+  return `${requests.toFixed(2)} requests per submission, ${lag}, of ${finalized} that became final`;
 }
 
 function nextText({ next }: UpstreamPacing, now: number): string {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { operations } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
 import { type Clock, iso } from '../lib/clock.ts';
+import { type FinalitySums, LEAST_FINALIZED } from '../submissions/ledger-stats.ts';
 import {
   MAX_RECENT_POLLS,
   recentPollSchema,
@@ -23,6 +24,13 @@ export const upstreamReasonSchema = z
   .string()
   .nullable()
   .describe('The newest response of an outage; null if there is none');
+
+export const requestsPerSubmissionSchema = z
+  .number()
+  .nullable()
+  .describe(
+    `Polls sent for submissions until they became final, divided by their number; null for fewer than ${LEAST_FINALIZED} submissions`,
+  );
 
 const modeSchema = z
   .enum(['heads', 'slots', 'age'])
@@ -93,6 +101,18 @@ const upstreamSchema = z
       .describe(
         'Poll times of that submission in ms since tracking, without evidence from other submissions',
       ),
+    last_hour: z
+      .object({
+        finalized: z.int().describe('Submissions found final'),
+        requests_per_submission: requestsPerSubmissionSchema,
+        mean_lag_s: z
+          .number()
+          .nullable()
+          .describe(
+            `Mean time from finality to its detection, exact to 5 %; null if it is known of fewer than ${LEAST_FINALIZED} submissions`,
+          ),
+      })
+      .describe('What became final in this minute and the 59 before it, as in the overview'),
     budget: z.object({
       requests: z.int().describe('Requests per window'),
       per_ms: z.number().describe('Length of the window in ms'),
@@ -129,7 +149,10 @@ const upstreamSchema = z
   .describe('The pacing of one upstream')
   .meta({ id: 'UpstreamPacing' });
 
-type PacingBody = Omit<z.output<typeof upstreamSchema>, 'chain' | 'recent_polls' | 'recent_heads'>;
+type PacingBody = Omit<
+  z.output<typeof upstreamSchema>,
+  'chain' | 'last_hour' | 'recent_polls' | 'recent_heads'
+>;
 
 const pacingSchema = z
   .object({
@@ -165,6 +188,7 @@ const pacingSchema = z
               { after_ms: 62_000, probability: 0.99 },
             ],
             polls_ms: [24_000, 43_500, 64_000],
+            last_hour: { finalized: 7_201, requests_per_submission: 1.41, mean_lag_s: 0.52 },
             budget: { requests: 100, per_ms: 10_000, used: 12, concurrency: 16, in_flight: 2 },
             next: {
               submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
@@ -182,7 +206,8 @@ const pacingSchema = z
 
 const OPERATIONS = operations('operations', {
   getPacing: {
-    summary: 'Get the learned distribution of finality time and the poll schedule of each upstream',
+    summary:
+      'Get the learned distribution of finality time, the poll schedule and the requests per submission of each upstream',
     querystring: z.strictObject({}),
     response: { 200: pacingSchema },
   },
@@ -192,9 +217,15 @@ export function registerPacing(
   app: TypedServer,
   {
     watcher,
+    ledger,
     chainOf,
     clock,
-  }: { watcher: Watcher; chainOf: (upstream: string) => ChainStatus | null; clock: Clock },
+  }: {
+    watcher: Watcher;
+    ledger: { sums: FinalitySums };
+    chainOf: (upstream: string) => ChainStatus | null;
+    clock: Clock;
+  },
 ): void {
   app.get(
     '/v1/pacing',
@@ -205,10 +236,16 @@ export function registerPacing(
         at: iso(now),
         upstreams: watcher.pacing().map((pacing) => {
           const chain = chainOf(pacing.upstream);
+          const lastHour = ledger.sums.lastHour(pacing.upstream, now);
           const { polls, heads } = watcher.recentActivity(pacing.upstream, now - RECENT_MS);
           return {
             ...toPacingBody(pacing),
             chain: chain && toChainBody(chain),
+            last_hour: {
+              finalized: lastHour.finalized,
+              requests_per_submission: lastHour.requestsPerSubmission,
+              mean_lag_s: lastHour.meanLagS,
+            },
             recent_polls: polls.map(toRecentPollBody),
             recent_heads: heads.map(({ number, at }) => ({ block_number: number, at: iso(at) })),
           };

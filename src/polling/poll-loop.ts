@@ -2,11 +2,12 @@ import { LedgerError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { UpstreamEventType } from '../submissions/event-types.ts';
+import { finalizationsOf } from '../submissions/ledger-stats.ts';
 import type { RecordedObservation } from '../submissions/store-results.ts';
 import type { Submission } from '../submissions/submission.ts';
 import { BreakerState, type UpstreamChange } from '../submissions/upstream.ts';
 import { Deadlines, type PollingStores, Registration } from './deadlines.ts';
-import { DetectionLags, finalitiesOf } from './detection.ts';
+import { DetectionLags } from './detection.ts';
 import type { WatcherListener } from './listeners.ts';
 import { NOT_POLLING, OnDemandPolls, type OnDemandResult } from './on-demand-polls.ts';
 import type { PollEngine } from './poll-engine.ts';
@@ -330,7 +331,7 @@ export class PollLoop {
     }
     this.#ledgerWorks();
     this.#schedule(observations, recorded);
-    for (const finality of finalitiesOf(recorded, detections)) listener.finalized(finality);
+    for (const one of finalizationsOf(recorded, detections)) listener.finalized(one);
     return recorded;
   }
 

@@ -3,7 +3,8 @@ import { dirname } from 'node:path';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { DurationHistogram } from '../lib/duration-histogram.ts';
 import { isTime, nearestTime } from '../lib/json.ts';
-import type { FinalitySource, Status, Submission } from './submission.ts';
+import type { Detection, Detections, RecordedObservation } from './store-results.ts';
+import { Status, type Submission } from './submission.ts';
 import type { StatusCounts } from './submission-queries.ts';
 
 type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
@@ -109,13 +110,31 @@ const UNITS = Object.keys(SUM_UNITS) as SumUnit[];
 /** Rows of a unit that are kept: an hour by minute, a week by hour, 90 days by day. */
 const KEPT: Record<SumUnit, number> = { minute: 61, hour: 24 * 7 + 1, day: 91 };
 
-/** A submission that was found final. `detection`: how late; null: not known. */
+/** The first observation that found a submission final. Times are epoch milliseconds. */
 export type Finalization = {
+  upstream: string;
   at: number;
   trackedAt: number;
   polls: number;
-  detection: { lagMs: number; source: FinalitySource } | null;
+  /** How late it was detected; null: not enough was known. */
+  detection: Detection | null;
 };
+
+/** Returns the finalizations among recorded observations. */
+export function finalizationsOf(
+  recorded: readonly RecordedObservation[],
+  detections: Detections,
+): Finalization[] {
+  return recorded.flatMap(({ observation, previousStatus, submission }) => {
+    const { status, upstream, trackedAt, polls } = submission;
+    if (status !== Status.finalized || previousStatus === Status.finalized) return [];
+    const { detection = null } = detections.get(observation) ?? {};
+    return [{ upstream, at: observation.at, trackedAt, polls, detection }];
+  });
+}
+
+/** Means of fewer submissions are null: one unusual submission would decide them. */
+export const LEAST_FINALIZED = 20;
 
 export class FinalitySum {
   finalized = 0;
@@ -130,6 +149,23 @@ export class FinalitySum {
     this.timeToFinality.add(at - trackedAt);
     if (detection) this.lag.add(detection.lagMs);
     if (detection?.source === 'chain') this.lagsByChain += 1;
+  }
+
+  /** Polls sent for the submissions until they became final, divided by their number. */
+  get requestsPerSubmission(): number | null {
+    if (this.finalized < LEAST_FINALIZED) return null;
+    return Math.round((100 * this.polls) / this.finalized) / 100;
+  }
+
+  get meanLagS(): number | null {
+    const meanMs = this.lag.count < LEAST_FINALIZED ? null : this.lag.mean;
+    return meanMs && Number((meanMs / 1_000).toPrecision(3));
+  }
+
+  static of(sums: Iterable<FinalitySum>): FinalitySum {
+    const total = new FinalitySum();
+    for (const sum of sums) total.merge(sum);
+    return total;
   }
 
   merge(other: FinalitySum): void {
@@ -160,36 +196,55 @@ export class FinalitySums {
 
   /** Must be called in the transaction of the changes. Deletes the rows that are too old, too. */
   add(finalizations: readonly Finalization[]): void {
-    for (const unit of UNITS)
-      for (const [start, some] of Map.groupBy(finalizations, ({ at }) => startOf(unit, at))) {
-        const sum = this.read(unit, { from: start, until: start + 1 }).get(start);
-        const total = sum ?? new FinalitySum();
-        for (const one of some) total.add(one);
-        const { timeToFinality, lag, ...counts } = total;
-        this.#db.run(INSERT, {
-          ...{ unit, start, ...counts },
-          ...{ timeToFinality: String(timeToFinality), lag: String(lag) },
-        });
-        const oldest = start - KEPT[unit] * SUM_UNITS[unit];
-        if (!sum)
-          this.#db.run`DELETE FROM finality_sums WHERE unit = ${unit} AND start < ${oldest}`;
-      }
+    for (const [upstream, ofOne] of Map.groupBy(finalizations, ({ upstream }) => upstream))
+      for (const unit of UNITS)
+        for (const [start, some] of Map.groupBy(ofOne, ({ at }) => startOf(unit, at))) {
+          const sum = this.read(unit, { from: start, until: start + 1 }, upstream).get(start);
+          const total = sum ?? new FinalitySum();
+          for (const one of some) total.add(one);
+          const { timeToFinality, lag, ...counts } = total;
+          this.#db.run(INSERT, {
+            ...{ unit, start, upstream, ...counts },
+            ...{ timeToFinality: String(timeToFinality), lag: String(lag) },
+          });
+          const oldest = start - KEPT[unit] * SUM_UNITS[unit];
+          if (!sum)
+            this.#db.run`DELETE FROM finality_sums WHERE unit = ${unit} AND start < ${oldest}`;
+        }
   }
 
-  /** Returns the sums that begin in the range, by their start. Empty periods have none. */
-  read(unit: SumUnit, range: { from: number; until: number }): Map<number, FinalitySum> {
-    const rows = this.#db.rows<Row>(SELECT, { unit, ...range });
+  /**
+   * Returns the sums that begin in the range, by their start; by default of all upstreams together.
+   * Empty periods have none.
+   */
+  read(
+    unit: SumUnit,
+    range: { from: number; until: number },
+    upstream: string | null = null,
+  ): Map<number, FinalitySum> {
+    const rows = this.#db.rows<Row>(SELECT, { unit, ...range, upstream });
     return new Map(
-      rows.map(({ start, timeToFinality, lag, ...counts }) => [
+      [...Map.groupBy(rows, ({ start }) => start)].map(([start, some]) => [
         start,
-        Object.assign(new FinalitySum(), {
-          ...counts,
-          timeToFinality: DurationHistogram.parse(timeToFinality),
-          lag: DurationHistogram.parse(lag),
-        }),
+        FinalitySum.of(some.map(toSum)),
       ]),
     );
   }
+
+  /** Returns what became final at an upstream in this minute and the 59 before it. */
+  lastHour(upstream: string, now: number): FinalitySum {
+    const until = startOf('minute', now) + SUM_UNITS.minute;
+    const range = { from: until - SUM_UNITS.hour, until };
+    return FinalitySum.of(this.read('minute', range, upstream).values());
+  }
+}
+
+function toSum({ timeToFinality, lag, ...counts }: Row): FinalitySum {
+  return Object.assign(new FinalitySum(), {
+    ...counts,
+    timeToFinality: DurationHistogram.parse(timeToFinality),
+    lag: DurationHistogram.parse(lag),
+  });
 }
 
 /** Returns the start of the period that contains a time. */
@@ -199,8 +254,10 @@ export function startOf(unit: SumUnit, at: number): number {
 
 const SELECT = `
   SELECT start, finalized, polls, lags_by_chain AS lagsByChain, time_to_finality AS timeToFinality, lag
-  FROM finality_sums WHERE unit = @unit AND start >= @from AND start < @until ORDER BY start`;
+  FROM finality_sums
+  WHERE unit = @unit AND start >= @from AND start < @until AND upstream = coalesce(@upstream, upstream)
+  ORDER BY start`;
 
 const INSERT = `
-  INSERT OR REPLACE INTO finality_sums (unit, start, finalized, polls, lags_by_chain, time_to_finality, lag)
-  VALUES (@unit, @start, @finalized, @polls, @lagsByChain, @timeToFinality, @lag)`;
+  INSERT OR REPLACE INTO finality_sums (unit, start, upstream, finalized, polls, lags_by_chain, time_to_finality, lag)
+  VALUES (@unit, @start, @upstream, @finalized, @polls, @lagsByChain, @timeToFinality, @lag)`;

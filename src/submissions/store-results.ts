@@ -46,3 +46,5 @@ export type Watched = {
 
 /** `lagMs`: since finality, as far as dawatch could poll. Times are epoch milliseconds. */
 export type Detection = { finalityAt: number; source: FinalitySource; lagMs: number };
+/** Of observations that may have found their submission final. null: not enough was known. */
+export type Detections = ReadonlyMap<Observation, { detection: Detection | null }>;

@@ -2,7 +2,7 @@ import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database
 import { isSameJson } from '../lib/json.ts';
 import type { Observation } from './classify.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './event-types.ts';
-import type { FinalitySums, Finalization } from './ledger-stats.ts';
+import { type FinalitySums, finalizationsOf } from './ledger-stats.ts';
 import {
   changedOptions,
   changesBetween,
@@ -15,6 +15,7 @@ import {
 import { SEARCHABLE } from './search.ts';
 import type {
   Detection,
+  Detections,
   EndedSubmission,
   RecordedObservation,
   TrackedSubmission,
@@ -200,19 +201,13 @@ export class SubmissionStore {
   record(
     observations: readonly Observation[],
     context: TransitionContext,
-    detections: ReadonlyMap<Observation, { detection: Detection | null }> = new Map(),
+    detections: Detections = new Map(),
   ): RecordedObservation[] {
     return this.#db.transaction(() => {
-      const finalizations: Finalization[] = [];
-      const recorded = observations.flatMap((one) => {
-        const { detection = null } = detections.get(one) ?? {};
-        const result = this.#record(one, context, detection);
-        const submission = result?.submission;
-        if (submission?.status === Status.finalized && result?.previousStatus !== Status.finalized)
-          finalizations.push({ ...submission, at: one.at, detection });
-        return result ?? [];
-      });
-      if (finalizations.length > 0) this.#sums.add(finalizations);
+      const recorded = observations.flatMap(
+        (one) => this.#record(one, context, detections.get(one)?.detection ?? null) ?? [],
+      );
+      this.#sums.add(finalizationsOf(recorded, detections));
       return recorded;
     });
   }

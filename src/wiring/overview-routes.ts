@@ -3,7 +3,7 @@ import { operations } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
 import { type Clock, iso } from '../lib/clock.ts';
 import type { DurationHistogram } from '../lib/duration-histogram.ts';
-import { upstreamStateSchema } from '../polling/pacing-route.ts';
+import { requestsPerSubmissionSchema, upstreamStateSchema } from '../polling/pacing-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
 import {
   FinalitySum,
@@ -66,10 +66,7 @@ const sums = {
     .describe(
       'Time from finality to its detection. null while nothing is learned: without a known slot, the first ten submissions have no estimate',
     ),
-  polls_per_submission: z
-    .number()
-    .nullable()
-    .describe('Mean number of requests per submission found final'),
+  requests_per_submission: requestsPerSubmissionSchema,
 };
 const stepSchema = z
   .object({ at: timeSchema.describe('Start of the step'), ...sums })
@@ -81,7 +78,7 @@ const SUMS_EXAMPLE = {
   finalized: 7_201,
   time_to_finality_s: { p50: 52.4, p90: 62.2, p99: 71.6 },
   detection_lag_s: { count: 7_201, from_chain: 7_180, p50: 0.31, p90: 0.68, p99: 1.12 },
-  polls_per_submission: 1.5,
+  requests_per_submission: 1.5,
 };
 
 const overviewSchema = z
@@ -245,25 +242,24 @@ function stepsOf(sums: FinalitySums, range: Range, now: number) {
   const until = startOf(unit, now) + stepMs;
   const from = until - steps * stepMs;
   const byStart = sums.read(unit, { from, until });
-  const total = new FinalitySum();
-  for (const sum of byStart.values()) total.merge(sum);
   const starts = Array.from({ length: steps }, (_, index) => from + index * stepMs);
   return {
     steps: starts.map((start) => ({
       at: iso(start),
       ...toBody(byStart.get(start) ?? new FinalitySum()),
     })),
-    total: toBody(total),
+    total: toBody(FinalitySum.of(byStart.values())),
   };
 }
 
-function toBody({ finalized, polls, timeToFinality, lag, lagsByChain }: FinalitySum) {
+function toBody(sum: FinalitySum) {
+  const { finalized, timeToFinality, lag, lagsByChain } = sum;
   const lags = toSpread(lag);
   return {
     finalized,
     time_to_finality_s: toSpread(timeToFinality),
     detection_lag_s: lags && { count: lag.count, from_chain: lagsByChain, ...lags },
-    polls_per_submission: finalized === 0 ? null : Math.round((100 * polls) / finalized) / 100,
+    requests_per_submission: sum.requestsPerSubmission,
   };
 }
 

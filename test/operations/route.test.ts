@@ -52,8 +52,7 @@ it('measures a submission from its tracking to its finality', async () => {
   const grown = (name: string, labels: Record<string, string> = { upstream }) =>
     (reading(after, `dawatch_${name}`, labels) ?? 0) -
     (reading(before, `dawatch_${name}`, labels) ?? 0);
-  for (const name of ['time_to_finality_seconds', 'requests_per_submission'])
-    expect(grown(`${name}_count`), name).toBe(1);
+  expect(grown('time_to_finality_seconds_count')).toBe(1);
   const sums = ['detection_lag', 'time_to_finality'].map((name) =>
     grown(`${name}_seconds_sum`, {
       upstream,
@@ -63,9 +62,6 @@ it('measures a submission from its tracking to its finality', async () => {
   expect(sums[1]).toBeGreaterThan(0);
   expect(sums).toEqual(sums.toSorted((a, b) => a - b));
   expect(grown('polls_total', { upstream, result: 'finalized' })).toBe(1);
-  expect(grown('poll_duration_seconds_count')).toBeGreaterThanOrEqual(
-    grown('requests_per_submission_sum'),
-  );
   expect(grown('submissions', { status: 'finalized' })).toBe(1);
   expect(grown('submissions_ended_total', { status: 'finalized' })).toBe(1);
   expect(grown('ledger_commit_duration_seconds_count', {})).toBeGreaterThanOrEqual(2);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HttpResult } from '../../src/lib/http-call.ts';
 import type { PolicyFactory } from '../../src/pacing/index.ts';
-import type { Finality } from '../../src/polling/detection.ts';
+import type { Finalization } from '../../src/submissions/ledger-stats.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';
 import {
   openWatcher,
@@ -30,7 +30,7 @@ function world({
   /** When a node of the chain announces a block as final; null: not yet. */
   announcedAt?: (block: number, now: number) => number | null;
 } = {}) {
-  const finalities: Finality[] = [];
+  const finalities: Finalization[] = [];
   const now = () => monitor.clock.now();
   const bornAt = new Map<string, number>();
   const monitor = openWatcher({

@@ -39,6 +39,7 @@ it('shows the learned distribution and polls of each upstream', async () => {
     observed: 200,
     curve: expect.arrayContaining([{ after_ms: 30_000, probability: 0.25 }]),
     polls_ms: [42_000, 60_000],
+    last_hour: { finalized: 0, requests_per_submission: null, mean_lag_s: null },
     budget: { requests: 5_000, per_ms: 1_000, used: 0, concurrency: 64, in_flight: 0 },
     next: null,
     recent_polls: [],

@@ -3,7 +3,10 @@ import { FinalitySums, SUM_UNITS } from '../../src/submissions/ledger-stats.ts';
 import { openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
 
 const { minute, hour, day } = SUM_UNITS;
-const finalization = (at: number) => ({ at, trackedAt: at - 40_000, polls: 2, detection: null });
+const finalization = (at: number) => ({
+  ...{ upstream: 'default', at, trackedAt: at - 40_000 },
+  ...{ polls: 2, detection: null },
+});
 
 it('keeps an hour by minute, a week by hour and 90 days by day', () => {
   const ledger = openLedger();

@@ -63,16 +63,13 @@ export function addOperatorRoutes(
 
 /** Statistics for demos, tests and benchmarks. */
 export function statsOf({ model, traffic, rateLimit, now }: SandboxContext) {
-  const { requestsBySubmission, ...counts } = traffic;
-  let requestsWithId = 0;
-  for (const requests of requestsBySubmission.values()) requestsWithId += requests;
+  const { requestsBySubmission: _, ...counts } = traffic;
   return {
     submitted: model.size,
     finalized: model.finalizedCount(now()),
     ...counts,
     maxRequestsPerWindow: rateLimit.maxPerWindow,
     windowMs: rateLimit.windowMs,
-    requestsPerSubmissionMean: model.size === 0 ? 0 : requestsWithId / model.size,
   };
 }
 

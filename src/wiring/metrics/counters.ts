@@ -5,9 +5,9 @@ import {
   type AuthenticationFailure,
 } from '../../access/authentication.ts';
 import type { DeadReason } from '../../notifications/delivery.ts';
-import type { Finality } from '../../polling/detection.ts';
 import type { Observation } from '../../submissions/classify.ts';
 import type { ShedReason } from '../../submissions/intake.ts';
+import type { Finalization } from '../../submissions/ledger-stats.ts';
 import { FINAL_STATUSES, type Status } from '../../submissions/submission.ts';
 
 const BUCKETS = {
@@ -58,7 +58,7 @@ export function createCounters(registry: Registry) {
   );
   const requests = histogram(
     'requests_per_submission',
-    'Polls of a submission until it was found final',
+    'Polls sent for a submission until it became final: the sum divided by the count is the requests per submission',
     ['upstream'],
     BUCKETS.requests,
   );
@@ -122,7 +122,7 @@ export function createCounters(registry: Registry) {
       if ('chain' in observation && observation.chain)
         verifications.inc({ upstream, verdict: observation.chain.verdict });
     },
-    finalized({ upstream, at, trackedAt, detection, polls: count }: Finality) {
+    finalized({ upstream, at, trackedAt, detection, polls: count }: Finalization) {
       timeToFinality.observe({ upstream }, Math.max(0, at - trackedAt) / 1_000);
       if (detection) lag.observe({ upstream, source: detection.source }, detection.lagMs / 1_000);
       requests.observe({ upstream }, count);

@@ -295,12 +295,13 @@ INSERT INTO audit VALUES(6,1795784962821,'DAWATCH_API_KEY',NULL,'127.0.0.1','sub
 CREATE TABLE finality_sums (
     unit TEXT NOT NULL CHECK (unit IN ('minute', 'hour', 'day')),
     start INTEGER NOT NULL,
+    upstream TEXT NOT NULL,
     finalized INTEGER NOT NULL,
     polls INTEGER NOT NULL,
     lags_by_chain INTEGER NOT NULL,
     time_to_finality TEXT NOT NULL CHECK (json_valid(time_to_finality)),
     lag TEXT NOT NULL CHECK (json_valid(lag)),
-    PRIMARY KEY (unit, start)
+    PRIMARY KEY (unit, start, upstream)
   ) STRICT, WITHOUT ROWID;
 DELETE FROM sqlite_sequence;
 INSERT INTO sqlite_sequence VALUES('webhooks',2);

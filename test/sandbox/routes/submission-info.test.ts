@@ -97,7 +97,6 @@ describe('the operator', () => {
       redirects_followed: 0,
       max_requests_per_window: 3,
       window_ms: 1000,
-      requests_per_submission_mean: 1.5,
     });
     expect(await (await sandbox.get(`/_sandbox/submissions/${id}`)).json()).toEqual({
       requests: 3,

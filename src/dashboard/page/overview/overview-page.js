@@ -152,7 +152,8 @@ function Numbers({ overview: { range, total, deliveries } }) {
     <${Figure} name="Detection lag, p50" ...${spread(total.detection_lag_s)} />
     <${Figure}
       name="Requests per submission"
-      value=${total.polls_per_submission === null ? 'unknown' : decimal(total.polls_per_submission)}
+      value=${total.requests_per_submission === null ? 'unknown' : decimal(total.requests_per_submission, 2)}
+      note=${total.requests_per_submission === null && 'too few submissions'}
     />
     <${Figure}
       name="Deliveries waiting"

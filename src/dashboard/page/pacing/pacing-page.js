@@ -1,5 +1,5 @@
 import { useDashboard, useLoad, useWhileVisible } from '../data/context.js';
-import { absoluteTime, count, duration, percent } from '../parts/format.js';
+import { absoluteTime, count, decimal, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, PageHeader } from '../parts/parts.js';
 import { AXIS, css, PlotCanvas, xAxis } from '../parts/plot.js';
@@ -51,6 +51,7 @@ function Upstream({ upstream, now }) {
       <div>
         <${Facts}
           of=${[
+            ['Last hour', lastHourText(upstream)],
             ['Price of 1 s of lag', `${price} ${price === 1 ? 'request' : 'requests'}`],
             ['Finality', MODES[mode] ?? mode],
             [
@@ -79,6 +80,13 @@ function Upstream({ upstream, now }) {
       </div>
     </div>
   </section>`;
+}
+
+/** @param {UpstreamPacing} upstream */
+function lastHourText({ last_hour: { requests_per_submission: requests, mean_lag_s: lagS } }) {
+  if (requests === null) return 'too few submissions';
+  const lag = lagS === null ? 'not known' : duration(lagS);
+  return `${decimal(requests, 2)} requests per submission, mean lag ${lag}`;
 }
 
 function untilText(at, now) {
