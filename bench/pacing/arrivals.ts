@@ -7,13 +7,13 @@ export type Arrivals = { submissions: number } & (
       everyS: number /** Each burst is delayed by a uniform random time up to this. */;
       delayMaxS: number;
     }
-  /** `size` at one moment, one time after the other; the phase is random. */
-  | { kind: 'regular'; size: number; everyS: number }
+  /** `size` at one moment, again and again; the first time uniformly random up to `startMaxS`. */
+  | { kind: 'regular'; size: number; everyS: number; startMaxS: number }
 );
 
 export function* arrivalsOf(arrivals: Arrivals, random: () => number): Generator<number> {
   let atMs = 0;
-  let delayMs = arrivals.kind === 'regular' ? random() * arrivals.everyS * 1_000 : 0;
+  let delayMs = arrivals.kind === 'regular' ? random() * arrivals.startMaxS * 1_000 : 0;
   for (let index = 0; index < arrivals.submissions; index++) {
     if (arrivals.kind === 'poisson') atMs += (-1_000 * Math.log(1 - random())) / arrivals.perS;
     else {
