@@ -1,10 +1,11 @@
 import type { FinalizedHead } from '../../src/pacing/index.ts';
+import { FinalizedHeads } from '../../src/polling/chain/finalized-heads.ts';
 import type { Head } from '../../src/sandbox/chain/chain.ts';
 import { createModel } from '../../src/sandbox/model.ts';
 import { sandboxOptionsSchema } from '../../src/sandbox/options.ts';
 import { seededRandom } from '../support/random.ts';
 import type { Chain } from './sandbox-world.ts';
-import { CHAIN_START_MS, START_MS } from './simulate.ts';
+import { CHAIN_START_MS, type ReportedHead, START_MS } from './simulate.ts';
 
 /** How a node differs from one that announces each block 50 to 300 ms after it is final. */
 type Node = {
@@ -47,54 +48,66 @@ export type NodesName = keyof typeof NODES;
 const ANNOUNCED_MS = { least: 50, most: 300 };
 
 /**
- * Returns the heads that some nodes announce, in the order of arrival: the newest one of each node
- * when the run starts, then the first announcement of each block.
+ * Returns the heads that the client of some nodes reports, in order. When the run starts, each node
+ * announces its newest one.
  */
 export function headsOf(
   chain: Chain,
   nodes: readonly Node[],
   { seed, firstMs, untilMs }: { seed: number; firstMs: number; untilMs: number },
-): FinalizedHead[] {
+): ReportedHead[] {
   if (nodes.length === 0) return [];
   const blocks = finalBlocks(chain, untilMs);
-  const announced = nodes
-    .flatMap((node, index) => announcementsOf(node, blocks, seed + 1_000 * (index + 1), firstMs))
-    .sort((a, b) => a.at - b.at || a.number - b.number);
-  let newest = 0;
-  return announced.filter(({ number }) => {
-    const isNew = number > newest;
-    if (isNew) newest = number;
-    return isNew;
-  });
+  const heads = new FinalizedHeads(nodes.map((_, index) => String(index)));
+  return nodes
+    .flatMap((node, index) => {
+      const announced = announcementsOf(node, blocks, seededRandom(1_000 * (index + 1) + seed));
+      return withStart(node, announced, firstMs).map((head) => ({
+        ...head,
+        node,
+        name: String(index),
+      }));
+    })
+    .sort((a, b) => a.at - b.at || a.number - b.number)
+    .flatMap(({ node, name, number, at }) => {
+      const reported = [heads.observe(name, { number }, at)];
+      if (heads.isAhead(name, at)) {
+        const best = blocks.findLast(({ producedMs }) => producedMs <= at)?.number ?? number;
+        reported.push(heads.observeBest(name, node.isEarly ? number : best, at));
+      }
+      return reported.flatMap((head) => (head ? { head, at } : []));
+    })
+    .filter(({ at }, index, reported) => at !== reported[index + 1]?.at);
 }
 
 function announcementsOf(
   node: Node,
   blocks: readonly Head[],
-  seed: number,
-  firstMs: number,
+  random: () => number,
 ): FinalizedHead[] {
-  const random = seededRandom(seed);
-  const heads: FinalizedHead[] = [];
   let eventMs = 0;
-  let at = 0;
-  for (const { number, producedMs, finalMs } of blocks) {
+  let announcedAt = 0;
+  return blocks.map(({ number, producedMs, finalMs }) => {
     const ms = node.isEarly ? producedMs : finalMs;
     // The heads of blocks that become final together arrive together.
     if (ms !== eventMs) {
       const latencyMs = ANNOUNCED_MS.least + (ANNOUNCED_MS.most - ANNOUNCED_MS.least) * random();
-      at = Math.max(at, ms + latencyMs + 1_000 * (node.lateS ?? 0));
+      announcedAt = Math.max(announcedAt, ms + latencyMs + 1_000 * (node.lateS ?? 0));
     }
     eventMs = ms;
-    heads.push({ number, at });
-  }
-  const newest = heads.findLastIndex((head) => head.at <= START_MS);
+    return { number, at: announcedAt };
+  });
+}
+
+/** Returns what the node announces from the start of the run on. */
+function withStart(node: Node, heads: FinalizedHead[], firstMs: number): FinalizedHead[] {
+  if (node.isSilentAtFirst) return heads.filter(({ at }) => at > firstMs);
   const endMs = START_MS + 1_000 * (node.silentFromS ?? Number.POSITIVE_INFINITY);
-  const beginMs = node.isSilentAtFirst ? firstMs : START_MS;
+  const newest = heads.findLastIndex(({ at }) => at <= START_MS);
   return heads
     .slice(Math.max(0, newest))
     .map(({ number, at }) => ({ number, at: Math.max(START_MS, at) }))
-    .filter(({ at }) => at <= endMs && (at > beginMs || !node.isSilentAtFirst));
+    .filter(({ at }) => at <= endMs);
 }
 
 /** Returns the blocks of the chain that are final at a time, oldest first. */

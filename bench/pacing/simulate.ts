@@ -38,6 +38,9 @@ export const LATENCY_MS = { least: 30, jitter: 40 };
 /** A timer fires on the first whole millisecond after its time, and up to this much later. */
 const TIMER_LATE_MS = 2;
 
+/** `at`: when the policy is told, epoch ms. A head may be older. */
+export type ReportedHead = { head: FinalizedHead; at: number };
+
 type Simulation = {
   world: World;
   /** When submissions are made and tracked, milliseconds after the start, in order. */
@@ -45,8 +48,8 @@ type Simulation = {
   budget: BudgetSettings;
   policy: PolicyFactory;
   seed: number;
-  /** The announcements of nodes, in the order of arrival. */
-  heads?: readonly FinalizedHead[];
+  /** What nodes of the chain announce, in order. */
+  heads?: readonly ReportedHead[];
   /** Uniformly random, from `least` to `least + jitter`. */
   latencyMs?: { least: number; jitter: number } | undefined;
   /** The run ends at this time (ms after the start), even with submissions still open. */
@@ -128,13 +131,13 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   while ((open > 0 || !arrival.done) && now < START_MS + endMs) {
     const arrivalAt = arrival.done ? Number.POSITIVE_INFINITY : START_MS + arrival.value;
     const responseAt = responses.nextAt;
-    const head = heads[nextHead];
-    const headAt = head?.at ?? Number.POSITIVE_INFINITY;
+    const reported = heads[nextHead];
+    const headAt = reported?.at ?? Number.POSITIVE_INFINITY;
     const wakeAt = Math.ceil(scheduler.wakeAt()) + lateMs;
     now = Math.max(now, Math.min(arrivalAt, responseAt, headAt, wakeAt));
     if (arrivalAt <= now) track();
-    else if (head && headAt <= now) {
-      scheduler.observeHead(head, now);
+    else if (reported && headAt <= now) {
+      scheduler.observeHead(reported.head, now);
       nextHead++;
     } else if (responseAt <= now) receive(responses.take());
     for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now)) {

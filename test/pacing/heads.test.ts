@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
 import { headsOf, NODES } from '../../bench/pacing/heads.ts';
 import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
-import { type Run, START_MS, simulate } from '../../bench/pacing/simulate.ts';
+import { type ReportedHead, type Run, START_MS, simulate } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
 import { chainPacing, type FinalizedHead, learnedPacing, NEVER } from '../../src/pacing/index.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
@@ -17,7 +17,7 @@ const MINUTE_MS = 60_000;
 
 function run(
   policy = CHAIN,
-  heads: readonly FinalizedHead[] = [],
+  heads: readonly ReportedHead[] = [],
   perS = 0.5,
   submissions = 500,
 ): Run {
@@ -44,7 +44,9 @@ const honest = announced(OPTIONS);
 
 /** Returns the heads as changed by `change`, in the order of their arrival. */
 const changed = (change: (head: FinalizedHead, index: number) => FinalizedHead[]) =>
-  honest.flatMap(change).sort((a, b) => a.at - b.at);
+  honest
+    .flatMap(({ head }, index) => change(head, index).map((head) => ({ head, at: head.at })))
+    .sort((a, b) => a.at - b.at);
 
 /** What the learned policy does without heads, and the chain's with honest ones. */
 const learned = run(LEARNED);
@@ -108,7 +110,7 @@ describe('heads that are useless', () => {
   const shifted = (blocks: number) =>
     changed((head) => [{ ...head, number: head.number + blocks }]);
   const late = (lagMs: number) => changed((head) => [{ ...head, at: head.at + lagMs }]);
-  const sources: Record<string, FinalizedHead[]> = {
+  const sources: Record<string, ReportedHead[]> = {
     'of a node that lags by 10 s': late(10_000),
     'of a node that lags by 30 s': late(30_000),
     'with numbers that are too high by 2': shifted(2),
