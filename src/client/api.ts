@@ -78,7 +78,8 @@ export type AlertRule =
   | 'disk_low'
   | 'ledger_not_writable'
   | 'redis_down'
-  | 'no_workers';
+  | 'no_workers'
+  | 'chain_node';
 
 /**
  * firing: alerts whose condition holds, also muted ones
@@ -124,26 +125,49 @@ export type CallbackTest = {
   url: string;
 };
 
+/** A node of the chain */
+export type ChainNode = {
+  /** Host and port */
+  host: string;
+  state: ChainNodeState;
+  /** Highest block that it announced as final */
+  block_number: number | null;
+  /** When it did */
+  block_at: string | null;
+  /** Why it is not used; null if it is, or is connecting */
+  problem: string | null;
+};
+
 /**
- * connected: a node announces finalized blocks; unavailable: none does, so polls follow the learned distribution
+ * used: it is connected and trusted; connecting: it has announced no block yet; disconnected: the connection failed. The others are not trusted: another_chain: its block 0 is another one; early: it announces blocks before they are final; behind: it announces them later than the others; another_block: its blocks differ from those of the others
+ */
+export type ChainNodeState =
+  | 'used'
+  | 'connecting'
+  | 'disconnected'
+  | 'another_chain'
+  | 'early'
+  | 'behind'
+  | 'another_block';
+
+/**
+ * connected: a node that is used announces finalized blocks; unavailable: none does, so polls follow the learned distribution
  */
 export type ChainState = 'connected' | 'unavailable';
 
-/** The node of the chain */
+/** The nodes of the chain */
 export type ChainStatus = {
   state: ChainState;
-  /** Host of the node, or of the one that is tried next */
-  node: string;
   /** Name of the chain; null if not known */
   name: string | null;
   /** Hash of block 0, which identifies the chain; null if not known */
   genesis_hash: string | null;
-  /** Highest block that was announced as final; null if there was none */
+  /** Highest block that a trusted node announced as final; null if there was none */
   block_number: number | null;
   /** When it was announced */
   block_at: string | null;
-  /** Newest problem of a node; null if there is none */
-  problem: string | null;
+  /** In the order of the settings */
+  nodes: ChainNode[];
 };
 
 /**
@@ -668,7 +692,7 @@ export type Readiness = {
       tracked?: number;
       /** Requests in flight; operators only */
       in_flight?: number;
-      /** Node of the chain, present if one is configured; operators get more than its state. Without a node, polling continues, so it does not change `status` */
+      /** Nodes of the chain, present if one is configured; operators get more than the state. Without a node, polling continues, so it does not change `status` */
       chain?:
         | ChainStatus
         | {

@@ -69,7 +69,7 @@ function paragraph(pacing: UpstreamPacing, now: number): string {
   const facts: [string, string][] = [
     ['state', `${state}, ${tracked} tracked${reason === null ? '' : `: ${reason}`}`],
     ['mode', `${pacing.mode}: ${MODES[pacing.mode] ?? '?'}`],
-    ...(pacing.chain ? [['chain', chainText(pacing.chain, now)] as [string, string]] : []),
+    ...(pacing.chain ? chainFacts(pacing.chain, now) : []),
     ['slots', slotText(pacing, now)],
     [
       'senders',
@@ -92,16 +92,21 @@ function paragraph(pacing: UpstreamPacing, now: number): string {
   ].join('\n');
 }
 
-function chainText(
-  { state, node, name, block_number, block_at, problem }: NonNullable<UpstreamPacing['chain']>,
+function chainFacts(
+  { state, name, nodes, ...head }: NonNullable<UpstreamPacing['chain']>,
   now: number,
-): string {
-  const block =
+): [string, string][] {
+  const blockText = ({ block_number, block_at }: Pick<typeof head, 'block_number' | 'block_at'>) =>
     block_number === null || block_at === null
       ? 'no finalized block yet'
       : `block ${block_number} final since ${seconds(Math.max(0, now - Date.parse(block_at)))}`;
-  const trouble = problem === null ? '' : `; ${problem}`;
-  return `${state}, ${name ?? 'unknown chain'} at ${node}, ${block}${trouble}`;
+  return [
+    ['chain', `${state}, ${name ?? 'unknown chain'}, ${blockText(head)}`],
+    ...nodes.map(({ host, state, problem, ...head }): [string, string] => [
+      'node',
+      `${host} ${state}, ${blockText(head)}${problem === null ? '' : `: ${problem}`}`,
+    ]),
+  ];
 }
 
 function slotText({ slot }: UpstreamPacing, now: number): string {

@@ -41,7 +41,7 @@ const chainSection = section({
     .max(10)
     .default([])
     .describe(
-      'WebSocket addresses of nodes of the chain, tried in order: ws:// or wss://. A node announces each finalized block, so that dawatch polls when a submission has become final, and does not learn the time. A user and a password are sent as Basic authorization. Empty: none',
+      'WebSocket addresses of nodes of the chain: ws:// or wss://. All are connected; the first one is asked first. A node announces each finalized block, so that dawatch polls when a submission has become final, and does not learn the time. A user and a password are sent as Basic authorization. Empty: none',
     ),
   verify: z
     .enum(['off', 'report', 'require'])
@@ -65,7 +65,7 @@ const chainSection = section({
     .describe(
       'Link to a block explorer, with the placeholders {block_number}, {block_hash}, {tx_hash} and {tx_index}: `https://explorer.example.com/block/{block_hash}`. Shown with each submission that has a block',
     ),
-}).describe('Node of the chain; see docs/chain.md');
+}).describe('Nodes of the chain; see docs/chain.md');
 
 const upstreamSchema = z.strictObject({
   url: httpUrl

@@ -12,6 +12,8 @@ export type UpstreamRecord = {
   /** Until when a process may have been polling. */
   pollingUntil: number | null;
   snapshot: string | null;
+  /** Hash of block 0 of its chain; null: no node has confirmed a block yet. */
+  genesisHash: string | null;
 };
 
 /** `at`: epoch ms. `reason`: of the outage, or of the one that ended after `lastedMs`. */
@@ -58,6 +60,15 @@ type UpstreamEvents = {
   ): void;
 };
 
+const KNOWN_CHAINS = `
+  SELECT u.name, (SELECT value FROM meta WHERE key = 'genesis:' || u.name) AS genesisHash,
+         (SELECT max(h.response ->> '$.data.block_number')
+          FROM (SELECT id, version FROM submissions
+                WHERE upstream = u.name AND status = 'finalized' AND is_contradicted = 0
+                ORDER BY id DESC LIMIT 100) s
+          JOIN history h ON h.submission = s.id AND h.version = s.version) AS blockNumber
+  FROM upstreams u`;
+
 export class UpstreamStore {
   readonly #db: LedgerDatabase;
 
@@ -72,7 +83,8 @@ export class UpstreamStore {
     this.#db.run`INSERT INTO upstreams (name) VALUES (${name}) ON CONFLICT DO NOTHING`;
     return this.#db.row<UpstreamRecord>`
       SELECT state, out_since AS outSince, reason, paused_until AS pausedUntil, polling_until AS pollingUntil,
-             (SELECT value FROM meta WHERE key = 'pacing:' || name) AS snapshot
+             (SELECT value FROM meta WHERE key = 'pacing:' || name) AS snapshot,
+             (SELECT value FROM meta WHERE key = 'genesis:' || name) AS genesisHash
       FROM upstreams WHERE name = ${name}` as UpstreamRecord;
   }
 
@@ -84,6 +96,22 @@ export class UpstreamStore {
         WHERE name = ${upstream}`;
       this.#events.addUpstreamEvent(event, { upstream, reason }, at);
     });
+  }
+
+  /** Stores the hash of block 0 of the upstream's chain, unless there is one. */
+  keepGenesisHash(name: string, hash: string): void {
+    this.#db
+      .run`INSERT INTO meta (key, value) VALUES (${`genesis:${name}`}, ${hash}) ON CONFLICT DO NOTHING`;
+  }
+
+  /** Returns what is known about the chain of each upstream; `blockNumber`: its newest block. */
+  knownChains(): Map<string, { genesisHash: string | null; blockNumber: number | null }> {
+    const rows = this.#db.rows<{
+      name: string;
+      genesisHash: string | null;
+      blockNumber: number | null;
+    }>(KNOWN_CHAINS);
+    return new Map(rows.map(({ name, ...chain }) => [name, chain]));
   }
 
   setPause(name: string, until: number): void {

@@ -49,7 +49,7 @@ const readinessSchema = z
           .union([chainSchema, chainSchema.pick({ state: true })])
           .optional()
           .describe(
-            'Node of the chain, present if one is configured; operators get more than its state. Without a node, polling continues, so it does not change `status`',
+            'Nodes of the chain, present if one is configured; operators get more than the state. Without a node, polling continues, so it does not change `status`',
           ),
       }),
     ),

@@ -11,6 +11,7 @@ import { Watcher } from '../polling/watcher.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Config, Tuning } from './settings.ts';
 
+export type Polling = ReturnType<typeof openPolling>;
 export type Policy = (settings: { lagPrice: number }) => PolicyFactory;
 
 /** Opens the watcher, the chains of its upstreams and polls on demand. `start` begins to poll. */
@@ -36,6 +37,10 @@ export function openPolling(deps: {
   });
   const chains = openChains({
     ...{ upstreams: upstreams.named, clock, random, log, version: VERSION },
+    genesis: {
+      of: (upstream) => ledger.upstreams.get(upstream).genesisHash,
+      keep: (upstream, hash) => ledger.upstreams.keepGenesisHash(upstream, hash),
+    },
     dataHashOf: (id) => ledger.submissions.dataHashOf(id),
     onAvailable: (upstream, id) => void watcher.pollOnDemand(upstream, id),
   });
@@ -47,7 +52,12 @@ export function openPolling(deps: {
     random,
     listeners: [
       logMonitor(log),
-      { recorded: ({ observation }) => lookup.add(observation) },
+      {
+        recorded({ observation, submission }) {
+          lookup.add(observation);
+          if (submission.chain === 'confirmed') chains.confirm(submission.upstream);
+        },
+      },
       ...deps.listeners,
     ],
   });
@@ -59,6 +69,7 @@ export function openPolling(deps: {
     watcher,
     lookup,
     chainOf: chains.statusOf,
+    unusedNodes: chains.unusedNodes,
     /** How long a poll on demand may wait: for the request budget, and for the upstream. */
     longestPollMs:
       ON_DEMAND_WAIT_MS + Math.max(...upstreams.named.map(([, upstream]) => leaseMsOf(upstream))),

@@ -28,8 +28,9 @@ function breakOpen(
 
 /** An outage that an earlier process recorded. */
 function restore(scheduler: Scheduler, state: 'down' | 'unauthorized', at: number, now: number) {
-  const none = { reason: null, pausedUntil: null, pollingUntil: null, snapshot: null };
-  scheduler.health.restore({ state, outSince: at, ...none }, undefined, now);
+  const none = { reason: null, pausedUntil: null, pollingUntil: null };
+  const unused = { snapshot: null, genesisHash: null };
+  scheduler.health.restore({ state, outSince: at, ...none, ...unused }, undefined, now);
 }
 
 describe('a pause', () => {

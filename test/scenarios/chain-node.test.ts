@@ -5,7 +5,7 @@ import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
 import { openApp } from '../support/app/running-app.ts';
-import { announce, GENESIS, openNode } from '../support/servers/node-server.ts';
+import { GENESIS, openNode } from '../support/servers/node-server.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -52,16 +52,25 @@ async function open(urls?: string[]) {
 }
 
 it('a node of the chain is shown in readyz, pacing, metrics and the log', async () => {
-  const node = await openNode({ onSubscribe: (socket) => announce(socket, 7) });
-  const { url, get, log } = await open([node.url]);
+  const node = await openNode({ head: 7 });
+  const dead = (await deadAddress()).replace('http', 'ws');
+  const { url, get, log } = await open([node.url, dead]);
   const chain = {
     state: 'connected',
-    node: new URL(node.url).host,
     name: 'Test Chain',
     genesis_hash: GENESIS,
     block_number: 7,
     block_at: expect.any(String),
-    problem: null,
+    nodes: [
+      {
+        ...{ host: node.host, state: 'used', problem: null },
+        ...{ block_number: 7, block_at: expect.any(String) },
+      },
+      {
+        ...{ host: new URL(dead).host, state: 'disconnected', block_number: null, block_at: null },
+        problem: 'the connection was refused',
+      },
+    ],
   };
   await vi.waitFor(
     async () => expect((await get('/readyz')).upstreams.default.chain).toEqual(chain),
@@ -75,8 +84,16 @@ it('a node of the chain is shown in readyz, pacing, metrics and the log', async 
   expect(first).toMatchObject({ upstream: 'default', chain, recent_heads });
   const { text } = await scrape(url);
   expect(text).toContain('dawatch_chain_connected{upstream="default"} 1\n');
+  const state = `dawatch_chain_node_state{upstream="default",node="${node.host}",state=`;
+  expect(text).toContain(`${state}"used"} 1\n`);
+  expect(text).toContain(`${state}"behind"} 0\n`);
   expect(text).toMatch(/dawatch_chain_finalized_block_age_seconds\{upstream="default"\} [\d.]+\n/);
-  expect(log()).toMatchObject([{ event: 'chain.connected', level: 'info', chain: 'Test Chain' }]);
+  expect(log()).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ event: 'chain.connected', level: 'info', chain: 'Test Chain' }),
+      expect.objectContaining({ event: 'chain.unavailable', level: 'warn', node: dead.slice(5) }),
+    ]),
+  );
 });
 
 it('the time of finality is that of the announcement by a node, in responses, metrics and the overview', async () => {
@@ -110,7 +127,7 @@ it('without a node that works, the server is ready, and polls as without a chain
   expect(status).toBe('ok');
   expect(upstreams.default.chain).toMatchObject({
     state: 'unavailable',
-    problem: `${new URL(dead).host}: the connection was refused`,
+    nodes: [{ host: new URL(dead).host, problem: 'the connection was refused' }],
   });
   expect(log()).toMatchObject([{ event: 'chain.unavailable', level: 'warn' }]);
   expect(JSON.stringify([log(), upstreams])).not.toContain('a-password');

@@ -150,14 +150,14 @@ it('keeps a submission pending until the chain confirms it, if that is required'
 
 it('verifies a pending submission when the node is back', async () => {
   const sandbox = await openSandbox();
-  await setFault(sandbox, 'silent');
   const { connected, track, until } = await open({ sandbox, verify: 'require' });
   await connected();
+  await setFault(sandbox, 'silent');
   const id = await track();
   await until(id, {
     status: 'pending',
     chain: 'unavailable',
-    chain_reason: expect.stringContaining('has not announced block') as never,
+    chain_reason: expect.stringContaining('is not final on the chain') as never,
   });
   await setFault(sandbox, 'none');
   await until(id, { status: 'finalized', chain: 'confirmed' });

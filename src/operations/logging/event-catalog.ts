@@ -44,9 +44,9 @@ export const LOG_EVENTS = {
     'consecutive requests failed, and only probes are sent; `reason` is the last response',
   'upstream.unauthorized': 'an upstream refuses the API key; `reason` is its response',
   'chain.connected':
-    'a node of the chain announces finalized blocks to dawatch: at the start, and after problems',
+    'a node of the chain announces finalized blocks: at the start, and after problems',
   'chain.unavailable':
-    'no node of the chain announces finalized blocks, and polling continues as without a chain',
+    'the connection to a node of the chain failed; without another node, polling continues as without a chain',
   'upstream.not_configured':
     'the server starts and open submissions belong to an upstream that is not in the settings',
   'listener.failed': 'an internal listener, such as the statistics, failed; report this defect',

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { blake2b } from '@noble/hashes/blake2.js';
 import { isObject } from '../../lib/json.ts';
-import { blockNumberOf } from './chain.ts';
+import { blockNumberOf } from './node.ts';
 import type { Chain } from './port.ts';
 
 /** Blocks whose hashes are kept; the submissions of a block are found final within seconds. */
@@ -72,23 +72,28 @@ export class BlockTransactions {
     const extrinsics = isObject(block) ? block.extrinsics : null;
     // Some nodes respond with block 0 if they do not have the block.
     const isOther = isObject(block) && blockNumberOf(block.header) !== blockNumber;
-    if (!isListOfTexts(extrinsics) || extrinsics.length > MAX_EXTRINSICS || isOther)
-      return { node, transactions: null };
-    const transactions: Transaction[] = [];
-    let chars = 0;
-    for (const extrinsic of extrinsics) {
-      transactions.push(await transactionOf(extrinsic));
-      chars += Math.max(MIN_CHARS, extrinsic.length);
-      if (chars < 2 * SLICE_BYTES) continue;
-      chars = 0;
-      await setImmediate();
-    }
-    return { node, transactions };
+    if (!Buffer.isBuffer(extrinsics) || isOther) return { node, transactions: null };
+    return { node, transactions: await transactionsOf(extrinsics) };
   }
 }
 
-function isListOfTexts(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+/** Hashes the extrinsics in a JSON list without brackets; null if it is no list of texts. */
+async function transactionsOf(json: Buffer): Promise<Transaction[] | null> {
+  const transactions: Transaction[] = [];
+  let [at, chars] = [0, 0];
+  for (let start = json.indexOf('"'); start >= 0; start = json.indexOf('"', at)) {
+    const end = json.indexOf('"', start + 1);
+    const separator = json.toString('latin1', at, start).trim();
+    if (end < 0 || separator !== (at === 0 ? '' : ',') || transactions.length >= MAX_EXTRINSICS)
+      return null;
+    transactions.push(await transactionOf(json.subarray(start + 1, end)));
+    at = end + 1;
+    chars += Math.max(MIN_CHARS, end - start);
+    if (chars < 2 * SLICE_BYTES) continue;
+    chars = 0;
+    await setImmediate();
+  }
+  return json.toString('latin1', at).trim() === '' ? transactions : null;
 }
 
 // Node's crypto has BLAKE2b with 512 bits only, and another length is another function.
@@ -96,7 +101,7 @@ const HASH_256 = { dkLen: 32 };
 const toHex = (digest: Uint8Array) => `0x${Buffer.from(digest).toString('hex')}`;
 
 /** Hashes an extrinsic in hexadecimal with 0x. Other work runs between slices. */
-async function transactionOf(hex: string): Promise<Transaction> {
+async function transactionOf(hex: Buffer): Promise<Transaction> {
   const whole = blake2b.create(HASH_256);
   const dataStart = dataStartOf(hex);
   const data = dataStart === null ? null : blake2b.create(HASH_256);
@@ -114,7 +119,7 @@ async function transactionOf(hex: string): Promise<Transaction> {
  * Returns where the data begin, in bytes; null if it does not end with `submit_data`. Their SCALE
  * length precedes them. Bytes are compared, so that other extensions change nothing.
  */
-function dataStartOf(hex: string): number | null {
+function dataStartOf(hex: Buffer): number | null {
   const head = bytesOf(hex, 0, MAX_HEAD_BYTES);
   const bytes = byteLength(hex);
   const versionAt = compactAt(head, 0)?.end ?? 0;
@@ -135,10 +140,10 @@ function compactAt(bytes: Buffer, at: number): { value: number; end: number } | 
   return { value: Math.floor(bytes.readUIntLE(at, size) / 4), end: at + size };
 }
 
-function byteLength(hex: string): number {
+function byteLength(hex: Buffer): number {
   return Math.floor((hex.length - 2) / 2);
 }
 
-function bytesOf(hex: string, from: number, to: number): Buffer {
-  return Buffer.from(hex.slice(2 + 2 * from, 2 + 2 * to), 'hex');
+function bytesOf(hex: Buffer, from: number, to: number): Buffer {
+  return Buffer.from(hex.toString('latin1', 2 + 2 * from, 2 + 2 * to), 'hex');
 }

@@ -13,6 +13,11 @@ type ChainsDeps = {
   random: () => number;
   log: Log;
   version: string;
+  genesis: {
+    of: (upstream: string) => string | null;
+    /** Stores it. May throw. */
+    keep: (upstream: string, hash: string) => void;
+  };
   /** Returns the `data_hash` of the caller of a submission; null: none. */
   dataHashOf: (submissionId: string) => string | null;
   /** Called with each submission whose required verification was unavailable, and is possible. */
@@ -26,19 +31,27 @@ export type Chains = {
   /** Calls `listener` with the newest finalized block, and with the next ones. */
   onHead(listener: (upstream: string, head: ChainHead) => void): void;
   statusOf(upstream: string): ChainStatus | null;
+  /** A node has confirmed a block of the upstream. */
+  confirm(upstream: string): void;
+  /** Returns all nodes with a problem, and since when. */
+  unusedNodes(): { upstream: string; host: string; problem: string; since: number }[];
   close(): Promise<void>;
 };
 
 /** Opens the chain of each upstream, and logs its changes. */
 export function openChains(deps: ChainsDeps): Chains {
-  const { upstreams, clock, random, log, version, dataHashOf, onAvailable } = deps;
+  const { upstreams, clock, random, log, version, genesis, dataHashOf, onAvailable } = deps;
   const byUpstream = new Map(
     upstreams.map(([upstream, { chain: settings }]) => {
-      const onChange = ({ nodes: [node], name, problem }: ChainStatus) => {
-        if (problem !== null) log.warn({ upstream, reason: problem }, 'chain.unavailable');
-        else log.info({ upstream, node: node?.host, chain: name ?? undefined }, 'chain.connected');
-      };
-      return [upstream, openChain({ settings, clock, random, version, onChange })] as const;
+      const chain = openChain({
+        ...{ settings, clock, random, version },
+        genesisHash: genesis.of(upstream),
+        onChange({ host: node, name, problem }) {
+          if (problem !== null) log.warn({ upstream, node, reason: problem }, 'chain.unavailable');
+          else log.info({ upstream, node, chain: name ?? undefined }, 'chain.connected');
+        },
+      });
+      return [upstream, chain] as const;
     }),
   );
   const verifiers = new Map(
@@ -50,6 +63,7 @@ export function openChains(deps: ChainsDeps): Chains {
       return [[upstream, new ChainVerifier(deps)] as const];
     }),
   );
+  const confirmed = new Set<string>();
   return {
     byUpstream,
     verifierOf: (upstream) => verifiers.get(upstream),
@@ -61,6 +75,18 @@ export function openChains(deps: ChainsDeps): Chains {
       }
     },
     statusOf: (upstream) => byUpstream.get(upstream)?.status() ?? null,
+    confirm(upstream) {
+      if (confirmed.has(upstream)) return;
+      const hash = byUpstream.get(upstream)?.confirm() ?? null;
+      if (hash !== null) genesis.keep(upstream, hash);
+      confirmed.add(upstream);
+    },
+    unusedNodes: () =>
+      [...byUpstream].flatMap(([upstream, chain]) =>
+        (chain.status()?.nodes ?? []).flatMap(({ host, problem, unusedSince: since }) =>
+          problem === null || since === null ? [] : { upstream, host, problem, since },
+        ),
+      ),
     async close() {
       await Promise.all([...byUpstream.values()].map((chain) => chain.close()));
     },

@@ -1,12 +1,9 @@
-import type { ChainHead } from './port.ts';
+import type { ChainHead, NodeStatus } from './port.ts';
 
 /** A block announced as final. `block`: what tells it from others of its number, if known. */
 type Announcement = { number: number; block?: string | undefined };
 /** Why a node is not trusted. */
-type Distrust = {
-  state: 'another_chain' | 'early' | 'behind' | 'another_block';
-  reason: string;
-};
+type Distrust = { state: NodeStatus['state']; reason: string };
 
 /** Announcements of each node that are kept: about six hours of a chain with slots of 20 s. */
 const MAX_KEPT = 1_024;
@@ -45,7 +42,7 @@ type Node = {
  */
 export class FinalizedHeads {
   readonly #nodes: readonly Node[];
-  readonly #storedGenesis: string | null;
+  #storedGenesis: string | null;
   #newest: ChainHead | null = null;
 
   /** `names`: in the order of the settings. */
@@ -66,6 +63,12 @@ export class FinalizedHeads {
     return (
       this.#storedGenesis ?? mostCommon(this.#nodes.map(({ genesis }) => genesis ?? undefined))
     );
+  }
+
+  /** From now on, the current chain is the right one. Returns the hash of its block 0. */
+  confirmGenesis(): string | null {
+    this.#storedGenesis = this.genesis;
+    return this.#storedGenesis;
   }
 
   headOf(name: string): ChainHead | null {
@@ -148,9 +151,9 @@ export class FinalizedHeads {
       const reason = `it announces blocks more than ${BEHIND_MS / 1_000} s after ${first.name}`;
       found.set(node.name, { state: 'behind', reason });
     }
-    const { number, right, wrong } = compareBlocks(remaining());
+    const { right, wrong } = compareBlocks(remaining());
     for (const { name } of wrong) {
-      const reason = `its block ${number} is not that of ${right}`;
+      const reason = `its blocks are not those of ${right}`;
       found.set(name, { state: 'another_block', reason });
     }
     return found;
@@ -196,7 +199,6 @@ function isAhead(node: Node, other: Node, now: number): boolean {
 
 /** Compares the nodes at the newest number that all of them announced. */
 function compareBlocks(nodes: readonly Node[]): {
-  number?: number;
   right?: string | undefined;
   wrong: readonly Node[];
 } {
@@ -209,11 +211,11 @@ function compareBlocks(nodes: readonly Node[]): {
   const { number } = common;
   const block = mostCommon(nodes.map((node) => blockOf(node, number)));
   const right = nodes.find((node) => blockOf(node, number) === block)?.name;
-  return { number, right, wrong: nodes.filter((node) => blockOf(node, number) !== block) };
+  return { right, wrong: nodes.filter((node) => blockOf(node, number) !== block) };
 }
 
 /** Returns the value that occurs most, the first of several; null: there is none. */
-function mostCommon(values: readonly (string | undefined)[]): string | null {
+export function mostCommon(values: readonly (string | undefined)[]): string | null {
   const counts = new Map<string, number>();
   for (const value of values)
     if (value !== undefined) counts.set(value, (counts.get(value) ?? 0) + 1);

@@ -11,26 +11,31 @@ import {
   secretsOfQuery,
 } from '../../lib/request-headers.ts';
 import { escapeText, redactorOf } from '../../lib/text.ts';
-import { ChainError } from './port.ts';
+import { parseBlockMessage } from './block-message.ts';
+import { deadline } from './deadline.ts';
+import { ChainError, type ChainErrorReason } from './port.ts';
 
 /** Time for a connection with TLS and the handshake of WebSocket, and for each response. */
 const RESPONSE_MS = 10_000;
-/** A block of Avail has several MiB, and hexadecimal digits double it. */
-const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
-/** Only responses to calls may be larger. */
-const MAX_NOTIFICATION_BYTES = 16 * 1024 * 1024;
+/** A head has some kB, and other responses less. */
+const MAX_MESSAGE_BYTES = 64 * 1024;
+/** A block of Avail has up to 4 MiB of data, and hexadecimal digits double it. */
+const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
+/** A node announces a block in some seconds, and up to hundreds at once after a stall. */
+const MAX_MESSAGES_PER_S = 2_000;
 export const MAX_PENDING_CALLS = 64;
 const MAX_REASON_CHARS = 200;
 const METHOD_NOT_FOUND = -32_601;
 
 type Pending = {
+  method: string;
   resolve: (result: unknown) => void;
   reject: (error: ChainError) => void;
   cancelTimer: () => void;
 };
 
 export type NodeConnection = {
-  /** Resolves when calls can be made. If that fails, `onClose` is called instead. */
+  /** Resolves when calls can be made. Rejects with ChainError if that fails. */
   opened: Promise<void>;
   call(method: string, params: unknown[]): Promise<unknown>;
   /** Closes at once, with the reason for `onClose` and the pending calls. */
@@ -42,6 +47,8 @@ type ConnectionDeps = {
   clock: Clock;
   /** The version of dawatch, for `user-agent`: firewalls refuse requests without one. */
   version: string;
+  /** For the response with one block, which may be large; its extrinsics are a Buffer with JSON. */
+  isForBlock?: boolean;
   onNotification: (method: string, params: Record<string, unknown>) => void;
   /** Called once when the connection could not be made, or has ended. Contains no secret. */
   onClose: (reason: string) => void;
@@ -51,6 +58,7 @@ export function connectToNode({
   url: text,
   clock,
   version,
+  isForBlock = false,
   onNotification,
   onClose,
 }: ConnectionDeps): NodeConnection {
@@ -63,10 +71,13 @@ export function connectToNode({
   const printable = (message: string) => escapeText(redact(message), MAX_REASON_CHARS);
   const calls = new Map<number, Pending>();
   const opened = Promise.withResolvers<void>();
+  opened.promise.catch(() => undefined);
   let nextId = 1;
   let closedBecause: string | undefined;
-  const socket = openSocket(url, version);
-  const cancelOpening = clock.after(RESPONSE_MS, () =>
+  let messages = { second: 0, count: 0 };
+  const maxBytes = isForBlock ? MAX_BLOCK_BYTES : MAX_MESSAGE_BYTES;
+  const socket = openSocket(url, version, maxBytes);
+  const cancelOpening = deadline(clock, RESPONSE_MS, () =>
     close(`it does not complete the WebSocket handshake within ${RESPONSE_MS / 1_000} s`),
   );
   socket.on('open', () => {
@@ -76,34 +87,43 @@ export function connectToNode({
   socket.on('unexpected-response', (_request, { statusCode }) =>
     close(`it responds with HTTP ${statusCode} instead of a WebSocket`),
   );
-  socket.on('error', (error) => close(reasonOf(error), isTooLarge(error)));
+  socket.on('error', (error) => {
+    if (isTooLarge(error)) close(tooLarge(maxBytes), 'too_large');
+    else close(reasonOf(error));
+  });
   socket.on('close', (code, reason) =>
     close(`it closed the connection (${[code, printable(String(reason))].join(' ').trim()})`),
   );
-  socket.on('message', receive);
+  socket.on('ping', count);
+  socket.on('message', (data) => {
+    count();
+    if (closedBecause === undefined) receive(data as Buffer);
+  });
 
-  function close(reason: string, isLarge = false): void {
+  function close(reason: string, errorReason: ChainErrorReason = 'closed'): void {
     if (closedBecause !== undefined) return;
     closedBecause = reason;
     cancelOpening();
     for (const { reject, cancelTimer } of calls.values()) {
       cancelTimer();
-      reject(new ChainError(isLarge ? 'too_large' : 'closed', reason));
+      reject(new ChainError(errorReason, reason));
     }
     calls.clear();
+    opened.reject(new ChainError(errorReason, reason));
     // Without waiting: a node that does not respond must not keep the connection.
     socket.terminate();
     onClose(reason);
   }
 
-  function receive(data: WebSocket.RawData): void {
-    if (closedBecause !== undefined) return;
-    const bytes = data as Buffer;
-    if (bytes.length > MAX_NOTIFICATION_BYTES && calls.size === 0) {
-      close(tooLarge(MAX_NOTIFICATION_BYTES));
-      return;
-    }
-    const message = parsed(bytes.toString());
+  function count(): void {
+    const second = Math.floor(clock.now() / 1_000);
+    messages = { second, count: second === messages.second ? messages.count + 1 : 1 };
+    if (messages.count > MAX_MESSAGES_PER_S)
+      close(`it sends more than ${MAX_MESSAGES_PER_S} messages per second`);
+  }
+
+  function receive(bytes: Buffer): void {
+    const message = parsed(bytes, isForBlock);
     if (!isObject(message)) {
       close('it sends messages that are not JSON-RPC');
       return;
@@ -126,7 +146,11 @@ export function connectToNode({
       return;
     }
     const isUnknown = isObject(error) && error.code === METHOD_NOT_FOUND;
-    pending.reject(new ChainError(isUnknown ? 'method_not_found' : 'refused', errorText(error)));
+    pending.reject(
+      isUnknown
+        ? new ChainError('method_not_found', `it does not offer ${pending.method}`)
+        : new ChainError('refused', errorText(error)),
+    );
   }
 
   function errorText(error: unknown): string {
@@ -148,12 +172,12 @@ export function connectToNode({
         );
       const id = nextId++;
       return new Promise((resolve, reject) => {
-        const cancelTimer = clock.after(RESPONSE_MS, () => {
+        const cancelTimer = deadline(clock, RESPONSE_MS, () => {
           calls.delete(id);
           const message = `no response to ${method} within ${RESPONSE_MS / 1_000} s`;
           reject(new ChainError('timeout', message));
         });
-        calls.set(id, { resolve, reject, cancelTimer });
+        calls.set(id, { method, resolve, reject, cancelTimer });
         socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
       });
     },
@@ -161,26 +185,26 @@ export function connectToNode({
   };
 }
 
-/**
- * Returns undefined for invalid JSON. For a block of 32 MiB, parseJson takes four times as long.
- */
-function parsed(text: string): unknown {
+/** Returns undefined for invalid JSON. */
+function parsed(bytes: Buffer, isForBlock: boolean): unknown {
   try {
-    return JSON.parse(text);
+    return isForBlock ? parseBlockMessage(bytes, MAX_MESSAGE_BYTES) : JSON.parse(bytes.toString());
   } catch {
     return undefined;
   }
 }
 
 /** Opens a WebSocket through the proxy of the environment, if it has one. */
-function openSocket(url: URL, version: string): WebSocket {
+function openSocket(url: URL, version: string, maxBytes: number): WebSocket {
   const address = new URL(url);
   address.username = '';
   address.password = '';
   const Agent = url.protocol === 'wss:' ? HttpsAgent : HttpAgent;
   return new WebSocket(address, {
     headers: { 'user-agent': `dawatch/${version}`, ...basicAuthorization(url) },
-    maxPayload: MAX_MESSAGE_BYTES,
+    maxPayload: maxBytes,
+    // Other work runs between two messages, so that a flood does not hold it up.
+    allowSynchronousEvents: false,
     // A block of a few KiB could otherwise become gigabytes.
     perMessageDeflate: false,
     ...(proxyVariables().length > 0 && { agent: new Agent({ proxyEnv: process.env }) }),
@@ -192,12 +216,11 @@ function isTooLarge(error: Error): boolean {
 }
 
 function tooLarge(limitBytes: number): string {
-  return `it sends a message of more than ${limitBytes / 2 ** 20} MiB`;
+  return `it sends a message of more than ${limitBytes / 1_024} KiB`;
 }
 
 /** Returns why a connection failed, without an address or a text of the node. */
 function reasonOf(error: Error): string {
-  if (isTooLarge(error)) return tooLarge(MAX_MESSAGE_BYTES);
   const code = codeOf(error);
   if (code.startsWith('WS_ERR_')) return `it breaks the WebSocket protocol (${code})`;
   if (code.startsWith('HPE_')) return 'the response is not HTTP';

@@ -5,21 +5,36 @@ export type ChainHead = { number: number; at: number };
 
 export type ChainSettings = UpstreamConfig['chain'];
 
-type NodeStatus = {
-  /** Host and port, by which the settings and the messages name it. */
+/** Why a node is used or not. */
+export const NODE_STATES = [
+  'used',
+  'connecting',
+  'disconnected',
+  'another_chain',
+  'early',
+  'behind',
+  'another_block',
+] as const;
+
+export type NodeStatus = {
+  /** Host and port; names the node. */
   host: string;
+  state: (typeof NODE_STATES)[number];
+  /** Whether a head has arrived since it was connected. */
   isConnected: boolean;
   /** The highest block that it announced as final; null: none since the start. */
   head: ChainHead | null;
-  /** Why it is not used, in one sentence without secrets; null: it is. */
+  /** Why it is not used, in one sentence without secrets; null: it is, or is connecting. */
   problem: string | null;
+  /** Since when it has had a problem; null: it has none. */
+  unusedSince: number | null;
 };
 
 export type ChainStatus = {
   name: string | null;
   /** Hash of block 0, which identifies the chain; null: not known. */
   genesisHash: string | null;
-  /** The highest block that was announced as final; null: none since the start. */
+  /** The highest block that a trusted node announced as final; null: none since the start. */
   head: ChainHead | null;
   /** Why no node can be used, in one sentence without secrets; null: one can. */
   problem: string | null;
@@ -53,25 +68,32 @@ export class ChainError extends Error {
 /** The nodes of the chain of one upstream. Connects and reconnects by itself. */
 export type Chain = {
   /**
-   * Reports finalized blocks, at most ten times per second. They may arrive twice, out of order and
-   * with gaps. Returns a function that removes the listener.
+   * Reports each finalized block when the first trusted node announces it, at most ten times per
+   * second. They may arrive with gaps, and out of order when the trust in a node ends. Returns a
+   * function that removes the listener.
    */
   onHead(listener: (head: ChainHead) => void): () => void;
   /**
-   * Returns when the block or a later one was announced, epoch ms; null: not connected then, not
-   * final, or too old.
+   * Returns when the first trusted node announced the block or a later one, epoch ms; null: no node
+   * was connected then, not final, or too old.
    */
   finalizedAt(blockNumber: number): number | null;
   /**
-   * Calls a method of a connected node, the first one in the order of the settings. `except`: the
-   * host of a node that is not asked if there is another one. Returns the host of the node that
-   * responded. Rejects with ChainError.
+   * Calls a method of the nodes that are used, in the order of the settings, until one responds
+   * with a result. `except`: the host of a node that is not asked if there is another one. Returns
+   * the host of the node that responded. Rejects with ChainError. The extrinsics in the result of
+   * chain_getBlock are a Buffer with the JSON of their list, without brackets.
    */
   call<T>(
     method: string,
     params: unknown[],
     options?: { except?: string },
   ): Promise<{ node: string; result: T }>;
+  /**
+   * A node has confirmed a block of the upstream, so that nodes with another block 0 are wrong.
+   * Returns the hash of block 0.
+   */
+  confirm(): string | null;
   /** Null without addresses in the settings. */
   status(): ChainStatus | null;
   close(): Promise<void>;

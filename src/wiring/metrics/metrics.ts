@@ -4,6 +4,7 @@ import { operations } from '../../http/problems.ts';
 import type { TypedServer } from '../../http/typed-server.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { chainState } from '../../polling/chain/chain-body.ts';
+import { NODE_STATES } from '../../polling/chain/port.ts';
 import type { UpstreamPacing, Watcher } from '../../polling/watcher.ts';
 import type { LedgerCounts, LedgerStats } from '../../submissions/ledger-stats.ts';
 import { STATUSES } from '../../submissions/submission.ts';
@@ -205,26 +206,35 @@ function createUpstreamGauges(registry: Registry): (upstreams: readonly Upstream
 }
 
 function createChainMetrics(registry: Registry): (values: GaugeValues) => void {
-  const create = (name: string, help: string) =>
+  const create = <T extends string = never>(name: string, help: string, ...labels: T[]) =>
     new Gauge({
       name: `dawatch_chain_${name}`,
       help,
-      labelNames: ['upstream'],
+      labelNames: ['upstream', ...labels],
       registers: [registry],
     });
   const connected = create(
     'connected',
-    '1: a node of the chain announces finalized blocks; 0: none does; no sample without a chain',
+    '1: a node of the chain that is used announces finalized blocks; 0: none does; no sample without a chain',
+  );
+  const nodeState = create(
+    'node_state',
+    '1 for the current state of the node. used; connecting; disconnected; not trusted: another_chain, early, behind, another_block. /readyz says why',
+    'node',
+    'state',
   );
   const age = create(
     'finalized_block_age_seconds',
-    'Time since a node announced the newest finalized block; no sample before the first',
+    'Time since a trusted node announced the newest finalized block; no sample before the first',
   );
   return ({ now, health }) => {
-    for (const gauge of [connected, age]) gauge.reset();
+    for (const gauge of [connected, nodeState, age]) gauge.reset();
     for (const { upstream, chain } of health.upstreams) {
       if (!chain) continue;
       connected.set({ upstream }, Number(chainState(chain) === 'connected'));
+      for (const { host: node, state } of chain.nodes)
+        for (const name of NODE_STATES)
+          nodeState.set({ upstream, node, state: name }, Number(name === state));
       if (chain.head) age.set({ upstream }, ageS(now, chain.head.at));
     }
   };

@@ -28,7 +28,10 @@ const OTHER_HASH = `0x${'d'.repeat(64)}`;
 
 /** A block as the node sends it. */
 const blockOf = (number: number, extrinsics: unknown[] = EXTRINSICS) => ({
-  block: { header: { number: `0x0000000${number}` }, extrinsics },
+  block: {
+    header: { number: `0x0000000${number}` },
+    extrinsics: Buffer.from(JSON.stringify(extrinsics).slice(1, -1)),
+  },
 });
 
 /**
@@ -49,7 +52,7 @@ function open(
   const usual = async (method: string) => (method === 'chain_getBlock' ? blockOf(7) : HASH);
   const status: ChainStatus = {
     ...{ name: null, genesisHash: null, head: { number: 7, at: 0 }, problem: null },
-    nodes: [{ host: 'node', isConnected: true, head: { number: 7, at: 0 }, problem: null }],
+    nodes: [],
   };
   const chain: Chain = {
     onHead: (listener) => {
@@ -61,6 +64,7 @@ function open(
       calls.push(method);
       return { node: 'node', result: (await (respond ?? usual)(method, params)) as T };
     },
+    confirm: () => null,
     status: () => status,
     close: async () => undefined,
   };

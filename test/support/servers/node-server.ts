@@ -13,6 +13,8 @@ type Respond = (method: string, params: unknown[]) => { result: unknown } | { er
 type NodeOptions = {
   /** Responds to methods instead of the usual node. */
   respond?: Respond | 'never';
+  /** Number of the block that it announces at the beginning of a subscription; null: none. */
+  head?: number | null;
   /** Called with each new connection. */
   onConnect?: (socket: WebSocket) => void;
   /** Called after the response to the subscription. */
@@ -28,20 +30,27 @@ export function usualNode(method: string): { result: unknown } | { error: unknow
   return { error: METHOD_NOT_FOUND };
 }
 
-/** A header as Avail's nodes send it. */
-function header(number: unknown) {
-  return { parentHash: GENESIS, number, digest: { logs: [] }, extension: { V3: { rows: 1 } } };
+/** A header as Avail's nodes send it. `fork`: a digit for another block. */
+export function header(number: unknown, fork = 'a') {
+  const hash = `0x${fork.repeat(64)}`;
+  const roots = { parentHash: hash, stateRoot: hash, extrinsicsRoot: hash };
+  return { ...roots, number, digest: { logs: [] }, extension: { V3: { rows: 1 } } };
 }
 
 /** A node of a chain on a free port, until the test ends. */
-export async function openNode({ respond = usualNode, onConnect, onSubscribe, tls }: NodeOptions) {
+export async function openNode({
+  respond = usualNode,
+  head = 1,
+  onConnect,
+  onSubscribe,
+  tls,
+}: NodeOptions = {}) {
   const http: Server = tls ? createTlsServer(tls) : createServer();
   const server = new WebSocketServer({ server: http });
-  const sockets: WebSocket[] = [];
   const requests: IncomingHttpHeaders[] = [];
   const methods: string[] = [];
+  let subscriber: WebSocket | undefined;
   server.on('connection', (socket, { headers }) => {
-    sockets.push(socket);
     requests.push(headers);
     socket.on('error', () => undefined);
     onConnect?.(socket);
@@ -50,13 +59,16 @@ export async function openNode({ respond = usualNode, onConnect, onSubscribe, tl
       methods.push(method);
       if (respond === 'never') return;
       socket.send(JSON.stringify({ jsonrpc: '2.0', id, ...respond(method, params) }));
-      if (method === 'chain_subscribeFinalizedHeads') onSubscribe?.(socket);
+      if (method !== 'chain_subscribeFinalizedHeads') return;
+      subscriber = socket;
+      if (head !== null) announce(socket, head);
+      onSubscribe?.(socket);
     });
   });
   http.listen(0, '127.0.0.1');
   await once(http, 'listening');
   onTestFinished(async () => {
-    for (const socket of sockets) socket.terminate();
+    for (const socket of server.clients) socket.terminate();
     http.closeAllConnections();
     http.close();
     await once(http, 'close');
@@ -64,21 +76,22 @@ export async function openNode({ respond = usualNode, onConnect, onSubscribe, tl
   const { port } = http.address() as AddressInfo;
   return {
     url: `${tls ? 'wss' : 'ws'}://127.0.0.1:${port}`,
+    host: `127.0.0.1:${port}`,
     /** The headers of all connections. */
     requests,
     /** The methods of all calls. */
     methods,
-    /** Announces a block on the newest connection. */
-    announce(number: unknown): void {
-      announce(sockets.at(-1), number);
+    /** Announces a block to the newest subscription. */
+    announce(number: unknown, fork?: string): void {
+      announce(subscriber, number, fork);
     },
     disconnect(): void {
-      sockets.at(-1)?.terminate();
+      subscriber?.terminate();
     },
   };
 }
 
-export function announce(socket: WebSocket | undefined, number: unknown): void {
-  const params = { subscription: 'a-subscription', result: header(number) };
+export function announce(socket: WebSocket | undefined, number: unknown, fork?: string): void {
+  const params = { subscription: 'a-subscription', result: header(number, fork) };
   socket?.send(JSON.stringify({ jsonrpc: '2.0', method: 'chain_finalizedHead', params }));
 }

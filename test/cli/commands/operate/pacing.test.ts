@@ -46,19 +46,30 @@ async function printed(fieldsAt: (at: number) => object): Promise<string> {
 }
 const iso = (ms: number) => new Date(ms).toISOString();
 
-it('shows the node of the chain in a line', async () => {
-  const node = { node: 'node.example', genesis_hash: null };
-  const block = { name: 'Test Chain', block_number: 7, problem: null };
-  const connected = (at: number) => ({
-    chain: { ...node, ...block, state: 'connected', block_at: iso(at - 12_340) },
-  });
-  expect(await printed(connected)).toMatch(
-    /^ {2}chain +connected, Test Chain at node\.example, block 7 final since 12\.3 s$/m,
-  );
-  const none = { name: null, block_number: null, block_at: null };
-  const chain = { ...node, ...none, state: 'unavailable', problem: 'node.example: TLS failed' };
-  expect(await printed(() => ({ chain }))).toMatch(
-    /unavailable, unknown chain at node\.example, no finalized block yet; node\.example: TLS failed$/m,
+it('shows the chain and each of its nodes in a line', async () => {
+  const chain = { name: 'Test Chain', genesis_hash: null, state: 'connected' };
+  const nodes = [
+    { host: 'a.example', state: 'used', problem: null },
+    { host: 'b.example', state: 'disconnected', problem: 'TLS failed' },
+  ];
+  const withBlock = (at: number) => {
+    const block = { block_number: 7, block_at: iso(at - 12_340) };
+    const none = { block_number: null, block_at: null };
+    const both = [
+      { ...nodes[0], ...block },
+      { ...nodes[1], ...none },
+    ];
+    return { chain: { ...chain, ...block, nodes: both } };
+  };
+  expect(await printed(withBlock)).toMatch(
+    new RegExp(
+      [
+        '^ {2}chain +connected, Test Chain, block 7 final since 12\\.3 s',
+        ' {2}node +a\\.example used, block 7 final since 12\\.3 s',
+        ' {2}node +b\\.example disconnected, no finalized block yet: TLS failed$',
+      ].join('\n'),
+      'm',
+    ),
   );
   expect(await printed(() => ({}))).not.toMatch(/^ {2}chain/m);
 });
