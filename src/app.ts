@@ -168,6 +168,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
         get: notifications.get,
         defect: polling.defect,
         isLedgerWritable: () => watcher.health().ledgerWritable,
+        unusedNodes: polling.unusedNodes,
         polling: begun.promise,
       });
     }

@@ -37,6 +37,7 @@ type Server = {
     backlog: number;
     redisDownMs: number;
     noWorkersMs: number;
+    chainNodeMs: number;
   };
 };
 
@@ -45,6 +46,7 @@ export function openAlerts({ config, clock, log, counters, ...server }: Server) 
   const alerts = new Alerts(database, { outbox, stats });
   const publicUrl = config.server.public_url;
   let isWatcherWriting = () => true;
+  let unusedNodes: () => LiveFacts['unusedNodes'] = () => [];
   const watch = new AlertWatch({
     store: alerts,
     upstreams: server.upstreams.names,
@@ -52,6 +54,7 @@ export function openAlerts({ config, clock, log, counters, ...server }: Server) 
     thresholds: { ...config.alerts, ...server.tuning },
     checkMs: server.tuning.alertCheckMs,
     redis: server.redisHealth,
+    unusedNodes: () => unusedNodes(),
     isLedgerWritable: () => isWatcherWriting(),
     publicUrl,
     onReported: ({ type, alert }) => logAlert(log, type, alert),
@@ -68,11 +71,12 @@ export function openAlerts({ config, clock, log, counters, ...server }: Server) 
       /** Returns why this server does not work; undefined if it works. */
       defect: () => string | undefined;
       isLedgerWritable: () => boolean;
+      unusedNodes: () => LiveFacts['unusedNodes'];
       /** Resolves when polling has begun; until then, the heartbeat is not sent. */
       polling: Promise<void>;
     }): void {
       const { get, defect, polling } = running;
-      isWatcherWriting = running.isLedgerWritable;
+      ({ isLedgerWritable: isWatcherWriting, unusedNodes } = running);
       watch.start();
       const { url, every_s } = config.heartbeat;
       if (url === undefined) return;
@@ -120,6 +124,7 @@ type AlertWatchDeps = {
   thresholds: AlertThresholds;
   checkMs: number;
   redis: () => LiveFacts['redis'];
+  unusedNodes: () => LiveFacts['unusedNodes'];
   isLedgerWritable: () => boolean;
   publicUrl: string | undefined;
   onReported: (reported: { type: AlertEventType; alert: Alert }) => void;
@@ -164,7 +169,10 @@ export class AlertWatch {
       return;
     }
     try {
-      const live = { now, redis: this.#deps.redis(), unwritableSince: this.#unwritableSince };
+      const live = {
+        ...{ now, redis: this.#deps.redis(), unusedNodes: this.#deps.unusedNodes() },
+        unwritableSince: this.#unwritableSince,
+      };
       const conditions = conditionsOf({ ...store.facts(upstreams, now), ...live }, thresholds);
       const linkOf = (condition: AlertCondition) =>
         publicUrl && linkTo(publicUrl, alertPath(condition));

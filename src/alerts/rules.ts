@@ -17,6 +17,8 @@ export type LiveFacts = {
         workersLeftAt: number | null;
       }
     | undefined;
+  /** Nodes of chains that have a problem, and why they are not used. */
+  unusedNodes: readonly { upstream: string; host: string; problem: string; since: number }[];
 };
 
 export type AlertFacts = LiveFacts & {
@@ -55,6 +57,7 @@ export type AlertThresholds = {
   backlog: number;
   redisDownMs: number;
   noWorkersMs: number;
+  chainNodeMs: number;
 };
 
 /** A condition that holds now. There is at most one alert for each rule and subject. */
@@ -234,6 +237,26 @@ const RULES: Record<AlertRule, Rule> = {
       });
     },
     over: () => 'A worker has joined, or Redis is no longer configured',
+  },
+  chain_node: {
+    find({ upstreams, unusedNodes, now }, { thresholds, isOpen }) {
+      return upstreams.flatMap(({ name }) => {
+        const nodes = unusedNodes.filter(({ upstream, since }) => {
+          return upstream === name && (now - since >= thresholds.chainNodeMs || isOpen(name));
+        });
+        const reasons = nodes.map(
+          ({ host, problem }) => `${host}: ${truncate(problem, MAX_REASON_CHARS)}`,
+        );
+        return when(nodes.length > 0, {
+          subject: name,
+          summary: `${nodes.length === 1 ? 'A node' : `${nodes.length} nodes`} of the chain of the upstream ${name} cannot be used (${reasons.join('; ')})`,
+          count: nodes.length,
+          since: Math.min(...nodes.map(({ since }) => since)),
+        });
+      });
+    },
+    over: (subject) => `All nodes of the chain of the upstream ${subject} are used`,
+    path: () => PACING_PATH,
   },
 };
 

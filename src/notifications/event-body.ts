@@ -33,6 +33,7 @@ export const ALERT_SEVERITIES = {
   ledger_not_writable: 'critical',
   redis_down: 'warning',
   no_workers: 'warning',
+  chain_node: 'warning',
 } as const;
 export type AlertRule = keyof typeof ALERT_SEVERITIES;
 export const ALERT_RULES = Object.keys(ALERT_SEVERITIES) as AlertRule[];

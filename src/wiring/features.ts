@@ -12,6 +12,7 @@ import type { TrackBody } from '../submissions/track-request.ts';
 import type { RedisHealth } from './health-routes.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Counters } from './metrics/counters.ts';
+import type { Polling } from './polling.ts';
 import type { Config, Tuning } from './settings.ts';
 
 /** What every feature may use. */
@@ -37,6 +38,7 @@ type Running = {
   get: HttpPost['get'];
   defect: () => string | undefined;
   isLedgerWritable: () => boolean;
+  unusedNodes: Polling['unusedNodes'];
   polling: Promise<void>;
 };
 

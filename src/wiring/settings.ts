@@ -153,6 +153,7 @@ export const TUNING = {
   /** How long Redis is down, or all workers are gone, before an alert: restarts take less. */
   redisDownMs: 10_000,
   noWorkersMs: 30_000,
+  chainNodeMs: 60_000,
   /**
    * Five failures in a row are not normal. Probed soon after a short outage, rarely in a long one.
    */

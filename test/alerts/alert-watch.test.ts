@@ -10,7 +10,10 @@ import {
   openDispatcher,
 } from '../support/virtual-time/virtual-dispatcher.ts';
 
-const THRESHOLDS = { failures: 3, backlog: 10, redisDownMs: 10_000, noWorkersMs: 30_000 };
+const THRESHOLDS = {
+  ...{ failures: 3, backlog: 10 },
+  ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000 },
+};
 
 const farFrom = (now: number) => {
   const far = now + 100 * DAY_MS;
@@ -34,6 +37,7 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
     thresholds: THRESHOLDS,
     checkMs: 5_000,
     redis: () => undefined,
+    unusedNodes: () => [],
     isLedgerWritable: () => state.isWritable,
     publicUrl: 'https://dawatch.example.com/ops/',
     onReported: () => undefined,

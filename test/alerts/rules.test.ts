@@ -20,8 +20,12 @@ const QUIET: AlertFacts = {
   now: 0,
   unwritableSince: null,
   redis: undefined,
+  unusedNodes: [],
 };
-const LIMITS = { failures: 3, backlog: 10, redisDownMs: 10_000, noWorkersMs: 30_000 };
+const LIMITS = {
+  ...{ failures: 3, backlog: 10 },
+  ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000 },
+};
 const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<AlertFacts> => ({
   upstreams: [
     {
@@ -43,6 +47,13 @@ const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<Ale
 const redis = (fields: Partial<AlertFacts['redis']>): Partial<AlertFacts> => ({
   now: 60_000,
   redis: { disconnectedSince: null, workers: [], workersLeftAt: null, ...fields },
+});
+
+const unused = (now: number, ...hosts: string[]): Partial<AlertFacts> => ({
+  ...{ ...upstream({}), now },
+  unusedNodes: hosts.map((host) => {
+    return { upstream: 'default', host, problem: 'the connection was refused', since: 0 };
+  }),
 });
 
 /** The texts for operators: of an active condition, for one and for many, and of its end. */
@@ -181,6 +192,19 @@ const TEXTS: Record<
     holds: [[redis({ workersLeftAt: 0 }), 'All workers have left: this server polls alone']],
     over: 'A worker has joined, or Redis is no longer configured',
   },
+  chain_node: {
+    holds: [
+      [
+        unused(60_000, 'a'),
+        'A node of the chain of the upstream default cannot be used (a: the connection was refused)',
+      ],
+      [
+        unused(60_000, 'a', 'b'),
+        '2 nodes of the chain of the upstream default cannot be used (a: the connection was refused; b: the connection was refused)',
+      ],
+    ],
+    over: 'All nodes of the chain of the upstream default are used',
+  },
 };
 
 const cases = ALERT_RULES.flatMap((rule) =>
@@ -278,6 +302,8 @@ describe('the rules', () => {
       { ...redis({ workers: ['w'] }), ...open('no_workers', 'workers') },
       [],
     ],
+    ['a node of the chain that reconnects', unused(59_999, 'a'), []],
+    ['a node that cannot be used', unused(60_000, 'a'), ['chain_node default 1']],
   ])('%s', (_name, facts, expected) => {
     const conditions = conditionsOf({ ...QUIET, ...facts }, LIMITS);
     expect(conditions.map(({ rule, subject, count }) => `${rule} ${subject} ${count}`)).toEqual(
