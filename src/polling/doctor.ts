@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { systemClock } from '../lib/clock.ts';
 import type { HttpResult } from '../lib/http-call.ts';
 import {
   type Check,
@@ -11,20 +10,24 @@ import {
 } from '../operations/doctor/finding.ts';
 import { VERSION } from '../operations/version.ts';
 import { type Classification, classify } from '../submissions/classify.ts';
-import { openChain } from './chain/chain.ts';
-import type { ChainSettings } from './chain/port.ts';
+import { checkNodes, type KnownChain } from './chain/doctor.ts';
 import type { UpstreamConfig } from './settings.ts';
 import { UpstreamClient } from './upstreams.ts';
 
 type Upstream = UpstreamConfig & { url: string };
 
-export function upstreamChecks(name: string, upstream: Upstream, limitMs: number): Check[] {
+export function upstreamChecks(
+  name: string,
+  upstream: Upstream,
+  ledger: { known: KnownChain; file: string },
+  limitMs: number,
+): Check[] {
   return [
     { name: `upstream.${name}`, run: () => checkUpstream(name, upstream, limitMs) },
-    ...upstream.chain.urls.map((url) => ({
+    {
       name: `chain.${name}`,
-      run: () => checkNode({ name, url, settings: upstream.chain, limitMs }),
-    })),
+      run: () => checkNodes(name, upstream.chain, { ...ledger, limitMs }),
+    },
   ];
 }
 
@@ -110,48 +113,4 @@ function checkClock(name: string, response: HttpResult, sentAt: number): Finding
   const message = `this clock is ${offS.toFixed(0)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of ${name}`;
   const action = 'synchronize this machine with a time server (timedatectl set-ntp true)';
   return [(offS > CLOCK_PROBLEM_S ? problem : warning)(`clock.${name}`, message, action)];
-}
-
-async function checkNode({
-  name,
-  url,
-  settings,
-  limitMs,
-}: {
-  name: string;
-  url: string;
-  settings: ChainSettings;
-  limitMs: number;
-}): Promise<Finding[]> {
-  const about = `chain.${name}`;
-  const { promise, resolve } = Promise.withResolvers<Finding>();
-  const action = `verify ${settingName(`upstreams.${name}.chain.urls`)}, and that the node runs and offers WebSocket`;
-  const fail = (trouble: string) =>
-    resolve(
-      settings.verify === 'require' && settings.urls.length === 1
-        ? problem(about, `${trouble}; submissions wait for it, because verify is require`, action)
-        : warning(about, `${trouble}; polling works as without this node`, action),
-    );
-  const chain = openChain({
-    version: VERSION,
-    settings: { ...settings, urls: [url] },
-    clock: systemClock,
-    random: Math.random,
-    onChange: ({ problem }) => problem !== null && fail(problem),
-  });
-  chain.onHead(({ number }) => {
-    const { nodes: [node] = [], name: chainName } = chain.status() ?? {};
-    resolve(ok(about, `${node?.host} works: ${chainName ?? 'no name'}, block ${number} is final`));
-  });
-  const cancel = systemClock.after(limitMs, () => {
-    const { host = '', isConnected } = chain.status()?.nodes[0] ?? {};
-    const missing = isConnected ? 'announces no finalized block' : 'does not respond';
-    fail(`${host}: it ${missing} within ${limitMs / 1_000} s`);
-  });
-  try {
-    return [await promise];
-  } finally {
-    cancel();
-    await chain.close();
-  }
 }

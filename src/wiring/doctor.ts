@@ -25,8 +25,10 @@ import {
   warning,
 } from '../operations/doctor/finding.ts';
 import { VERSION } from '../operations/version.ts';
+import type { KnownChain } from '../polling/chain/doctor.ts';
 import { upstreamChecks } from '../polling/doctor.ts';
 import { openUpstreams, type Upstreams } from '../polling/upstreams.ts';
+import { UpstreamStore } from '../submissions/upstream.ts';
 import type { Config, LoadedConfig } from './settings.ts';
 
 export type DoctorOptions = {
@@ -43,7 +45,7 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   const { loaded, now, full, limitMs, features } = options;
   const { config } = loaded;
   const path = realPath(config.database);
-  const { webhooks, finding, mayBeRead } = inspectLedger(config.database, now);
+  const { webhooks, chains, finding, mayBeRead } = inspectLedger(config.database, now);
   const checks: Check[] = [];
   let upstreams: Upstreams | undefined;
   try {
@@ -55,7 +57,9 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
     checks.push({ name: 'settings', run: () => [problem('settings', message, action)] });
   }
   for (const [name, upstream] of upstreams?.named ?? [])
-    checks.push(...upstreamChecks(name, upstream, limitMs));
+    checks.push(
+      ...upstreamChecks(name, upstream, { known: chains(name), file: config.database }, limitMs),
+    );
   checks.push(...accessChecks(config, upstreams?.userClient, limitMs));
   checks.push({ name: 'ledger', run: () => [finding, ...checkFiles(config.database, path)] });
   checks.push({ name: 'disk', run: () => [checkDisk(path)] });
@@ -69,6 +73,7 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
 
 type Inspection = {
   finding: Finding;
+  chains: (upstream: string) => KnownChain;
   /** At most `MAX_WEBHOOKS`. */
   webhooks: Webhook[];
   /** A file of another version or program may have other tables. */
@@ -84,7 +89,8 @@ const MAX_WEBHOOKS = 1_000;
  */
 function inspectLedger(file: string, now: number): Inspection {
   const path = realPath(file);
-  const without = { webhooks: [], mayBeRead: false };
+  const chains = () => ({ genesisHash: null, blockNumber: null });
+  const without = { webhooks: [], chains, mayBeRead: false };
   if (!existsSync(path))
     return {
       ...without,
@@ -97,8 +103,8 @@ function inspectLedger(file: string, now: number): Inspection {
         assertOwnSchema(db, file);
         const { found, needed } = schemaOf(db);
         if (found === needed) {
-          const webhooks = webhooksOf(new LedgerDatabase(db, file), now);
-          return { webhooks, mayBeRead: true, finding: ok('ledger', `${file}, schema ${found}`) };
+          const stored = storedIn(new LedgerDatabase(db, file), now);
+          return { ...stored, mayBeRead: true, finding: ok('ledger', `${file}, schema ${found}`) };
         }
         const message = `${file} has schema ${found}, this version of dawatch uses ${needed}`;
         const action = 'back it up (dawatch backup), then start this version, which migrates it';
@@ -120,16 +126,20 @@ function inspectLedger(file: string, now: number): Inspection {
       ? `restore a backup to ${file}, or verify ${settingName('database')}`
       : `verify ${settingName('database')}, the version of dawatch that wrote the file, and its permissions`;
     const message = error instanceof Error ? error.message : String(error);
-    return { webhooks: [], mayBeRead: isDamaged, finding: problem('ledger', message, action) };
+    return { ...without, mayBeRead: isDamaged, finding: problem('ledger', message, action) };
   }
 }
 
-function webhooksOf(database: LedgerDatabase, now: number): Webhook[] {
+function storedIn(database: LedgerDatabase, now: number): Pick<Inspection, 'webhooks' | 'chains'> {
   const routes = new EventRoutes(database);
   const dead = new CommittedChanges<DeadLetters>(database);
   const outbox = new Outbox(database, { routes, dead });
-  return new Webhooks(database, { routes, outbox, dead }).list({ limit: MAX_WEBHOOKS, now })
-    .webhooks;
+  const { webhooks } = new Webhooks(database, { routes, outbox, dead }).list({
+    ...{ limit: MAX_WEBHOOKS, now },
+  });
+  const chains = new UpstreamStore(database, outbox).knownChains();
+  const unknown = { genesisHash: null, blockNumber: null };
+  return { webhooks, chains: (upstream) => chains.get(upstream) ?? unknown };
 }
 
 function checkFiles(file: string, path: string): Finding[] {
