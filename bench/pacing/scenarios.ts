@@ -93,12 +93,12 @@ function senders(count: number, world: WorldName, load: number | 'bursts'): Scen
 /** Short, because what is assumed about the first submissions must not harm the next ones. */
 function regular(
   name: string,
-  arrivals: { size?: number; everyS: number; startMaxS?: number; submissions: number },
+  arrivals: { size?: number; everyS: number; delayMaxS?: number; submissions: number },
 ): Scenario {
-  const { size = 1, everyS, startMaxS = everyS } = arrivals;
+  const { size = 1, everyS, delayMaxS = everyS } = arrivals;
   return parallel('usual', size / everyS, {
     name: `regular usual, ${name}`,
-    arrivals: { kind: 'regular', ...arrivals, size, startMaxS },
+    arrivals: { kind: 'regular', ...arrivals, size, delayMaxS },
     nodes: ['none', 'healthy', 'silent at first'],
     bars: (['healthy', 'silent at first'] as const).flatMap((nodes) => [
       inElevenOfTwelve(nodes, 'p99S', 3),
@@ -182,7 +182,7 @@ export const SCENARIOS: readonly Scenario[] = [
   regular('one every 10 s', { everyS: 10, submissions: 200 }),
   regular('one every 20 s', { everyS: 20, submissions: 150 }),
   // The first submission is made when blocks become final.
-  regular('one with each head', { everyS: 20, startMaxS: 1, submissions: 150 }),
+  regular('one with each head', { everyS: 20, delayMaxS: 1, submissions: 150 }),
   regular('one every 60 s', { everyS: 60, submissions: 100 }),
   regular('a pair every second', { size: 2, everyS: 1, submissions: 600 }),
   withLatency('30 ms', 30, 0, 2),
