@@ -18,6 +18,8 @@ const SIGNED = 0x80;
 const MIN_SIGNED_BYTES = 1 + 33 + 65;
 /** Extrinsics of a block: a block of Avail has no space for as many. */
 const MAX_EXTRINSICS = 50_000;
+/** Characters between two extrinsics: a comma and spaces. */
+const MAX_BETWEEN = 64;
 /** The hash of an extrinsic takes at least as long as that of so many characters. */
 const MIN_CHARS = 512;
 
@@ -83,9 +85,8 @@ async function transactionsOf(json: Buffer): Promise<Transaction[] | null> {
   let [at, chars] = [0, 0];
   for (let start = json.indexOf('"'); start >= 0; start = json.indexOf('"', at)) {
     const end = json.indexOf('"', start + 1);
-    const separator = json.toString('latin1', at, start).trim();
-    if (end < 0 || separator !== (at === 0 ? '' : ',') || transactions.length >= MAX_EXTRINSICS)
-      return null;
+    const isNext = isBetween(json.subarray(at, start), at === 0 ? '' : ',');
+    if (end < 0 || !isNext || transactions.length >= MAX_EXTRINSICS) return null;
     transactions.push(await transactionOf(json.subarray(start + 1, end)));
     at = end + 1;
     chars += Math.max(MIN_CHARS, end - start);
@@ -93,7 +94,11 @@ async function transactionsOf(json: Buffer): Promise<Transaction[] | null> {
     chars = 0;
     await setImmediate();
   }
-  return json.toString('latin1', at).trim() === '' ? transactions : null;
+  return isBetween(json.subarray(at), '') ? transactions : null;
+}
+
+function isBetween(json: Buffer, separator: string): boolean {
+  return json.length <= MAX_BETWEEN && json.toString('latin1').trim() === separator;
 }
 
 // Node's crypto has BLAKE2b with 512 bits only, and another length is another function.

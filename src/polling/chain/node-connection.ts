@@ -21,8 +21,8 @@ const RESPONSE_MS = 10_000;
 const MAX_MESSAGE_BYTES = 64 * 1024;
 /** A block of Avail has up to 4 MiB of data, and hexadecimal digits double it. */
 const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
-/** A node announces a block in some seconds, and up to hundreds at once after a stall. */
-const MAX_MESSAGES_PER_S = 2_000;
+/** A node announces a block in some seconds, and up to a hundred at once after a stall. */
+const MAX_MESSAGES_PER_S = 500;
 export const MAX_PENDING_CALLS = 64;
 const MAX_REASON_CHARS = 200;
 const METHOD_NOT_FOUND = -32_601;

@@ -8,6 +8,8 @@ import { ChainError } from './port.ts';
 /** The waits between connections: doubled after each failure. */
 const FIRST_WAIT_MS = 1_000;
 const MAX_WAIT_MS = 60_000;
+/** A connection works when it has announced a block after this time. */
+const PROVEN_MS = 5_000;
 /** A node that announces no new block for so long is silent: three slots of 20 s. */
 const SILENT_MS = 60_000;
 const SUBSCRIBE = 'chain_subscribeFinalizedHeads';
@@ -45,13 +47,14 @@ export type Node = {
 export function openNode(deps: NodeDeps): Node {
   const { url, clock, random, version, onConnected, onHead, onClosed, onChange } = deps;
   let connection: NodeConnection | undefined;
-  /** Connections that failed since one has announced a second block. */
+  /** Connections that failed since one has worked for PROVEN_MS. */
   let failures = 0;
   let problem: string | null = null;
   /** The newest one that was reported; null: that it works; undefined: nothing yet. */
   let reported: string | null | undefined;
   /** The highest block of this connection; -1: none yet. */
   let highest = -1;
+  let firstAt = 0;
   let isClosed = false;
   let cancelTimer = () => {};
 
@@ -98,10 +101,10 @@ export function openNode(deps: NodeDeps): Node {
       current.close('it sends a finalized block without a valid number');
       return;
     }
-    const isFirst = highest < 0;
-    if (isFirst) problem = null;
-    // After a failure, the node has to announce another block: it may close each connection.
-    if (!isFirst && number > highest) failures = 0;
+    if (highest < 0) firstAt = clock.now();
+    problem = null;
+    // After a failure, the node has to announce a later block: it may close each connection.
+    if (clock.now() - firstAt >= PROVEN_MS) failures = 0;
     if (failures === 0) report(null);
     if (number > highest) {
       highest = number;
