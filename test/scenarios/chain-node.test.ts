@@ -12,25 +12,37 @@ import { tempFolder } from '../support/temp-folder.ts';
 const UNTIL = { timeout: 15_000 };
 
 /** An app with a sandbox. `urls`: default: the node of the sandbox. */
-async function open(urls?: string[]) {
+async function open({
+  urls,
+  database = `${tempFolder()}/ledger.db`,
+}: {
+  urls?: string[];
+  database?: string;
+} = {}) {
   const sandbox = await startSandbox({ options: { speed: 200 } });
   const lines: string[] = [];
   const addresses = urls ?? [sandbox.url.replace('http', 'ws')];
   const app = await openApp({
-    database: `${tempFolder()}/ledger.db`,
+    database,
     upstreamUrl: sandbox.url,
     adminToken: ADMIN_TOKEN,
     upstream: { chain: { urls: addresses, verify: 'report', verify_data: false } },
     onLog: (line) => lines.push(line),
   });
+  let isOpen = true;
+  const close = async () => {
+    if (isOpen) await app.close();
+    isOpen = false;
+  };
   onTestFinished(async () => {
-    await app.close();
+    await close();
     await sandbox.close();
   });
   const get = async (path: string, headers = AS_ADMIN as Record<string, string | string[]>) =>
     JSON.parse((await call(app.url, path, { headers })).text);
   return {
     url: app.url,
+    close,
     get,
     /** Log lines about the chain of `default`. */
     log: () =>
@@ -54,7 +66,7 @@ async function open(urls?: string[]) {
 it('a node of the chain is shown in readyz, pacing, metrics and the log', async () => {
   const node = await openNode({ head: 7 });
   const dead = (await deadAddress()).replace('http', 'ws');
-  const { url, get, log } = await open([node.url, dead]);
+  const { url, get, log } = await open({ urls: [node.url, dead] });
   const chain = {
     state: 'connected',
     name: 'Test Chain',
@@ -115,9 +127,29 @@ it('the time of finality is that of the announcement by a node, in responses, me
   expect(total.detection_lag_s).toMatchObject({ count: 1, from_chain: 1 });
 });
 
+it('a node of another chain is not used after a node has confirmed a block', async () => {
+  const database = `${tempFolder()}/ledger.db`;
+  const first = await open({ database });
+  const head = async () => (await first.get('/readyz')).upstreams.default.chain?.block_number;
+  await vi.waitFor(async () => expect(await head()).toBeGreaterThan(0), UNTIL);
+  expect(await first.untilFinal()).toMatchObject({ chain: 'confirmed' });
+  await first.close();
+  const other = await openNode({ head: 99 });
+  const { get } = await open({ urls: [other.url], database });
+  const problem = expect.stringContaining(`its block 0 is ${GENESIS}, not 0x`);
+  const chain = {
+    ...{ state: 'unavailable', block_number: null },
+    nodes: [{ state: 'another_chain', problem }],
+  };
+  await vi.waitFor(
+    async () => expect((await get('/readyz')).upstreams.default.chain).toMatchObject(chain),
+    UNTIL,
+  );
+});
+
 it('without a node that works, the server is ready, and polls as without a chain', async () => {
   const dead = (await deadAddress()).replace('http://', 'ws://user:a-password-of-a-node@');
-  const { get, log, untilFinal } = await open([dead]);
+  const { get, log, untilFinal } = await open({ urls: [dead] });
   const found = await Promise.all(Array.from({ length: 12 }, untilFinal));
   // The first ones of a block have no estimate.
   const sources = new Set(found.map(({ finality_source }) => finality_source));
