@@ -14,7 +14,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
-import type { RecordedObservation } from '../../src/submissions/store-results.ts';
+import type { RecordedChange } from '../../src/submissions/store-results.ts';
 import { Status } from '../../src/submissions/submission.ts';
 import { loadConfig } from '../../src/wiring/settings.ts';
 import { seededRandom } from '../support/random.ts';
@@ -119,11 +119,10 @@ async function run({ upstream, perS, hasNode }: LiveScenario): Promise<Measured>
     },
   });
   const lagsMs: number[] = [];
-  const recorded = ({ observation, result, submission }: RecordedObservation) => {
-    if (result.change?.status !== Status.finalized) return;
-    const finalAt =
-      sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
-    lagsMs.push(observation.at - Math.max(finalAt, submission.trackedAt));
+  const recorded = ({ at, previousStatus, submission }: RecordedChange) => {
+    if (previousStatus === Status.finalized || submission.status !== Status.finalized) return;
+    const finalAt = sandbox.model.finalizedAt(submission.submissionId, at) ?? at;
+    lagsMs.push(at - Math.max(finalAt, submission.trackedAt));
   };
   const apiKey = 'a-key-for-this-run-only-0123456789';
   const env: NodeJS.ProcessEnv = {

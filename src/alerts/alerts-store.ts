@@ -244,9 +244,10 @@ const UPSTREAMS = `
              (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1)) AS watched,
          (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.watched = 1 AND s.stuck = 1
             AND s.status IN ('tracking', 'pending', 'failing')) AS stuck,
-         (SELECT count(*) FROM submissions s WHERE s.upstream = u.name AND s.is_contradicted = 1 AND s.watched = 1) AS contradicted,
+         (SELECT count(*) FROM submissions s
+          WHERE s.upstream = u.name AND s.in_verification = 1 AND s.chain = 'contradicted') AS contradicted,
          (SELECT h.chain_reason FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version
-          WHERE s.upstream = u.name AND s.is_contradicted = 1 AND s.watched = 1 ORDER BY s.id DESC LIMIT 1) AS contradiction,
+          WHERE s.upstream = u.name AND s.in_verification = 1 AND s.chain = 'contradicted' ORDER BY s.id DESC LIMIT 1) AS contradiction,
          ${RECENT_AND_STILL('failing')} AS failing, ${RECENT_AND_STILL('failed')} AS failed
   FROM upstreams u WHERE u.name IN (SELECT value FROM json_each(@names)) ORDER BY u.name`;
 

@@ -10,7 +10,7 @@ import { escapeText } from '../lib/text.ts';
 import type { Sandbox } from '../sandbox/server.ts';
 import { dataOf } from '../submissions/classify.ts';
 import { FinalitySum } from '../submissions/ledger-stats.ts';
-import type { RecordedObservation } from '../submissions/store-results.ts';
+import type { RecordedChange } from '../submissions/store-results.ts';
 import { Status } from '../submissions/submission.ts';
 import { requests } from '../submissions/wait-command.ts';
 import { loadConfig } from '../wiring/settings.ts';
@@ -47,20 +47,19 @@ export function createDemoReport(demo: {
       );
       print(`dawatch:  ${url}, with the dashboard; sign in with the key ${apiKey}\n`);
     },
-    recorded({ result, submission, observation }: RecordedObservation): void {
+    recorded({ at, previousStatus, result, submission }: RecordedChange): void {
       const { change } = result;
       if (!change) return;
       if (change.status === Status.failing)
         progress.line(
           `${paint('yellow', '! failing  ')} ${submission.submissionId}  upstream error: ${escapeText(submission.error ?? '')}; polling continues`,
         );
-      if (change.status !== Status.finalized) return;
-      const tookMs = observation.at - submission.trackedAt;
-      const finalAt =
-        sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
-      lagsMs.push(Math.max(0, observation.at - finalAt));
+      if (change.status !== Status.finalized || previousStatus === Status.finalized) return;
+      const tookMs = at - submission.trackedAt;
+      const finalAt = sandbox.model.finalizedAt(submission.submissionId, at) ?? at;
+      lagsMs.push(Math.max(0, at - finalAt));
       const sum = submission.upstream === WITH_NODE ? withNode : withoutNode;
-      sum.add({ ...submission, at: observation.at, detection: null });
+      sum.add({ ...submission, at, detection: null });
       finalityMs.push(tookMs);
       const block = dataOf(change.envelope)?.block_number;
       progress.line(
@@ -184,7 +183,7 @@ async function watchStream(demo: {
   const report = createDemoReport({ total, sandbox, stream: process.stdout });
   const allFinal = Promise.withResolvers<void>();
   let left = total;
-  const recorded = (entry: RecordedObservation) => {
+  const recorded = (entry: RecordedChange) => {
     report.recorded(entry);
     const isNew =
       entry.previousStatus !== Status.finalized && entry.submission.status === Status.finalized;

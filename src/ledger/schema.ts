@@ -31,8 +31,9 @@ const UPSTREAMS = `
 const SUBMISSIONS = `
   -- One narrow row per submission, written at every poll. The response of the upstream is in the newest row of history.
   -- ended_at: time of the final status, which retention depends on. not_found_since: the first "not found" of the series.
-  -- is_contradicted: whether the newest row of history has the verdict 'contradicted'. data_hash: what the data_hash of the
-  -- upstream must be. finality_at: when it became final, finality_source: how that is known.
+  -- chain: that of the newest row of history. in_verification: 1 while the chain does not confirm what the upstream reported as
+  -- final, until the deadline. data_hash: what the data_hash of the upstream must be. finality_at: when it became final,
+  -- finality_source: how that is known.
   CREATE TABLE submissions (
     id INTEGER PRIMARY KEY,
     submission_id TEXT NOT NULL UNIQUE,
@@ -54,13 +55,15 @@ const SUBMISSIONS = `
     stuck_at INTEGER NOT NULL,
     metadata TEXT CHECK (json_valid(metadata)),
     callback_url TEXT,
-    is_contradicted INTEGER NOT NULL DEFAULT 0 CHECK (is_contradicted IN (0, 1)),
+    chain TEXT CHECK (chain IN ('confirmed', 'contradicted', 'unavailable')),
+    in_verification INTEGER NOT NULL DEFAULT 0 CHECK (in_verification IN (0, 1)),
     data_hash TEXT
   ) STRICT;
   CREATE INDEX submissions_watched ON submissions (upstream, id) WHERE watched = 1;
   CREATE INDEX submissions_deadline ON submissions (upstream, deadline_at) WHERE ended_at IS NULL;
   CREATE INDEX submissions_stuck ON submissions (upstream) WHERE stuck = 1 AND watched = 1;
-  CREATE INDEX submissions_contradicted ON submissions (upstream) WHERE is_contradicted = 1 AND watched = 1;
+  CREATE INDEX submissions_in_verification ON submissions (upstream, chain, id) WHERE in_verification = 1;
+  CREATE INDEX submissions_by_chain ON submissions (chain, tracked_at) WHERE chain IS NOT NULL;
   CREATE INDEX submissions_by_status ON submissions (status, tracked_at);
   CREATE INDEX submissions_by_upstream ON submissions (upstream, id);
   CREATE INDEX submissions_tracked ON submissions (tracked_at);

@@ -21,10 +21,7 @@ export class DetectionLags {
   /** Must be called before `scheduler.observe`, which removes final submissions. */
   detect(observations: readonly Observation[], scheduler: Scheduled, now: number): Detections {
     return new Map(
-      observations.map((observation) => [
-        observation,
-        { detection: this.#detect(observation, scheduler, now) },
-      ]),
+      observations.map((observation) => [observation, this.#detect(observation, scheduler, now)]),
     );
   }
 
@@ -32,7 +29,7 @@ export class DetectionLags {
     const { submissionId, at } = observation;
     const importedAt = this.#importedAt.get(submissionId) ?? Number.NEGATIVE_INFINITY;
     this.#importedAt.delete(submissionId);
-    if (observation.kind !== 'finalized' || scheduler.awaitsRecheck(submissionId)) return null;
+    if (observation.kind !== 'finalized') return null;
     const { trackedAt = Number.NEGATIVE_INFINITY } = scheduler.find(submissionId) ?? {};
     if (observation.finalityAt !== undefined) {
       // The response may arrive before the announcement.
@@ -41,6 +38,7 @@ export class DetectionLags {
       const lagMs = at - Math.min(at, Math.max(finalityAt, pollableAt));
       return { finalityAt, source: 'chain', lagMs };
     }
+    if (scheduler.awaitsRecheck(submissionId)) return null;
     const estimatedMs = scheduler.lagOf(observation, now);
     if (estimatedMs === null) return null;
     const openAt = Math.max(scheduler.openAt(submissionId), importedAt);

@@ -4,14 +4,14 @@ import type { Log } from '../operations/logging/event-catalog.ts';
 import { dataOf, type Observation, upstreamTime } from '../submissions/classify.ts';
 import type { SubmissionEventType } from '../submissions/event-types.ts';
 import type { Finalization } from '../submissions/ledger-stats.ts';
-import type { EndedSubmission, RecordedObservation } from '../submissions/store-results.ts';
+import type { EndedSubmission, RecordedChange } from '../submissions/store-results.ts';
 import { Status } from '../submissions/submission.ts';
 import type { UpstreamChange } from '../submissions/upstream.ts';
 
 /** Everything but `polled` is reported after its commit. */
 export type WatcherListener = {
   polled?: (upstream: string, observation: Observation) => void;
-  recorded?: (recorded: RecordedObservation) => void;
+  recorded?: (recorded: RecordedChange) => void;
   expired?: (ended: EndedSubmission) => void;
   finalized?: (finalization: Finalization) => void;
   /** The circuit breaker opened, closed, or is open for another reason than before. */
@@ -67,7 +67,7 @@ export function logMonitor(log: Log): WatcherListener {
   return {
     recorded: (recorded) => {
       logObservation(log, recorded);
-      const fields = () => fieldsOf({ ...recorded, at: recorded.observation.at });
+      const fields = () => fieldsOf(recorded);
       if (recorded.result.becameStuck) log.warn(fields(), 'submission.stuck');
       if (recorded.result.becameContradicted) {
         const reason = escapeText(recorded.submission.chainReason ?? '');
@@ -101,8 +101,8 @@ export function logMonitor(log: Log): WatcherListener {
   };
 }
 
-function logObservation(log: Log, { observation, submission }: RecordedObservation): void {
-  if (!log.isLevelEnabled('debug')) return;
+function logObservation(log: Log, { observation, submission }: RecordedChange): void {
+  if (!observation || !log.isLevelEnabled('debug')) return;
   const { kind, durationMs, worker } = observation;
   const error =
     'error' in observation && observation.error ? escapeText(observation.error) : undefined;

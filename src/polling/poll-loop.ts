@@ -3,8 +3,9 @@ import type { Clock } from '../lib/clock.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { UpstreamEventType } from '../submissions/event-types.ts';
 import { finalizationsOf } from '../submissions/ledger-stats.ts';
-import type { RecordedObservation } from '../submissions/store-results.ts';
-import type { Submission } from '../submissions/submission.ts';
+import type { RecordedChange, Verdict } from '../submissions/store-results.ts';
+import { isFinal, isHeld, type Submission } from '../submissions/submission.ts';
+import { contextOfRequest } from '../submissions/transition.ts';
 import { BreakerState, type UpstreamChange } from '../submissions/upstream.ts';
 import { Deadlines, type PollingStores, Registration } from './deadlines.ts';
 import { DetectionLags } from './detection.ts';
@@ -313,10 +314,10 @@ export class PollLoop {
     return true;
   }
 
-  #record(observations: readonly Observation[]): RecordedObservation[] {
+  #record(observations: readonly Observation[]): RecordedChange[] {
     const { ledger, recheck, scheduler, listener } = this.#deps;
     const detections = this.#detectionLags.detect(observations, scheduler, this.now());
-    let recorded: RecordedObservation[];
+    let recorded: RecordedChange[];
     // Only the commit is guarded: an error after it must not record the same observations again.
     try {
       const { upSince, provenAt } = scheduler.health;
@@ -331,11 +332,11 @@ export class PollLoop {
     }
     this.#ledgerWorks();
     this.#schedule(observations, recorded);
-    for (const one of finalizationsOf(recorded, detections)) listener.finalized(one);
+    for (const one of finalizationsOf(recorded)) listener.finalized(one);
     return recorded;
   }
 
-  #schedule(observations: readonly Observation[], recorded: readonly RecordedObservation[]): void {
+  #schedule(observations: readonly Observation[], recorded: readonly RecordedChange[]): void {
     const { scheduler } = this.#deps;
     const now = this.now();
     const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));
@@ -347,10 +348,41 @@ export class PollLoop {
       if (state !== null) this.#changes.push(this.#changeOf(state, { since, reason }, now));
     }
     if (recorded.some(({ result }) => result.needsProof)) scheduler.health.wantProof();
-    // A finalized submission that has changed is rechecked, as after any finality.
-    for (const submission of newest.values())
-      if (submission.watched && submission.finalizedAt !== null)
-        scheduler.resume({ ...submission, seen: true, finalizedAt: now }, now);
+    for (const submission of newest.values()) {
+      const isFixed =
+        submission.finalizedAt !== null || scheduler.awaitsRecheck(submission.submissionId);
+      if (submission.watched && isFixed) this.#resume(submission, now);
+    }
+  }
+
+  /** A finalized submission that has changed is rechecked, as after any finality. */
+  #resume(submission: Submission, now: number): void {
+    const finalizedAt = submission.finalizedAt && now;
+    const item = { ...submission, seen: true, isHeld: isHeld(submission), finalizedAt };
+    this.#deps.scheduler.resume(item, now);
+  }
+
+  /** Records verdicts of the chain; nothing while the ledger fails, or the loop does not run. */
+  recordVerdicts(verdicts: readonly Verdict[]): RecordedChange[] {
+    const { scheduler, ledger, recheck, listener } = this.#deps;
+    if (!this.#running || verdicts.length === 0) return [];
+    const now = this.now();
+    let recorded: RecordedChange[];
+    try {
+      recorded = ledger.store.verify(verdicts, { ...contextOfRequest(now), recheck });
+    } catch (error) {
+      this.#writeFailed(error);
+      return [];
+    }
+    for (const one of recorded) {
+      const { submission } = one;
+      if (!submission.watched) scheduler.remove(submission.submissionId, now);
+      else if (isFinal(submission.status)) this.#resume(submission, now);
+      listener.recorded(one);
+    }
+    for (const one of finalizationsOf(recorded)) listener.finalized(one);
+    this.wake();
+    return recorded;
   }
 
   /** Returns the change of the upstream to a state. `before`: its outage, if it had one. */

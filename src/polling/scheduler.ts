@@ -61,7 +61,8 @@ export class Scheduler {
   /** In flight, and deleted on completion: removed, or polled only once. */
   readonly #toDelete = new Set<Entry>();
   /**
-   * Not scheduled by the policy: entries to delete, and finalized ones that await their recheck.
+   * Not scheduled by the policy: entries to delete, held ones, and finalized ones that await their
+   * recheck.
    */
   readonly #unregistered = new Set<Entry>();
 
@@ -151,7 +152,7 @@ export class Scheduler {
     return this.#entries.get(submissionId);
   }
 
-  /** Whether it is finalized and awaits its recheck, which an earlier poll would replace. */
+  /** Whether its next poll is its recheck, which an earlier one would replace, or the last one. */
   awaitsRecheck(submissionId: string): boolean {
     const entry = this.#entries.get(submissionId);
     return entry !== undefined && this.#unregistered.has(entry) && !this.#toDelete.has(entry);
@@ -164,6 +165,7 @@ export class Scheduler {
     this.health.add(item.submissionId, item.seen);
   }
 
+  /** Schedules a stored submission as its state demands. */
   resume(item: Watched, now: number): void {
     // If the clock was ahead before, stored times may be in the future.
     const trackedAt = Math.min(item.trackedAt, now);
@@ -172,14 +174,18 @@ export class Scheduler {
     const entry = existing ?? this.#createEntry({ ...item, trackedAt });
     this.health.add(item.submissionId, item.seen);
     if (existing) this.#retain(existing, trackedAt, now);
-    else if (item.finalizedAt === null) this.#register(entry, polledAt, now);
-    else {
-      const { recheckMs } = this.#settings;
-      const from = polledAt ?? now;
-      const leftMs = Math.min(recheckMs, Math.max(0, item.finalizedAt + recheckMs - from));
-      this.#unregistered.add(entry);
-      this.#queues.schedule(entry, from + leftMs);
-    }
+    else this.#unregistered.add(entry);
+    if (item.isHeld || item.finalizedAt !== null) {
+      this.#unregister(entry, now);
+      this.#queues.reschedule(entry, this.#recheckAt(item.finalizedAt, polledAt ?? now));
+    } else if (this.#unregistered.delete(entry)) this.#register(entry, polledAt, now);
+  }
+
+  /** `finalizedAt` null: it is held, and its next poll is the last one, at its deadline. */
+  #recheckAt(finalizedAt: number | null, from: number): number {
+    const { recheckMs } = this.#settings;
+    if (finalizedAt === null) return Number.POSITIVE_INFINITY;
+    return from + Math.min(recheckMs, Math.max(0, finalizedAt + recheckMs - from));
   }
 
   /** Polls a submission once more by `at`, whatever the policy decides. */
@@ -372,7 +378,7 @@ export class Scheduler {
       return { submissionId, ...this.#sendAt(dueAt), reason: 'probe' };
     }
     const entry = this.#queues.best(now);
-    if (!entry) return null;
+    if (!entry || entry.dueAt === Number.POSITIVE_INFINITY) return null;
     const isRecheck = this.#unregistered.has(entry);
     const reason = isRecheck ? 'recheck' : this.#policy.reasonOf(entry, now);
     return {

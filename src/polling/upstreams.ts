@@ -194,9 +194,6 @@ export function openUpstreams(
   };
 }
 
-/** Without rechecks, finalized submissions that the chain contradicts are polled after this. */
-const CONTRADICTED_RECHECK_MS = 600_000;
-
 /** Returns the settings of the watcher. `policy`: when to poll. */
 export function watcherSettings(
   { submissions }: PollingSettings,
@@ -210,7 +207,7 @@ export function watcherSettings(
       budget: { requests, perMs: per_s * 1_000, concurrency },
       breaker,
       leaseMs: leaseMsOf(upstream),
-      recheckMs: submissions.recheck_after_s * 1_000 || CONTRADICTED_RECHECK_MS,
+      recheckMs: submissions.recheck_after_s * 1_000,
     };
     return [name, settings] as const;
   });

@@ -1,6 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import type { FinalizedHead, PolicyFactory } from '../pacing/index.ts';
 import type { Observation } from '../submissions/classify.ts';
+import type { RecordedChange, Verdict } from '../submissions/store-results.ts';
 import { isFinal, type Submission } from '../submissions/submission.ts';
 import { MAX_RECENT_POLLS, type RecentPoll } from '../submissions/submission-body.ts';
 import type { SubmissionChange } from '../submissions/submission-store.ts';
@@ -98,6 +99,11 @@ export class Watcher {
     loop.wake();
   }
 
+  /** Records verdicts of the chain; nothing while the ledger fails, or before the start. */
+  recordVerdicts(upstream: string, verdicts: readonly Verdict[]): RecordedChange[] {
+    return this.#loops.get(upstream)?.recordVerdicts(verdicts) ?? [];
+  }
+
   hasUpstream(name: string): boolean {
     return this.#loops.has(name);
   }
@@ -180,7 +186,7 @@ export class Watcher {
     const scheduled = watched && scheduler?.find(submissionId);
     if (!scheduler || !scheduled) return null;
     const lastAt = isFinal(status) ? Number.POSITIVE_INFINITY : deadlineAt;
-    const dueAt = this.#clock.now() < lastAt ? Math.min(scheduled.dueAt, lastAt) : scheduled.dueAt;
+    const dueAt = Math.min(scheduled.dueAt, Math.max(lastAt, this.#clock.now()));
     return Math.max(dueAt, scheduler.closedUntil);
   }
 

@@ -14,6 +14,8 @@ export type Classification =
       blockNumber: number | null;
       /** Absent: it was not verified. */
       chain?: ChainResult;
+      /** A required confirmation by the chain is missing. */
+      isHeld?: boolean;
       /** When the chain finalized its block, epoch milliseconds. Absent: no node announced it. */
       finalityAt?: number;
     }

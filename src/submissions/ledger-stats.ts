@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { DurationHistogram } from '../lib/duration-histogram.ts';
 import { isTime, nearestTime } from '../lib/json.ts';
-import type { Detection, Detections, RecordedObservation } from './store-results.ts';
+import type { Detection, RecordedChange } from './store-results.ts';
 import { Status, type Submission } from './submission.ts';
 import type { StatusCounts } from './submission-queries.ts';
 
@@ -120,16 +120,12 @@ export type Finalization = {
   detection: Detection | null;
 };
 
-/** Returns the finalizations among recorded observations. */
-export function finalizationsOf(
-  recorded: readonly RecordedObservation[],
-  detections: Detections,
-): Finalization[] {
-  return recorded.flatMap(({ observation, previousStatus, submission }) => {
+/** Returns the finalizations among recorded changes. */
+export function finalizationsOf(recorded: readonly RecordedChange[]): Finalization[] {
+  return recorded.flatMap(({ at, previousStatus, submission, detection }) => {
     const { status, upstream, trackedAt, polls } = submission;
     if (status !== Status.finalized || previousStatus === Status.finalized) return [];
-    const { detection = null } = detections.get(observation) ?? {};
-    return [{ upstream, at: observation.at, trackedAt, polls, detection }];
+    return [{ upstream, at, trackedAt, polls, detection }];
   });
 }
 

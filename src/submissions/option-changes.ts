@@ -48,8 +48,9 @@ export const TIME_LIMITS = [
 export function withOptions(before: Submission, patch: OptionsPatch, now: number): Submission {
   const { unknownGraceMs, stuckAfterMs, ...others } = patch;
   const after = { ...before, ...others };
-  // The verdict was about other data.
-  if (after.dataHash !== before.dataHash) Object.assign(after, { chain: null, chainReason: null });
+  // The verdict was about other data: it is verified again.
+  if (after.dataHash !== before.dataHash && before.chain !== null)
+    Object.assign(after, { chain: 'unavailable', chainReason: 'data_hash was changed' });
   if (unknownGraceMs !== undefined) after.graceEndsAt = before.trackedAt + unknownGraceMs;
   if (stuckAfterMs !== undefined) {
     after.stuckAt = before.trackedAt + stuckAfterMs;

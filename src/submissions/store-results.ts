@@ -1,12 +1,26 @@
 import type { Observation } from './classify.ts';
-import type { FinalitySource, Status, Submission, TrackOption } from './submission.ts';
+import type { ChainResult, FinalitySource, Status, Submission, TrackOption } from './submission.ts';
 import type { TransitionResult } from './transition.ts';
 
-export type RecordedObservation = {
-  observation: Observation;
+/** `observation` null: after a verdict of the chain. `detection`: if it has become final. */
+export type RecordedChange = {
+  at: number;
+  observation: Observation | null;
   result: TransitionResult;
   previousStatus: Status;
   submission: Submission;
+  detection: Detection | null;
+};
+
+/**
+ * What the chain says about a stored submission; null: it is not verified. `isHeld`: a required
+ * confirmation is missing. `detection`: if it becomes final.
+ */
+export type Verdict = {
+  submission: Submission;
+  chain: ChainResult | null;
+  isHeld: boolean;
+  detection: Detection | null;
 };
 
 /** The names are those of the counts in the response. */
@@ -42,9 +56,11 @@ export type Watched = {
   seen: boolean;
   polledAt: number | null;
   finalizedAt: number | null;
+  /** Its next poll is the last one, at its deadline. */
+  isHeld?: boolean;
 };
 
 /** `lagMs`: since finality, as far as dawatch could poll. Times are epoch milliseconds. */
 export type Detection = { finalityAt: number; source: FinalitySource; lagMs: number };
 /** Of observations that may have found their submission final. null: not enough was known. */
-export type Detections = ReadonlyMap<Observation, { detection: Detection | null }>;
+export type Detections = ReadonlyMap<Observation, Detection | null>;

@@ -6,6 +6,7 @@ import {
   canonicalId,
   type HistoryEntry,
   isFinal,
+  isHeld,
   STATUSES,
   Status,
   type Submission,
@@ -17,13 +18,14 @@ export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata'> &
   id: number;
   watched: number;
   stuck: number;
+  inVerification: number;
   endedAt: number | null;
   metadata: string | null;
 };
 
 /** Columns of a submission `s`, with the report of the upstream in its newest change `h`. */
 const SUBMISSION_COLUMNS = `
-  s.id, s.submission_id AS submissionId, s.upstream, s.status, s.watched, s.stuck, s.version, s.polls,
+  s.id, s.submission_id AS submissionId, s.upstream, s.status, s.watched, s.stuck, s.in_verification AS inVerification, s.version, s.polls,
   s.polled_at AS polledAt, s.not_found_since AS notFoundSince,
   s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt, s.finality_at AS finalityAt,
   s.finality_source AS finalitySource, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
@@ -38,7 +40,8 @@ export const SELECT_SUBMISSION = `
 export const UUID_GLOB = [8, 4, 4, 4, 12].map((digits) => '[0-9A-Fa-f]'.repeat(digits)).join('-');
 
 /** Throws DamagedRowError. */
-export function toSubmission({ id: _id, endedAt: _endedAt, ...row }: SubmissionRow): Submission {
+export function toSubmission({ id: _id, ...stored }: SubmissionRow): Submission {
+  const { endedAt: _endedAt, inVerification: _inVerification, ...row } = stored;
   const name = `the submission ${row.submissionId}`;
   storedTime(row.trackedAt, name, 'tracked_at');
   storedTime(row.deadlineAt, name, 'deadline_at');
@@ -75,6 +78,9 @@ type PendingRead = {
   resolve: (found: SubmissionHistory | undefined) => void;
   reject: (error: unknown) => void;
 };
+
+/** Where a page of `listInVerification` begins. */
+export type VerificationPosition = { chain: string; id: number };
 
 export class SubmissionQueries {
   readonly #db: LedgerDatabase;
@@ -160,16 +166,29 @@ export class SubmissionQueries {
   listWatched(upstream: string, { after, limit }: { after: number; limit: number }) {
     type WatchedRow = Pick<
       Submission,
-      'submissionId' | 'trackedAt' | 'status' | 'polledAt' | 'finalizedAt'
+      'submissionId' | 'trackedAt' | 'status' | 'polledAt' | 'finalizedAt' | 'chain'
     >;
     const rows = this.#db.rows<WatchedRow & { id: number }>`
       SELECT id, submission_id AS submissionId, tracked_at AS trackedAt, status, polled_at AS polledAt,
-             finalized_at AS finalizedAt
+             finalized_at AS finalizedAt, chain
       FROM submissions WHERE upstream = ${upstream} AND watched = 1 AND id > ${after} ORDER BY id LIMIT ${limit}`;
-    const watched = rows.map(({ submissionId, trackedAt, status, polledAt, finalizedAt }) => {
-      return { submissionId, trackedAt, seen: status !== Status.tracking, polledAt, finalizedAt };
+    const watched = rows.map((row) => {
+      const { submissionId, trackedAt, status, polledAt, finalizedAt } = row;
+      const seen = status !== Status.tracking;
+      return { submissionId, trackedAt, seen, polledAt, finalizedAt, isHeld: isHeld(row) };
     });
     return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
+  }
+
+  /** Returns a page of the submissions that are in verification, in any order. */
+  listInVerification(
+    upstream: string,
+    { after, limit }: { after: VerificationPosition; limit: number },
+  ): (VerificationPosition & { submissionId: string })[] {
+    return this.#db.rows`
+      SELECT id, chain, submission_id AS submissionId FROM submissions
+      WHERE upstream = ${upstream} AND in_verification = 1 AND (chain, id) > (${after.chain}, ${after.id})
+      ORDER BY chain, id LIMIT ${limit}`;
   }
 
   listDeadlines(

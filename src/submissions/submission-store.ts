@@ -17,11 +17,12 @@ import type {
   Detection,
   Detections,
   EndedSubmission,
-  RecordedObservation,
+  RecordedChange,
   TrackedSubmission,
   TrackRefusal,
   TrackResult,
   UpdateResult,
+  Verdict,
 } from './store-results.ts';
 import {
   canRetrack,
@@ -48,7 +49,6 @@ import {
   stateAfter,
   type TransitionContext,
   type TransitionInput,
-  type TransitionResult,
   transition,
 } from './transition.ts';
 import { isSeen } from './upstream.ts';
@@ -91,8 +91,6 @@ type StoreDeps = {
 
 type Read = { row: SubmissionRow; before: Submission };
 type Change = { at: number; event?: SubmissionEventType | null; changes?: OptionChanges | null };
-/** `polledAt`: time of the newest response. `detection`: if it may have found it final. */
-type Observed = { at: number; polledAt: number | null; detection: Detection | null };
 /** A submission after its cancellation or deadline, and whether that changed it. */
 type EndResult = EndedSubmission & { isChanged: boolean };
 
@@ -101,6 +99,12 @@ export type SubmissionChange = {
   kind: 'accepted' | 'retracked' | 'deadline' | 'cancelled';
   submission: Submission;
 };
+
+/** Whether the chain does not confirm yet what the upstream reports, before the deadline. */
+function isInVerification({ chain, status, deadlineAt }: Submission, at: number): 0 | 1 {
+  const isAnswered = chain === 'unavailable' || chain === 'contradicted';
+  return isAnswered && !canRetrack(status) && at < deadlineAt ? 1 : 0;
+}
 
 /** Every method is one transaction, or joins the one of its caller. */
 export class SubmissionStore {
@@ -202,12 +206,24 @@ export class SubmissionStore {
     observations: readonly Observation[],
     context: TransitionContext,
     detections: Detections = new Map(),
-  ): RecordedObservation[] {
+  ): RecordedChange[] {
+    return this.#recordAll(observations, (one) =>
+      this.#record(one, context, detections.get(one) ?? null),
+    );
+  }
+
+  /** A verdict about a submission that has changed since changes nothing. */
+  verify(verdicts: readonly Verdict[], context: TransitionContext): RecordedChange[] {
+    return this.#recordAll(verdicts, (one) => this.#verify(one, context));
+  }
+
+  #recordAll<One>(
+    list: readonly One[],
+    record: (one: One) => RecordedChange | undefined,
+  ): RecordedChange[] {
     return this.#db.transaction(() => {
-      const recorded = observations.flatMap(
-        (one) => this.#record(one, context, detections.get(one)?.detection ?? null) ?? [],
-      );
-      this.#sums.add(finalizationsOf(recorded, detections));
+      const recorded = list.flatMap((one) => record(one) ?? []);
+      this.#sums.add(finalizationsOf(recorded));
       return recorded;
     });
   }
@@ -216,7 +232,7 @@ export class SubmissionStore {
     observation: Observation,
     context: TransitionContext,
     detection: Detection | null,
-  ): RecordedObservation | undefined {
+  ): RecordedChange | undefined {
     const { at } = observation;
     const row = this.#queries.findRow(observation.submissionId);
     if (!row) return undefined;
@@ -229,9 +245,22 @@ export class SubmissionStore {
     const isStale = isOvertaken || isOutdated;
     const before = toSubmission(row);
     const result = isStale ? staleResult(before) : transition(before, observation, context);
-    const observed = { at, polledAt: isStale ? row.polledAt : at, detection };
-    const submission = this.#writeObservation({ row, before }, result, observed);
-    return { observation, result, previousStatus: row.status, submission };
+    const polled = { polls: row.polls + 1, polledAt: isStale ? row.polledAt : at };
+    const change = { at, observation, result, previousStatus: row.status, detection };
+    return { ...change, submission: this.#writeResult({ row, before }, change, polled) };
+  }
+
+  #verify(
+    { submission: { submissionId, version }, chain, isHeld, detection }: Verdict,
+    context: TransitionContext,
+  ): RecordedChange | undefined {
+    const row = this.#queries.findRow(submissionId);
+    if (row?.version !== version) return undefined;
+    const before = toSubmission(row);
+    const at = context.now;
+    const result = transition(before, { kind: 'verified', at, chain, isHeld }, context);
+    const change = { at, observation: null, result, previousStatus: row.status, detection };
+    return { ...change, submission: this.#writeResult({ row, before }, change, before) };
   }
 
   /** Returns when it was last tracked again; null: never. `tracked_at` may be earlier. */
@@ -335,17 +364,17 @@ export class SubmissionStore {
     return { submission: after, previousStatus, at: now, isChanged: true };
   }
 
-  #writeObservation(
+  #writeResult(
     { row, before }: Read,
-    result: TransitionResult,
-    { at, polledAt, detection }: Observed,
+    { at, result, detection }: Omit<RecordedChange, 'submission'>,
+    { polls, polledAt }: Pick<Submission, 'polls' | 'polledAt'>,
   ): Submission {
     const { change } = result;
     const after: Submission = {
       ...before,
       watched: result.watched,
       stuck: before.stuck || result.becameStuck,
-      polls: before.polls + 1,
+      polls,
       polledAt,
       notFoundSince: result.notFoundSince,
     };
@@ -359,9 +388,13 @@ export class SubmissionStore {
         after.finalitySource = detection?.source ?? null;
       }
       this.#write({ row, before }, after, { at, event });
-    } else if (after.watched !== before.watched || after.stuck !== before.stuck)
+    } else if (
+      after.watched !== before.watched ||
+      after.stuck !== before.stuck ||
+      row.inVerification !== isInVerification(after, at)
+    )
       this.#writeState(row, after, at);
-    else this.#writePoll(row.id, after);
+    else if (after.polls !== before.polls) this.#writePoll(row.id, after);
     if (result.becameStuck)
       this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version: after.version }, at);
     if (result.becameContradicted)
@@ -406,7 +439,7 @@ export class SubmissionStore {
           not_found_since = ${notFoundSince}, finalized_at = ${after.finalizedAt},
           finality_at = ${after.finalityAt}, finality_source = ${after.finalitySource},
           ended_at = ${isFinal(status) ? (row.endedAt ?? at) : null},
-          is_contradicted = ${after.chain === 'contradicted' ? 1 : 0}
+          chain = ${after.chain}, in_verification = ${isInVerification(after, at)}
       WHERE id = ${row.id}`;
   }
 

@@ -70,7 +70,7 @@ export const UNREACHABLE_ID_REASON = 'the ids . and .. cannot be tracked: no URL
 
 /** What a node of the chain says about the block that the upstream names. */
 export const CHAIN_VERDICTS = ['confirmed', 'contradicted', 'unavailable'] as const;
-type ChainVerdict = (typeof CHAIN_VERDICTS)[number];
+export type ChainVerdict = (typeof CHAIN_VERDICTS)[number];
 
 /** `reason`: why it is not confirmed, in one sentence; null: it is confirmed. */
 export type ChainResult = { verdict: ChainVerdict; reason: string | null };
@@ -192,6 +192,11 @@ export type Submission = Options & {
   chain: ChainVerdict | null;
   chainReason: string | null;
 };
+
+/** Whether the upstream reports it as final, and a required confirmation is missing. */
+export function isHeld({ status, chain }: Pick<Submission, 'status' | 'chain'>): boolean {
+  return status === Status.pending && chain !== null;
+}
 
 /** The times of a submission that is not final. */
 export const NO_FINALITY = { finalizedAt: null, finalityAt: null, finalitySource: null };

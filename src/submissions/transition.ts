@@ -80,9 +80,13 @@ class IllegalTransitionError extends Error {
   }
 }
 
-/** `reason`: why no answer of the upstream decides. */
+/**
+ * `verified`: what the chain says about the newest response; null: it is not verified. `isHeld`: a
+ * required confirmation is missing. `reason`: why no answer of the upstream decides.
+ */
 export type TransitionInput =
   | Observation
+  | { kind: 'verified'; at: number; chain: ChainResult | null; isHeld: boolean }
   | { kind: 'deadline'; at: number; reason: string }
   | { kind: 'cancel'; at: number }
   | { kind: 'retrack'; at: number };
@@ -142,19 +146,15 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
         ? endedAtDeadline(submission, input.reason)
         : unchanged(submission);
     case 'finalized':
+      if (input.isHeld) return stayedOpen(submission, input);
       return {
         change: seen(submission, input, Status.finalized, Event.finalized),
-        watched: context.recheck || input.chain?.verdict === 'contradicted',
+        watched: context.recheck,
       };
-    case 'pending': {
-      if (isOverdue(submission, input))
-        return { change: seen(submission, input, Status.expired, Event.expired), watched: false };
-      const recovered = submission.status === Status.failing;
-      return moved(
-        submission,
-        seen(submission, input, Status.pending, recovered ? Event.recovered : null),
-      );
-    }
+    case 'verified':
+      return verified(submission, input, context);
+    case 'pending':
+      return stayedOpen(submission, input);
     case 'error': {
       if (isOverdue(submission, input))
         return ended(
@@ -187,13 +187,14 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
 }
 
 /**
- * The status stays, but changed data of a finalized submission are a correction. It is polled until
- * it is Finalized again in a block that the chain does not contradict, or the deadline passes.
+ * The status stays, but changed data of a finalized submission are a correction. If it is
+ * rechecked, it is polled until it is Finalized again, or the deadline passes.
  */
 function correct(submission: Submission, input: ObservedInput, context: TransitionContext): Next {
   const overdue = isOverdue(submission, input);
   const quiet = { change: null, watched: submission.watched && !overdue };
   if (submission.status !== Status.finalized) return { ...quiet, watched: false };
+  if (input.kind === 'verified') return verified(submission, input, context);
   // Neither changes a finalized submission, nor its recheck.
   if (input.kind === 'cancel' || input.kind === 'deadline')
     return { ...quiet, watched: submission.watched };
@@ -204,12 +205,34 @@ function correct(submission: Submission, input: ObservedInput, context: Transiti
     return quiet;
   const found = seen(submission, input, Status.finalized, null);
   const change = isCorrected(submission, found) ? { ...found, event: Event.corrected } : found;
-  const isUnsettled =
-    (input.kind !== 'finalized' && context.recheck) || found.chain?.verdict === 'contradicted';
   return {
-    ...quiet,
     change: isNews(submission, change) ? change : null,
-    watched: isUnsettled && !overdue,
+    watched: input.kind !== 'finalized' && context.recheck && !overdue,
+  };
+}
+
+function stayedOpen(submission: Submission, input: Seen): Next {
+  if (isOverdue(submission, input))
+    return { change: seen(submission, input, Status.expired, Event.expired), watched: false };
+  const event = submission.status === Status.failing ? Event.recovered : null;
+  return moved(submission, seen(submission, input, Status.pending, event));
+}
+
+/** A verdict about the newest response, which stays. Finalizes a submission that was held. */
+function verified(submission: Submission, input: Verified, { recheck }: TransitionContext): Next {
+  const before = chainOf(submission);
+  if (before === null) return unchanged(submission);
+  const { upstreamState, error, envelope } = submission;
+  const isFinalized = submission.status === Status.pending && !input.isHeld;
+  const change = {
+    status: isFinalized ? Status.finalized : submission.status,
+    ...{ upstreamState, error, envelope },
+    chain: input.chain?.verdict === 'unavailable' ? before : input.chain,
+    event: isFinalized ? Event.finalized : null,
+  };
+  return {
+    change: isNews(submission, change) ? change : null,
+    watched: isFinalized ? recheck : submission.watched,
   };
 }
 
@@ -244,10 +267,10 @@ function isOverdue({ deadlineAt }: Submission, { at }: ObservedInput): boolean {
 
 function notFoundSinceAfter({ notFoundSince }: Submission, input: ObservedInput): number | null {
   if (input.kind === 'not_found') return notFoundSince ?? input.at;
-  const isObserved = input.kind !== 'cancel' && input.kind !== 'deadline';
-  return isObserved && isSeen(input) ? null : notFoundSince;
+  return isSeen(input) ? null : notFoundSince;
 }
 
+type Verified = Extract<TransitionInput, { kind: 'verified' }>;
 type NotFound = Extract<Observation, { kind: 'not_found' }>;
 type Seen = Extract<Observation, { envelope: string }>;
 
@@ -267,8 +290,12 @@ function seen(
   };
 }
 
-/** A verdict stays until the data change or the chain says something else about them. */
+/**
+ * A verdict stays until the data change or the chain says something else about them. An open
+ * submission has one only while the upstream reports it as final.
+ */
 function chainAfter(submission: Submission, input: Seen): ChainResult | null {
+  if (input.kind !== 'finalized' && !isFinal(submission.status)) return null;
   const chain = input.kind === 'error' ? undefined : input.chain;
   const isSilent = chain === undefined || chain.verdict === 'unavailable';
   const before = chainOf(submission);

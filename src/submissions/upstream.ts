@@ -1,5 +1,4 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import type { Observation } from './classify.ts';
 import type { UpstreamEventType } from './event-types.ts';
 
 export type UpstreamRecord = {
@@ -40,12 +39,8 @@ export type BreakerState = (typeof BreakerState)[keyof typeof BreakerState];
 export const UPSTREAM_STATES = ['up', 'down', 'probing', 'unauthorized'] as const;
 export type UpstreamState = (typeof UPSTREAM_STATES)[number];
 
-export function isSeen(observation: Observation): boolean {
-  return (
-    observation.kind === 'pending' ||
-    observation.kind === 'error' ||
-    observation.kind === 'finalized'
-  );
+export function isSeen({ kind }: { kind: string }): boolean {
+  return kind === 'pending' || kind === 'error' || kind === 'finalized';
 }
 
 /**
@@ -64,7 +59,7 @@ const KNOWN_CHAINS = `
   SELECT u.name, (SELECT value FROM meta WHERE key = 'genesis:' || u.name) AS genesisHash,
          (SELECT max(h.response ->> '$.data.block_number')
           FROM (SELECT id, version FROM submissions
-                WHERE upstream = u.name AND status = 'finalized' AND is_contradicted = 0
+                WHERE upstream = u.name AND status = 'finalized' AND chain IS NOT 'contradicted'
                 ORDER BY id DESC LIMIT 100) s
           JOIN history h ON h.submission = s.id AND h.version = s.version) AS blockNumber
   FROM upstreams u`;

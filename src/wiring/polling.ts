@@ -41,8 +41,9 @@ export function openPolling(deps: {
       of: (upstream) => ledger.upstreams.get(upstream).genesisHash,
       keep: (upstream, hash) => ledger.upstreams.keepGenesisHash(upstream, hash),
     },
-    dataHashOf: (id) => ledger.submissions.dataHashOf(id),
-    onAvailable: (upstream, id) => void watcher.pollOnDemand(upstream, id),
+    submissions: ledger.submissions,
+    record: (upstream, verdicts) => watcher.recordVerdicts(upstream, verdicts),
+    poll: (upstream, id) => void watcher.pollOnDemand(upstream, id),
   });
   const watcher: Watcher = new Watcher({
     settings: watcherSettings(config, upstreams.named, policy, tuning.breaker),
@@ -54,7 +55,7 @@ export function openPolling(deps: {
       logMonitor(log),
       {
         recorded({ observation, submission }) {
-          lookup.add(observation);
+          if (observation) lookup.add(observation);
           if (submission.chain === 'confirmed') chains.confirm(submission.upstream);
         },
       },
@@ -91,6 +92,7 @@ export function openPolling(deps: {
     start(): void {
       watcher.start();
       chains.onHead((upstream, head) => watcher.observeHead(upstream, head));
+      chains.start();
     },
     async stop(limitMs: number): Promise<void> {
       await watcher.stop(limitMs);

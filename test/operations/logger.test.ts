@@ -6,7 +6,7 @@ import type { Clock } from '../../src/lib/clock.ts';
 import { secretsOf } from '../../src/operations/config/load.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
 import { logMonitor } from '../../src/polling/listeners.ts';
-import type { RecordedObservation } from '../../src/submissions/store-results.ts';
+import type { RecordedChange } from '../../src/submissions/store-results.ts';
 import { transition } from '../../src/submissions/transition.ts';
 import type { Config } from '../../src/wiring/settings.ts';
 import {
@@ -77,16 +77,12 @@ function recorded(
   before: Parameters<typeof submission>[0],
   verdict: Parameters<typeof observation>[0],
   at: number,
-): RecordedObservation {
+): RecordedChange {
   const known = submission(before);
   const response = observation(verdict, at);
   const result = transition(known, response, context());
-  return {
-    observation: response,
-    result,
-    previousStatus: known.status,
-    submission: applied(known, result, at),
-  };
+  const change = { at, result, previousStatus: known.status, detection: null };
+  return { observation: response, ...change, submission: applied(known, result, at) };
 }
 
 describe('a line', () => {

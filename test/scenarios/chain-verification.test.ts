@@ -4,6 +4,8 @@ import { blake2b256 } from '../../src/sandbox/chain/extrinsics.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { readEvents } from '../support/app/event-reader.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { announce, GENESIS, openNode, usualNode } from '../support/servers/node-server.ts';
+import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
@@ -11,6 +13,7 @@ const WAIT = { timeout: 20_000, interval: 50 };
 const headers = { 'x-api-key': API_KEY, 'content-type': 'application/json' };
 
 type Verified = { status: string; chain: string | null; chain_reason: string | null };
+type Read = Verified & { polls: number; history: Verified[] };
 type Event = { type: string; data: { alert?: { rule: string; summary: string } } };
 
 async function openSandbox(): Promise<Sandbox> {
@@ -33,7 +36,7 @@ async function open({
   node = sandbox,
   database = `${tempFolder()}/ledger.db`,
   ...chain
-}: { sandbox: Sandbox; node?: { url: string }; database?: string } & Partial<
+}: { sandbox: { url: string }; node?: { url: string }; database?: string } & Partial<
   UpstreamConfig['chain']
 >) {
   const logged: Record<string, unknown>[] = [];
@@ -55,7 +58,7 @@ async function open({
   const reader = await readEvents(app.url, '?after=0', { 'x-api-key': ADMIN_TOKEN });
   const get = async <T>(path: string) =>
     (await (await fetch(`${app.url}${path}`, { headers })).json()) as T;
-  const read = (id: string) => get<Verified & { history: Verified[] }>(`/v1/submissions/${id}`);
+  const read = (id: string) => get<Read>(`/v1/submissions/${id}`);
   return {
     app,
     database,
@@ -66,7 +69,7 @@ async function open({
       await expect.poll(() => logged.some(({ event }) => event === 'chain.connected')).toBe(true);
     },
     async track(options = {}): Promise<string> {
-      const id = sandbox.model.submit('some data', Date.now());
+      const id = (sandbox as Sandbox).model.submit('some data', Date.now());
       const body = JSON.stringify({ submission_ids: [id], ...options });
       await fetch(`${app.url}/v1/submissions`, { method: 'POST', headers, body });
       return id;
@@ -163,6 +166,46 @@ it('verifies a pending submission when the node is back', async () => {
   await until(id, { status: 'finalized', chain: 'confirmed' });
 });
 
+it('confirms a finalized submission when the node is back, without another poll or event', async () => {
+  const sandbox = await openSandbox();
+  await setFault(sandbox, 'silent');
+  const { track, until, read, eventsUntil } = await open({ sandbox });
+  const id = await track();
+  await until(id, { status: 'finalized', chain: 'unavailable' });
+  const { polls } = await read(id);
+  await setFault(sandbox, 'none');
+  await until(id, { status: 'finalized', chain: 'confirmed', chain_reason: null });
+  expect(await read(id)).toMatchObject({ polls });
+  expect((await eventsUntil('submission.finalized')).map(({ type }) => type)).toEqual([
+    'submission.finalized',
+  ]);
+});
+
+it('accuses no submission because an address with several nodes answered once from a fork', async () => {
+  const block = { block_number: 7, block_hash: GENESIS };
+  const upstream = await serve((_request, response) =>
+    response.end(JSON.stringify({ state: 'Finalized', error: null, data: block })),
+  );
+  let isForked = true;
+  const respond = (method: string, params: unknown[]) => {
+    if (method !== 'chain_getBlockHash' || params[0] !== 7 || !isForked) return usualNode(method);
+    isForked = false;
+    return { result: `0x${'f'.repeat(64)}` };
+  };
+  const node = await openNode({ respond, onSubscribe: (socket) => announce(socket, 7) });
+  const { app, connected, until, eventsUntil } = await open({
+    sandbox: upstream,
+    urls: [node.url],
+  });
+  await connected();
+  const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+  const body = JSON.stringify({ submission_ids: ids });
+  await fetch(`${app.url}/v1/submissions`, { method: 'POST', headers, body });
+  for (const id of ids) await until(id, { status: 'finalized', chain: 'confirmed' });
+  const types = (await eventsUntil('submission.finalized')).map(({ type }) => type);
+  expect(types).not.toContain('submission.contradicted');
+});
+
 it('finalizes without a node, and says that the chain is unavailable', async () => {
   const sandbox = await openSandbox();
   const { logged, track, until } = await open({ sandbox, node: { url: 'http://127.0.0.1:1' } });
@@ -221,7 +264,7 @@ describe('the data of a submission', () => {
 
   it('are contradicted without a node if the caller has submitted others', async () => {
     const sandbox = await openSandbox();
-    const { app, track, until, read, eventsUntil } = await open({ sandbox, urls: [] });
+    const { app, track, until, read, get, eventsUntil } = await open({ sandbox, urls: [] });
     const wrong = await track({ data_hash: hashOf('other data') });
     const right = await track({ data_hash: hashOf('some data') });
     const chain_reason = `data_hash is ${hashOf('some data')}, not ${hashOf('other data')} that was expected`;
@@ -229,10 +272,14 @@ describe('the data of a submission', () => {
     await until(right, { status: 'finalized', chain: null });
     const types = (await eventsUntil('submission.contradicted')).map(({ type }) => type);
     expect(types.filter((type) => type === 'submission.contradicted')).toHaveLength(1);
+    const contradicted = await get<{ submissions: { submission_id: string }[] }>(
+      '/v1/submissions?chain=contradicted',
+    );
+    expect(contradicted.submissions.map(({ submission_id }) => submission_id)).toEqual([wrong]);
     // The verdict was about other data.
     const body = JSON.stringify({ data_hash: hashOf('some data') });
     await fetch(`${app.url}/v1/submissions/${wrong}`, { method: 'PATCH', headers, body });
-    expect(await read(wrong)).toMatchObject({ status: 'finalized', chain: null });
+    expect(await read(wrong)).toMatchObject({ status: 'finalized', chain: 'unavailable' });
   });
 
   it('stay pending, if a confirmation is required, until the hash is corrected', async () => {

@@ -24,7 +24,7 @@ const MAX_BETWEEN = 64;
 const MIN_CHARS = 512;
 
 /** BLAKE2b-256 of an extrinsic, and of the data of its `submit_data` call; null: no such call. */
-export type Transaction = { hash: string; dataHash: string | null };
+type Transaction = { hash: string; dataHash: string | null };
 
 /** `transactions`: in the order of the block; null: the node lacks its body. */
 export type FetchedBlock = { node: string; transactions: readonly Transaction[] | null };
@@ -39,28 +39,26 @@ export class BlockTransactions {
     this.#chain = chain;
   }
 
-  /**
-   * `except`: the host of a node that is not asked if there is another one; the block is fetched
-   * again then. Rejects with ChainError.
-   */
+  /** `except`: a node that is not asked if there is another one. Rejects with ChainError. */
   of(
     blockNumber: number,
     blockHash: string,
     options: { except?: string } = {},
   ): Promise<FetchedBlock> {
-    const existing = this.#blocks.get(blockHash);
-    if (existing && options.except === undefined) return existing;
+    const key = `${blockHash} ${options.except}`;
+    const existing = this.#blocks.get(key);
+    if (existing) return existing;
     const fetched = this.#previous.then(() => this.#fetch(blockNumber, blockHash, options));
     this.#previous = fetched.catch(() => undefined);
-    this.#blocks.set(blockHash, fetched);
+    this.#blocks.set(key, fetched);
     const [oldest] = this.#blocks.keys();
     if (this.#blocks.size > MAX_BLOCKS && oldest !== undefined) this.#blocks.delete(oldest);
-    const forget = () => {
-      if (this.#blocks.get(blockHash) === fetched) this.#blocks.delete(blockHash);
-    };
-    // Another node may have the body.
-    fetched.then(({ transactions }) => transactions ?? forget(), forget);
     return fetched;
+  }
+
+  /** Fetches blocks again from now on: a node may have lacked one, or had another content. */
+  forget(): void {
+    this.#blocks.clear();
   }
 
   async #fetch(

@@ -5,6 +5,7 @@ import type { PollEngine } from '../poll-engine.ts';
 import type { UsableUpstream } from '../upstreams.ts';
 import { openChain } from './chain.ts';
 import type { Chain, ChainHead, ChainStatus } from './port.ts';
+import { type QueueDeps, VerificationQueue } from './verification-queue.ts';
 import { ChainVerifier } from './verifier.ts';
 
 type ChainsDeps = {
@@ -18,11 +19,7 @@ type ChainsDeps = {
     /** Stores it. May throw. */
     keep: (upstream: string, hash: string) => void;
   };
-  /** Returns the `data_hash` of the caller of a submission; null: none. */
-  dataHashOf: (submissionId: string) => string | null;
-  /** Called with each submission whose required verification was unavailable, and is possible. */
-  onAvailable: (upstream: string, submissionId: string) => void;
-};
+} & Pick<QueueDeps, 'submissions' | 'record' | 'poll'>;
 
 export type Chains = {
   /** By upstream. Without addresses in the settings, a chain does nothing. */
@@ -30,6 +27,8 @@ export type Chains = {
   verifierOf(upstream: string): ChainVerifier | undefined;
   /** Calls `listener` with the newest finalized block, and with the next ones. */
   onHead(listener: (upstream: string, head: ChainHead) => void): void;
+  /** Begins to verify what the ledger has in verification. */
+  start(): void;
   statusOf(upstream: string): ChainStatus | null;
   /** A node has confirmed a block of the upstream. */
   confirm(upstream: string): void;
@@ -40,7 +39,7 @@ export type Chains = {
 
 /** Opens the chain of each upstream, and logs its changes. */
 export function openChains(deps: ChainsDeps): Chains {
-  const { upstreams, clock, random, log, version, genesis, dataHashOf, onAvailable } = deps;
+  const { upstreams, clock, random, log, version, genesis, submissions } = deps;
   const byUpstream = new Map(
     upstreams.map(([upstream, { chain: settings }]) => {
       const chain = openChain({
@@ -58,12 +57,15 @@ export function openChains(deps: ChainsDeps): Chains {
     upstreams.flatMap(([upstream, { chain: settings }]) => {
       const chain = byUpstream.get(upstream);
       if (!chain) return [];
-      const onAvailableOne = (submissionId: string) => onAvailable(upstream, submissionId);
-      const deps = { chain, settings, clock, dataHashOf, onAvailable: onAvailableOne };
-      return [[upstream, new ChainVerifier(deps)] as const];
+      const dataHashOf = (id: string) => submissions.dataHashOf(id);
+      return [[upstream, new ChainVerifier({ chain, settings, clock, dataHashOf })] as const];
     }),
   );
   const confirmed = new Set<string>();
+  const queues = [...verifiers].map(([upstream, verifier]) => {
+    const chain = byUpstream.get(upstream) as Chain;
+    return new VerificationQueue({ ...deps, upstream, chain, verifier });
+  });
   return {
     byUpstream,
     verifierOf: (upstream) => verifiers.get(upstream),
@@ -73,6 +75,9 @@ export function openChains(deps: ChainsDeps): Chains {
         const head = chain.status()?.head;
         if (head) listener(upstream, head);
       }
+    },
+    start() {
+      for (const queue of queues) queue.start();
     },
     statusOf: (upstream) => byUpstream.get(upstream)?.status() ?? null,
     confirm(upstream) {
@@ -88,6 +93,7 @@ export function openChains(deps: ChainsDeps): Chains {
         ),
       ),
     async close() {
+      for (const queue of queues) queue.stop();
       await Promise.all([...byUpstream.values()].map((chain) => chain.close()));
     },
   };
@@ -109,7 +115,7 @@ export function chainEngine(
         report(withFinality(observation, chains.byUpstream.get(upstream)));
       await engine.poll(batch, (observation) => {
         const verifier = chains.verifierOf(upstream);
-        if (observation.kind === 'finalized' && verifier?.isOn)
+        if (observation.kind === 'finalized' && verifier)
           verifications.push(verifier.observe(observation).then(reportWithTime));
         else reportWithTime(observation);
       });

@@ -1,33 +1,24 @@
+import { LedgerError } from '../../ledger/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { escapeText } from '../../lib/text.ts';
 import { dataOf, type Observation } from '../../submissions/classify.ts';
-import { ANOTHER_CHAIN, type ChainResult } from '../../submissions/submission.ts';
-import { BlockTransactions, type Transaction } from './block-transactions.ts';
-import { type Chain, ChainError, type ChainHead, type ChainSettings } from './port.ts';
-
-/** Longest time for which the report of a poll waits for the node. */
-const MAX_WAIT_MS = 5_000;
-/** The same after the node did not respond in time, until it responds again. */
-const SHORT_WAIT_MS = 100;
-const MAX_BLOCKS = 256;
-/** Submissions that are polled again when the node knows their blocks. */
-const MAX_WAITING = 10_000;
-/** The node belongs to another chain if so many of the newest verified blocks contradict. */
-const OTHER_CHAIN = { blocks: 10, contradicted: 5 };
-/** Blocks that are asked for at each head, for the submissions that wait for them. */
-const ASKED_PER_HEAD = 8;
-const MAX_SHOWN_CHARS = 70;
-
-class UnavailableError extends Error {
-  override readonly name = 'UnavailableError';
-}
+import { ANOTHER_CHAIN, type ChainResult, type Submission } from '../../submissions/submission.ts';
+import { BlockTransactions } from './block-transactions.ts';
+import { type Chain, ChainError, type ChainSettings } from './port.ts';
 
 /**
- * What the upstream says; null: nothing. `dataHash`: of the data that must have been submitted;
- * null: any.
+ * For how long the report of a poll waits for the verdict, which a node gives within milliseconds.
+ * At 20 submissions per second, the waiting ones then occupy at most 20 of 32 concurrent polls.
  */
+const FIRST_VERDICT_MS = 1_000;
+/** The node belongs to another chain if so many of the newest verified blocks contradict. */
+const OTHER_CHAIN = { blocks: 10, contradicted: 5 };
+/** Contradictions that wait for a second answer. */
+const MAX_DOUBTS = 1_000;
+const MAX_SHOWN_CHARS = 70;
+
+/** What the upstream says. `dataHash`: of the data that must have been submitted; null: any. */
 type Claim = {
-  submissionId: string;
   number: number;
   hash: string;
   txIndex: number | null;
@@ -41,293 +32,243 @@ type VerifierDeps = {
   clock: Clock;
   /** Returns the `data_hash` of the caller, 0x and 64 digits in lower case; null: none. */
   dataHashOf: (submissionId: string) => string | null;
-  /** Called with each submission whose required verification was unavailable, and is possible. */
-  onAvailable: (submissionId: string) => void;
 };
 
-/** Verifies on the chain of one upstream what the upstream says about finalized submissions. */
+/**
+ * Verifies on the chain of one upstream what the upstream says about finalized submissions. Asks
+ * for each block once in a round. A contradiction needs two equal answers: from two nodes, or in
+ * two rounds.
+ */
 export class ChainVerifier {
   readonly #chain: Chain;
   readonly #clock: Clock;
   readonly #dataHashOf: VerifierDeps['dataHashOf'];
-  readonly #onAvailable: (submissionId: string) => void;
   readonly #settings: ChainSettings;
-  readonly #hashes = new Map<number, Promise<string>>();
-  readonly #contradicted = new Map<number, boolean>();
-  /** The submissions that wait for the node, by the numbers of their blocks. */
-  readonly #waiting = new Map<number, Set<string>>();
   readonly #transactions: BlockTransactions;
-  #waitingCount = 0;
-  #isResponsive = true;
+  readonly #hashes = new Map<string, Promise<{ node: string; hash: string }>>();
+  #round = 0;
+  /** The first round of each contradiction. Its reason identifies it, with all hashes. */
+  readonly #doubts = new Map<string, number>();
+  /** Whether the newest verified blocks were contradicted. */
+  readonly #contradicted = new Map<number, boolean>();
+  #genesisHash: string | null = null;
 
-  constructor({ chain, settings, clock, dataHashOf, onAvailable }: VerifierDeps) {
+  constructor({ chain, settings, clock, dataHashOf }: VerifierDeps) {
     this.#chain = chain;
     this.#settings = settings;
     this.#clock = clock;
     this.#dataHashOf = dataHashOf;
-    this.#onAvailable = onAvailable;
     this.#transactions = new BlockTransactions(chain);
-    chain.onHead((head) => this.#pollWaiting(head));
   }
 
-  /** Whether finalized submissions are verified. Their data are compared without a node, too. */
-  get isOn(): boolean {
-    return this.#settings.verify !== 'off';
+  /** Forgets what the nodes have answered, but not what they have contradicted. */
+  beginRound(): void {
+    this.#round += 1;
+    this.#hashes.clear();
+    this.#transactions.forget();
   }
 
-  get isOtherChain(): boolean {
-    const contradicted = [...this.#contradicted.values()].filter(Boolean).length;
-    return contradicted >= OTHER_CHAIN.contradicted;
-  }
-
-  /**
-   * Returns the observation with its verdict; pending if a required confirmation is missing. Takes
-   * MAX_WAIT_MS at most, and never rejects.
-   */
+  /** Returns the observation with its verdict. Takes FIRST_VERDICT_MS at most. */
   async observe(observation: Finalized): Promise<Observation> {
-    const chain = await this.#verdictOn(observation);
-    if (chain === undefined) return observation;
-    if (this.#settings.verify !== 'require' || chain.verdict === 'confirmed')
-      return { ...observation, chain };
-    // Its block says nothing about when rows change.
-    return { ...observation, kind: 'pending', blockNumber: null, chain };
+    const { submissionId, envelope, blockNumber } = observation;
+    let cancel = () => {};
+    const late = new Promise<typeof LATE>((resolve) => {
+      cancel = this.#clock.after(FIRST_VERDICT_MS, () => resolve(LATE));
+    });
+    const verify = async () => {
+      await this.#untilFinal(blockNumber, late);
+      return this.verify({ envelope, dataHash: this.#dataHashOf(submissionId) });
+    };
+    const verdict = await Promise.race([verify().catch(unavailableBecause), late]);
+    cancel();
+    const chain = verdict === LATE ? unavailable(this.#lateReason(blockNumber)) : verdict;
+    return chain === null ? observation : { ...observation, chain, isHeld: this.isHeld(chain) };
   }
 
-  async #verdictOn(observation: Finalized): Promise<ChainResult | undefined> {
-    const { result, hash } = this.#compareData(observation);
-    if (result?.verdict === 'contradicted') return result;
-    const onChain =
-      this.#settings.urls.length > 0 ? await this.#verify(observation, hash) : undefined;
-    return onChain?.verdict === 'contradicted' ? onChain : (result ?? onChain);
+  isHeld(chain: ChainResult | null): boolean {
+    const isRequired = this.#settings.verify === 'require' && chain !== null;
+    return isRequired && chain.verdict !== 'confirmed';
   }
 
-  /**
-   * Compares the upstream's `data_hash`. `hash`: the equal ones. `result`: undefined without a
-   * contradiction.
-   */
-  #compareData({ submissionId, envelope }: Finalized): {
-    result?: ChainResult;
-    hash: string | null;
-  } {
-    let expected: string | null;
-    try {
-      expected = this.#dataHashOf(submissionId);
-    } catch {
-      return { result: unavailable('the ledger cannot be read'), hash: null };
-    }
-    const { data_hash } = dataOf(envelope) ?? {};
-    if (expected === null) return { hash: null };
-    if (typeof data_hash !== 'string')
-      return { result: unavailable('the upstream names no data_hash'), hash: null };
-    const hash = normalized(data_hash);
-    if (hash === expected) return { hash };
-    const named = escapeText(hash, MAX_SHOWN_CHARS);
-    const reason = `data_hash is ${named}, not ${expected} that was expected`;
-    return { result: { verdict: 'contradicted', reason }, hash: null };
+  /** Null: nothing is verified. */
+  async verify({
+    envelope,
+    dataHash,
+  }: Pick<Submission, 'envelope' | 'dataHash'>): Promise<ChainResult | null> {
+    const { verify, urls } = this.#settings;
+    if (verify === 'off') return null;
+    const data = dataOf(envelope) ?? {};
+    const compared = dataHash === null ? null : compareData(data, dataHash);
+    if (compared?.verdict === 'contradicted' || urls.length === 0) return compared;
+    const onChain = await this.#verifyOnChain(data, compared === null ? dataHash : null);
+    return onChain.verdict === 'contradicted' ? onChain : (compared ?? onChain);
   }
 
-  async #verify(
-    { submissionId, blockNumber, envelope }: Finalized,
+  async #verifyOnChain(
+    { block_number, block_hash, tx_index, tx_hash }: Record<string, unknown>,
     dataHash: string | null,
   ): Promise<ChainResult> {
-    const { block_hash, tx_index, tx_hash } = dataOf(envelope) ?? {};
-    if (blockNumber === null || !Number.isSafeInteger(blockNumber) || blockNumber < 0)
+    this.#followGenesis();
+    if (typeof block_number !== 'number' || !Number.isSafeInteger(block_number) || block_number < 0)
       return unavailable('the upstream names no block number');
+    if (this.#isAwaited(block_number)) return unavailable(this.#lateReason(block_number));
     const claim = {
-      submissionId,
-      number: blockNumber,
+      number: block_number,
       hash: normalized(block_hash),
       txIndex: typeof tx_index === 'number' ? tx_index : null,
       txHash: typeof tx_hash === 'string' ? normalized(tx_hash) : null,
       dataHash,
     };
-    const found = this.#compare(claim);
-    let cancel = () => {};
-    const late = new Promise<ChainResult>((resolve) => {
-      const waitMs = this.#isResponsive ? MAX_WAIT_MS : SHORT_WAIT_MS;
-      cancel = this.#clock.after(waitMs, () => {
-        this.#isResponsive = false;
-        resolve(unavailable(this.#lateReason(claim)));
-      });
-    });
-    const result = await Promise.race([found, late]);
-    cancel();
-    if (result.verdict === 'unavailable') this.#wait(claim);
-    else this.#endWait(claim);
-    return result;
+    const first = await this.#ask(claim);
+    if (first.verdict !== 'contradicted') return first;
+    const second = await this.#ask(claim, first.node);
+    if (second.verdict === 'confirmed') return CONFIRMED;
+    const { reason } = first;
+    const isAgreed = second.node !== first.node && second.reason === reason;
+    if (!isAgreed && !this.#isDoubted(reason))
+      return unavailable(`${reason}; this is one answer, and another one is awaited`);
+    const contradicted = [...this.#contradicted.values()].filter(Boolean).length;
+    const isOther = contradicted >= OTHER_CHAIN.contradicted;
+    const other = isOther ? `; most blocks that were verified differ: ${ANOTHER_CHAIN}` : '';
+    return { verdict: 'contradicted', reason: `${reason}${other}` };
   }
 
-  async #compare(claim: Claim): Promise<ChainResult> {
+  /** Returns what one node says. `except`: the node that is not asked if there is another one. */
+  async #ask(claim: Claim, except?: string): Promise<ChainResult & { node?: string }> {
     const { number, hash } = claim;
-    let onChain: string;
     try {
-      onChain = await this.#hashOf(number);
+      const { node, hash: onChain } = await this.#hashOf(number, except);
+      this.#contradicted.delete(number);
+      this.#contradicted.set(number, onChain !== hash);
+      deleteOldest(this.#contradicted, OTHER_CHAIN.blocks);
+      if (onChain === hash)
+        return this.#settings.verify_data ? await this.#findTransaction(claim, except) : CONFIRMED;
+      const named = escapeText(hash, MAX_SHOWN_CHARS);
+      const reason = `block ${number} is ${onChain} on the chain, not ${named}`;
+      return { verdict: 'contradicted', reason, node };
     } catch (error) {
-      return unavailable(reasonOf(error));
+      return unavailableBecause(error);
     }
-    const isEqual = onChain === hash;
-    this.#note(number, !isEqual);
-    if (isEqual) return this.#settings.verify_data ? this.#findTransaction(claim) : CONFIRMED;
-    // The next verification asks again: another node may have another hash.
-    this.#hashes.delete(number);
-    const other = this.isOtherChain
-      ? `; most blocks that were verified differ: ${ANOTHER_CHAIN}`
-      : '';
-    const named = escapeText(hash, MAX_SHOWN_CHARS);
-    const reason = `block ${number} is ${onChain} on the chain, not ${named}${other}`;
-    return { verdict: 'contradicted', reason };
   }
 
   /** Verifies that the block contains the transaction, and this the data. */
-  async #findTransaction(claim: Claim): Promise<ChainResult> {
-    const { number, hash, txIndex, txHash, dataHash } = claim;
+  async #findTransaction(
+    { number, hash, txIndex, txHash, dataHash }: Claim,
+    except: string | undefined,
+  ): Promise<ChainResult & { node?: string }> {
     if (txIndex === null || txHash === null)
       return unavailable('the upstream names no transaction: tx_index or tx_hash is missing');
-    let transactions: readonly Transaction[];
-    try {
-      transactions = await this.#transactionsOf(number, hash);
-    } catch (error) {
-      return unavailable(reasonOf(error));
-    }
+    const options = except === undefined ? {} : { except };
+    const { node, transactions } = await this.#transactions.of(number, hash, options);
+    if (transactions === null)
+      return unavailable(`the node does not have the content of block ${number}`);
     const onChain = transactions[txIndex];
     const name = `transaction ${txIndex} of block ${number}`;
     if (onChain?.hash !== txHash) {
       const found = onChain ? `it is ${onChain.hash}` : `block ${number} has none`;
       const named = escapeText(txHash, MAX_SHOWN_CHARS);
-      return { verdict: 'contradicted', reason: `${name} is not ${named}: ${found}` };
+      return { verdict: 'contradicted', reason: `${name} is not ${named}: ${found}`, node };
     }
     if (dataHash === null || onChain.dataHash === dataHash) return CONFIRMED;
     if (onChain.dataHash === null)
       return unavailable(`${name} is no call of submit_data, so that its data cannot be read`);
     const reason = `${name} submits data with the hash ${onChain.dataHash}, not ${dataHash}`;
-    return { verdict: 'contradicted', reason };
+    return { verdict: 'contradicted', reason, node };
   }
 
-  async #transactionsOf(number: number, hash: string): Promise<readonly Transaction[]> {
-    const { transactions } = await this.#transactions.of(number, hash);
-    if (transactions === null)
-      throw new UnavailableError(`the node does not have the content of block ${number}`);
-    return transactions;
-  }
-
-  /** Returns the hash of a final block; concurrent callers share one request. */
-  #hashOf(number: number): Promise<string> {
-    const existing = this.#hashes.get(number);
+  /** Returns the hash of a final block; callers of a round share one request. */
+  #hashOf(number: number, except?: string): Promise<{ node: string; hash: string }> {
+    const key = `${number} ${except}`;
+    const existing = this.#hashes.get(key);
     if (existing) return existing;
-    const hash = this.#ask(number);
-    this.#hashes.set(number, hash);
-    const [oldest] = this.#hashes.keys();
-    if (this.#hashes.size > MAX_BLOCKS && oldest !== undefined) this.#hashes.delete(oldest);
-    hash.catch(() => {
-      if (this.#hashes.get(number) === hash) this.#hashes.delete(number);
-    });
+    const ask = async () => {
+      const options = except === undefined ? {} : { except };
+      const params = [number];
+      const { node, result } = await this.#chain.call('chain_getBlockHash', params, options);
+      if (typeof result !== 'string' || !/^0x[0-9a-f]{64}$/i.test(result))
+        throw new ChainError('refused', `the node does not have block ${number}`);
+      return { node, hash: normalized(result) };
+    };
+    const hash = ask();
+    this.#hashes.set(key, hash);
     return hash;
   }
 
-  async #ask(number: number): Promise<string> {
-    await this.#untilFinal(number);
-    const { result: hash } = await this.#chain.call<unknown>('chain_getBlockHash', [number]);
-    if (typeof hash !== 'string' || !/^0x[0-9a-f]{64}$/i.test(hash))
-      throw new UnavailableError(`the node does not have block ${number}`);
-    this.#isResponsive = true;
-    return normalized(hash);
+  /** Whether the same contradiction was found in an earlier round. */
+  #isDoubted(reason: string | null): boolean {
+    const since = this.#doubts.get(String(reason)) ?? this.#round;
+    this.#doubts.set(String(reason), since);
+    deleteOldest(this.#doubts, MAX_DOUBTS);
+    return since < this.#round;
   }
 
-  /** Resolves when the node has announced the block, or a later one, as final. */
-  #untilFinal(number: number): Promise<void> {
-    const status = this.#chain.status();
-    const isConnected = status?.nodes.some((node) => node.isConnected);
-    if (this.#isFinal(number) || (status && !isConnected && status.problem !== null))
-      return Promise.resolve();
-    return new Promise((resolve, reject) => {
-      const stop = this.#chain.onHead((head) => {
-        if (head.number < number) return;
-        cancel();
-        stop();
-        resolve();
-      });
-      const cancel = this.#clock.after(MAX_WAIT_MS, () => {
-        stop();
-        reject(new UnavailableError(this.#notFinalReason(number)));
+  /** Forgets everything about another chain. */
+  #followGenesis(): void {
+    const { genesisHash = null } = this.#chain.status() ?? {};
+    if (genesisHash === null || genesisHash === this.#genesisHash) return;
+    this.#genesisHash = genesisHash;
+    this.#doubts.clear();
+    this.#contradicted.clear();
+    this.beginRound();
+  }
+
+  /** Resolves when a node has announced the block, or a later one, as final, or it is late. */
+  async #untilFinal(number: number | null, late: Promise<unknown>): Promise<void> {
+    if (!this.#isAwaited(number)) return;
+    let stop = () => {};
+    const final = new Promise<void>((resolve) => {
+      stop = this.#chain.onHead(() => {
+        if (!this.#isAwaited(number)) resolve();
       });
     });
+    await Promise.race([final, late]);
+    stop();
   }
 
-  #isFinal(number: number): boolean {
-    return (this.#chain.status()?.head?.number ?? -1) >= number;
+  /** Whether a node is used, and none has announced the block as final. */
+  #isAwaited(number: number | null): boolean {
+    const { nodes = [], head = null } = this.#chain.status() ?? {};
+    const isUsed = nodes.some(({ state }) => state === 'used');
+    return isUsed && number !== null && (head === null || head.number < number);
   }
 
-  #lateReason({ number }: Claim): string {
-    return this.#isFinal(number)
-      ? `the node did not respond within ${MAX_WAIT_MS / 1_000} s`
-      : this.#notFinalReason(number);
-  }
-
-  #notFinalReason(number: number): string {
+  #lateReason(number: number | null): string {
+    if (!this.#isAwaited(number)) return `no node responded within ${FIRST_VERDICT_MS / 1_000} s`;
     const { head = null } = this.#chain.status() ?? {};
     return head === null
-      ? `the node has not announced block ${number} as final`
-      : `block ${number} is not final on the chain: the node has announced blocks up to ${head.number}`;
-  }
-
-  #note(number: number, isContradicted: boolean): void {
-    this.#contradicted.delete(number);
-    this.#contradicted.set(number, isContradicted);
-    const [oldest] = this.#contradicted.keys();
-    if (this.#contradicted.size > OTHER_CHAIN.blocks && oldest !== undefined)
-      this.#contradicted.delete(oldest);
-  }
-
-  /** A reported result is verified again by the recheck of the submission. */
-  #wait({ submissionId, number }: Claim): void {
-    if (this.#settings.verify !== 'require' || this.#waitingCount >= MAX_WAITING) return;
-    const waiting = this.#waiting.get(number) ?? new Set();
-    this.#waiting.set(number, waiting);
-    if (waiting.has(submissionId)) return;
-    waiting.add(submissionId);
-    this.#waitingCount += 1;
-  }
-
-  #endWait({ submissionId, number }: Claim): void {
-    const waiting = this.#waiting.get(number);
-    if (!waiting?.delete(submissionId)) return;
-    this.#waitingCount -= 1;
-    if (waiting.size === 0) this.#waiting.delete(number);
-  }
-
-  #pollWaiting(head: ChainHead): void {
-    const numbers = [...this.#waiting.keys()].filter((number) => number <= head.number);
-    for (const number of numbers.slice(0, ASKED_PER_HEAD)) {
-      const submissions = this.#waiting.get(number) ?? new Set();
-      // Those for which the node fails must not keep others from being asked for.
-      this.#waiting.delete(number);
-      this.#waiting.set(number, submissions);
-      const poll = () => {
-        if (this.#waiting.get(number) !== submissions) return;
-        this.#waiting.delete(number);
-        this.#waitingCount -= submissions.size;
-        for (const id of submissions) this.#onAvailable(id);
-      };
-      const hash = this.#hashOf(number);
-      const ready = this.#settings.verify_data
-        ? hash.then((text) => this.#transactionsOf(number, text))
-        : hash;
-      ready.then(poll, () => undefined);
-    }
+      ? `no node has announced block ${number} as final`
+      : `block ${number} is not final on the chain: the nodes have announced blocks up to ${head.number}`;
   }
 }
 
+const LATE = Symbol('late');
 const CONFIRMED: ChainResult = { verdict: 'confirmed', reason: null };
 
 type Finalized = Extract<Observation, { kind: 'pending' | 'finalized' }>;
+
+/** Compares the upstream's `data_hash`; null: it is the expected one. */
+function compareData({ data_hash }: Record<string, unknown>, expected: string): ChainResult | null {
+  if (typeof data_hash !== 'string') return unavailable('the upstream names no data_hash');
+  const hash = normalized(data_hash);
+  if (hash === expected) return null;
+  const named = escapeText(hash, MAX_SHOWN_CHARS);
+  const reason = `data_hash is ${named}, not ${expected} that was expected`;
+  return { verdict: 'contradicted', reason };
+}
 
 function unavailable(reason: string): ChainResult {
   return { verdict: 'unavailable', reason };
 }
 
-function reasonOf(error: unknown): string {
-  if (error instanceof UnavailableError || error instanceof ChainError) return error.message;
+function unavailableBecause(error: unknown): ChainResult {
+  if (error instanceof ChainError) return unavailable(error.message);
+  if (error instanceof LedgerError) return unavailable('the ledger cannot be read');
   throw error;
+}
+
+function deleteOldest(map: Map<unknown, unknown>, max: number): void {
+  const [oldest] = map.keys();
+  if (map.size > max) map.delete(oldest);
 }
 
 function normalized(hash: unknown): string {

@@ -8,6 +8,7 @@ import type { DeadReason } from '../../notifications/delivery.ts';
 import type { Observation } from '../../submissions/classify.ts';
 import type { ShedReason } from '../../submissions/intake.ts';
 import type { Finalization } from '../../submissions/ledger-stats.ts';
+import type { RecordedChange } from '../../submissions/store-results.ts';
 import { FINAL_STATUSES, type Status } from '../../submissions/submission.ts';
 
 const BUCKETS = {
@@ -41,7 +42,7 @@ export function createCounters(registry: Registry) {
   );
   const verifications = counter(
     'chain_verifications_total',
-    'Verifications of the blocks of finalized submissions, by verdict: confirmed, contradicted or unavailable',
+    'Recorded verdicts of the chain, by verdict: confirmed, contradicted or unavailable',
     ['upstream', 'verdict'],
   );
   const timeToFinality = histogram(
@@ -119,8 +120,9 @@ export function createCounters(registry: Registry) {
     polled(upstream: string, observation: Observation) {
       polls.inc({ upstream, result: resultOf(observation) });
       pollSeconds.observe({ upstream }, observation.durationMs / 1_000);
-      if ('chain' in observation && observation.chain)
-        verifications.inc({ upstream, verdict: observation.chain.verdict });
+    },
+    recorded({ submission: { upstream }, result: { change } }: RecordedChange) {
+      if (change?.chain) verifications.inc({ upstream, verdict: change.chain.verdict });
     },
     finalized({ upstream, at, trackedAt, detection, polls: count }: Finalization) {
       timeToFinality.observe({ upstream }, Math.max(0, at - trackedAt) / 1_000);

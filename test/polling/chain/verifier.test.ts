@@ -1,17 +1,13 @@
 import { blake2b } from '@noble/hashes/blake2.js';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import {
-  type Chain,
-  ChainError,
-  type ChainHead,
-  type ChainStatus,
-} from '../../../src/polling/chain/port.ts';
+import { describe, expect, it } from 'vitest';
+import { ChainError } from '../../../src/polling/chain/port.ts';
 import { ChainVerifier } from '../../../src/polling/chain/verifier.ts';
 import { submitDataExtrinsic } from '../../../src/sandbox/chain/extrinsics.ts';
 import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
+import { type Respond, stubChain } from './support/stub-chain.ts';
 
 const HASH = `0x${'a'.repeat(64)}`;
-type Expectations = { expected?: Record<string, string>; urls?: string[] };
+type Options = { expected?: Record<string, string>; urls?: string[]; nodes?: string[] };
 
 /**
  * An encoded call whose data end in zeros, each of which looks like the length of no data. The
@@ -35,64 +31,40 @@ const blockOf = (number: number, extrinsics: unknown[] = EXTRINSICS) => ({
 });
 
 /**
- * A verifier whose node has finalized block 7, which has three extrinsics. `expected`: the hash of
- * the data of a submission, by its id.
+ * A verifier whose nodes have finalized block 7, which has three extrinsics. `expected`: the hash
+ * of the data of a submission, by its id.
  */
 function open(
   verify_data: boolean,
-  respond?: (method: string, params: unknown[]) => Promise<unknown>,
-  verify: 'off' | 'report' | 'require' = 'report',
-  { expected = {}, urls = ['ws://node'] }: Expectations = {},
+  respond: Respond = async (_, method) => (method === 'chain_getBlock' ? blockOf(7) : HASH),
+  { expected = {}, urls = ['ws://node'], nodes = ['node'] }: Options = {},
 ) {
-  const available: string[] = [];
-  const kinds: string[] = [];
   const clock = createVirtualClock(1_760_000_000_000);
-  const calls: string[] = [];
-  const heads = new Set<(head: ChainHead) => void>();
-  const usual = async (method: string) => (method === 'chain_getBlock' ? blockOf(7) : HASH);
-  const status: ChainStatus = {
-    ...{ name: null, genesisHash: null, head: { number: 7, at: 0 }, problem: null },
-    nodes: [],
-  };
-  const chain: Chain = {
-    onHead: (listener) => {
-      heads.add(listener);
-      return () => heads.delete(listener);
-    },
-    finalizedAt: () => null,
-    call: async <T>(method: string, params: unknown[]) => {
-      calls.push(method);
-      return { node: 'node', result: (await (respond ?? usual)(method, params)) as T };
-    },
-    confirm: () => null,
-    status: () => status,
-    close: async () => undefined,
-  };
-  onTestFinished(() => heads.clear());
-  const settings = { urls, verify, verify_data };
+  const stub = stubChain(respond, nodes);
   const verifier = new ChainVerifier({
-    chain,
-    settings,
+    chain: stub.chain,
+    settings: { urls, verify: 'report', verify_data },
     clock,
     dataHashOf: (id) => expected[id] ?? null,
-    onAvailable: (id) => available.push(id),
   });
-  const observe = async (data: object, blockNumber = 7, submissionId = 's') => {
-    const envelope = JSON.stringify({ data: { block_hash: HASH, ...data } });
+  /** Returns what the report of a poll says. */
+  const verify = async (data: object, blockNumber = 7, submissionId = 's') => {
+    const claim = { block_hash: HASH, block_number: blockNumber, ...data };
     const observed = await verifier.observe({
       ...{ kind: 'finalized', submissionId, at: 0, durationMs: 1, state: 'Finalized' },
-      ...{ error: null, envelope, blockNumber },
+      ...{ error: null, envelope: JSON.stringify({ data: claim }), blockNumber },
     });
-    kinds.push(observed.kind);
     return 'chain' in observed ? observed.chain : undefined;
   };
-  /** The node announces a final block. */
-  const announce = async (number: number) => {
-    status.head = { number, at: clock.now() };
-    for (const listener of [...heads]) listener(status.head);
-    await clock.advance(0);
+  return {
+    ...{ ...stub, clock, verify, beginRound: () => verifier.beginRound() },
+    /** Returns what is said after two rounds. */
+    async settle(...claim: Parameters<typeof verify>) {
+      await verify(...claim);
+      verifier.beginRound();
+      return verify(...claim);
+    },
   };
-  return { clock, calls, verify: observe, announce, available, kinds };
 }
 
 it('compares hashes whatever their case and prefix', async () => {
@@ -121,47 +93,88 @@ it.each([
   'does not confirm a transaction that the block does not prove: %o',
   async (data, verdict, text) => {
     const reason = expect.stringContaining(text);
-    expect(await open(true).verify(data)).toEqual({ verdict, reason });
+    expect(await open(true).settle(data)).toEqual({ verdict, reason });
   },
 );
 
-it('waits for the node for five seconds, and then hardly, until it responds', async () => {
-  const response = Promise.withResolvers<unknown>();
-  const { verify, clock } = open(false, () => response.promise);
-  const first = verify({});
-  await clock.advance(5_000);
-  const reason = 'the node did not respond within 5 s';
-  expect(await first).toEqual({ verdict: 'unavailable', reason });
-  const second = verify({});
-  await clock.advance(100);
-  expect(await second).toEqual({ verdict: 'unavailable', reason });
-  response.resolve(HASH);
-  expect(await verify({})).toEqual({ verdict: 'confirmed', reason: null });
+it('delays the report of a poll by a second at most', async () => {
+  const { verify, clock } = open(false, () => new Promise(() => undefined));
+  const unanswered = verify({});
+  await clock.advance(1_000);
+  const reason = 'no node responded within 1 s';
+  expect(await unanswered).toEqual({ verdict: 'unavailable', reason });
+  const notFinal = verify({}, 8);
+  await clock.advance(1_000);
+  expect(await notFinal).toEqual({
+    verdict: 'unavailable',
+    reason: 'block 8 is not final on the chain: the nodes have announced blocks up to 7',
+  });
 });
 
-it('polls a submission again once, when the node knows its block', async () => {
-  const { verify, clock, announce, available } = open(false, undefined, 'require');
-  const result = verify({}, 8);
-  await clock.advance(5_000);
-  expect(await result).toMatchObject({ verdict: 'unavailable' });
-  await announce(8);
-  await announce(9);
-  expect(available).toEqual(['s']);
+it('asks at once if no node is connected', async () => {
+  const problem = 'it closed the connection';
+  const { verify, status } = open(false, () => Promise.reject(new ChainError('closed', problem)));
+  for (const node of status.nodes) node.state = 'disconnected';
+  expect(await verify({}, 8)).toEqual({ verdict: 'unavailable', reason: problem });
 });
 
-it('polls a submission no more that was confirmed meanwhile', async () => {
-  let isDown = true;
-  const respond = async () => {
-    if (isDown) throw new ChainError('closed', 'it closed the connection');
-    return HASH;
+it('waits for the block to be announced', async () => {
+  const { verify, announce } = open(false);
+  const verdict = verify({}, 8);
+  announce(8);
+  expect(await verdict).toMatchObject({ verdict: 'confirmed' });
+});
+
+describe('a contradiction', () => {
+  const FORK = `0x${'f'.repeat(64)}`;
+  const reason = `block 7 is ${FORK} on the chain, not ${HASH}`;
+  const unavailable = {
+    verdict: 'unavailable',
+    reason: `${reason}; this is one answer, and another one is awaited`,
   };
-  const { verify, announce, available } = open(false, respond, 'require');
-  const reason = 'it closed the connection';
-  expect(await verify({})).toEqual({ verdict: 'unavailable', reason });
-  isDown = false;
-  expect(await verify({})).toMatchObject({ verdict: 'confirmed' });
-  await announce(8);
-  expect(available).toEqual([]);
+  const contradicted = { verdict: 'contradicted', reason };
+  const confirmed = { verdict: 'confirmed', reason: null };
+  const nodes = ['a', 'b'];
+
+  it('of one node is believed in the next round', async () => {
+    const { verify, beginRound } = open(false, async () => FORK);
+    const siblings = () => Promise.all([verify({}), verify({}), verify({})]);
+    expect(await siblings()).toEqual(Array(3).fill(unavailable));
+    expect(await siblings()).toEqual(Array(3).fill(unavailable));
+    beginRound();
+    expect(await siblings()).toEqual(Array(3).fill(contradicted));
+  });
+
+  it('of a node that answered once from a fork is none, for all submissions of the block', async () => {
+    let answers = 0;
+    const { verify } = open(false, async () => (answers++ === 0 ? FORK : HASH));
+    const siblings = Array.from({ length: 6 }, () => verify({}));
+    expect(await Promise.all(siblings)).toEqual(Array(6).fill(confirmed));
+    expect(answers).toBe(2);
+  });
+
+  it('of two nodes is believed at once', async () => {
+    const { verify } = open(false, async () => FORK, { nodes });
+    expect(await verify({})).toEqual(contradicted);
+  });
+
+  it('of one node is none if another one confirms', async () => {
+    const { settle } = open(false, async (node) => (node === 'a' ? FORK : HASH), { nodes });
+    expect(await settle({})).toEqual(confirmed);
+  });
+
+  it('needs two nodes with the same answer', async () => {
+    const { verify } = open(false, async (node) => (node === 'a' ? FORK : OTHER_HASH), { nodes });
+    expect(await verify({})).toEqual(unavailable);
+  });
+
+  it('is forgotten with its chain', async () => {
+    const { verify, beginRound, status } = open(false, async () => FORK);
+    await verify({});
+    beginRound();
+    status.genesisHash = OTHER_HASH;
+    expect(await verify({})).toEqual(unavailable);
+  });
 });
 
 describe('data that the caller names', () => {
@@ -179,15 +192,15 @@ describe('data that the caller names', () => {
     ['no hash', named(), 'unavailable', 'the upstream names no data_hash'],
     ['a transaction without data', named(DATA_HASH, 0), 'unavailable', 'no call of submit_data'],
   ])('are verified: %s', async (_, data, verdict, text) => {
-    const { verify } = open(true, undefined, 'report', { expected });
+    const { settle } = open(true, undefined, { expected });
     const reason = text === null ? null : expect.stringContaining(text);
-    expect(await verify(data)).toEqual({ verdict, reason });
+    expect(await settle(data)).toEqual({ verdict, reason });
   });
 
   it('must be in the transaction, whatever the upstream says', async () => {
     const claimed = { s: OTHER_HASH };
     const verifyIn = (verify_data: boolean) =>
-      open(verify_data, undefined, 'report', { expected: claimed }).verify(named(OTHER_HASH));
+      open(verify_data, undefined, { expected: claimed }).settle(named(OTHER_HASH));
     const reason = `transaction 2 of block 7 submits data with the hash ${DATA_HASH}, not ${OTHER_HASH}`;
     expect(await verifyIn(false)).toEqual({ verdict: 'confirmed', reason: null });
     expect(await verifyIn(true)).toEqual({ verdict: 'contradicted', reason });
@@ -203,17 +216,15 @@ describe('data that the caller names', () => {
     const signed = Buffer.concat([...parts, Buffer.from([1, 0, 4]), call]);
     const extrinsic = Buffer.concat([Buffer.from([signed.length * 4 + 1, 1]), signed]);
     const block = blockOf(7, [`0x${extrinsic.toString('hex')}`]);
-    const respond = async (method: string) => (method === 'chain_getBlock' ? block : HASH);
+    const respond: Respond = async (_, method) => (method === 'chain_getBlock' ? block : HASH);
     const data_hash = `0x${hashOf(data)}`;
-    const { verify } = open(true, respond, 'report', {
-      expected: { s: data_hash },
-    });
+    const { verify } = open(true, respond, { expected: { s: data_hash } });
     const claim = { tx_hash: hashOf(extrinsic), tx_index: 0, data_hash };
     expect(await verify(claim)).toEqual({ verdict: 'confirmed', reason: null });
   });
 
   it('are compared without a node, which alone can confirm', async () => {
-    const { verify, calls } = open(true, undefined, 'report', { expected, urls: [] });
+    const { verify, calls } = open(true, undefined, { expected, urls: [] });
     expect(await verify(named(OTHER_HASH))).toEqual({ verdict: 'contradicted', reason: other });
     expect(await verify(named(DATA_HASH))).toBeUndefined();
     expect(calls).toEqual([]);
@@ -225,7 +236,7 @@ it.each([
   ['extrinsics that are no texts', blockOf(7, [{ toString: 1, valueOf: 1 }])],
   ['more extrinsics than a block can have', blockOf(7, Array(50_001).fill('0x'))],
 ])('takes no %s for the block that it asked for', async (_, block) => {
-  const respond = async (method: string) => (method === 'chain_getBlock' ? block : HASH);
+  const respond: Respond = async (_, method) => (method === 'chain_getBlock' ? block : HASH);
   const { verify } = open(true, respond);
   expect(await verify({ tx_index: 0, tx_hash: `0x${FIRST}` })).toEqual({
     verdict: 'unavailable',
@@ -235,7 +246,7 @@ it.each([
 
 it('fetches one block at a time, and again if the node did not have it', async () => {
   let [fetching, most, isPruned] = [0, 0, true];
-  const { verify } = open(true, async (method, [block]) => {
+  const { verify, beginRound } = open(true, async (_, method, [block]) => {
     if (method !== 'chain_getBlock') return block === 7 ? HASH : OTHER_HASH;
     fetching += 1;
     most = Math.max(most, fetching);
@@ -248,6 +259,7 @@ it('fetches one block at a time, and again if the node did not have it', async (
     Promise.all([verify(claim, 7), verify({ ...claim, block_hash: OTHER_HASH }, 6)]);
   expect(await verifyBoth()).toMatchObject(Array(2).fill({ verdict: 'unavailable' }));
   isPruned = false;
+  beginRound();
   expect(await verifyBoth()).toMatchObject(Array(2).fill({ verdict: 'confirmed' }));
   expect(most).toBe(1);
 });

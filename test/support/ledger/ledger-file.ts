@@ -9,7 +9,7 @@ import type { Observation } from '../../../src/submissions/classify.ts';
 import type { OptionsPatch } from '../../../src/submissions/option-changes.ts';
 import type {
   Detection,
-  RecordedObservation,
+  RecordedChange,
   TrackResult,
   UpdateResult,
 } from '../../../src/submissions/store-results.ts';
@@ -32,8 +32,8 @@ export class Ledger extends StoredLedger {
   record(
     observations: readonly Observation[],
     context: TransitionContext,
-    detections?: ReadonlyMap<Observation, { detection: Detection | null }>,
-  ): RecordedObservation[] {
+    detections?: ReadonlyMap<Observation, Detection | null>,
+  ): RecordedChange[] {
     return this.store.record(observations, context, detections);
   }
 

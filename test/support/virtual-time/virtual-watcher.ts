@@ -3,7 +3,9 @@ import { onTestFinished } from 'vitest';
 import type { HttpResult } from '../../../src/lib/http-call.ts';
 import type { PolicyFactory } from '../../../src/pacing/index.ts';
 import { chainEngine } from '../../../src/polling/chain/chains.ts';
-import type { Chain } from '../../../src/polling/chain/port.ts';
+import type { Chain, ChainSettings } from '../../../src/polling/chain/port.ts';
+import { VerificationQueue } from '../../../src/polling/chain/verification-queue.ts';
+import { ChainVerifier } from '../../../src/polling/chain/verifier.ts';
 import type { WatcherListener } from '../../../src/polling/listeners.ts';
 import { createLocalEngine } from '../../../src/polling/poll-engine.ts';
 import type { SchedulerSettings } from '../../../src/polling/scheduler.ts';
@@ -36,6 +38,8 @@ type World = {
   recheck?: boolean;
   /** Knows when the blocks of the upstream became final. */
   chain?: Pick<Chain, 'finalizedAt'>;
+  /** Verifies finalized submissions. The settings may change before a restart. */
+  verification?: { chain: Chain; settings: ChainSettings };
   policy?: PolicyFactory;
   listener?: WatcherListener;
   /** Called after `listener`. */
@@ -57,10 +61,6 @@ export function openWatcher(world: World) {
       polls.push({ submissionId, at: clock.now() });
       return classify(submissionId, await world.respond(submissionId));
     },
-  });
-  const engine = chainEngine(local, {
-    byUpstream: new Map(world.chain && [['default', world.chain]]),
-    verifierOf: () => undefined,
   });
   const settings: WatcherSettings = {
     schedulers: new Map([['default', { ...SCHEDULER_SETTINGS, ...world.scheduler }]]),
@@ -84,6 +84,15 @@ export function openWatcher(world: World) {
       skippedMs,
       after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()),
     };
+    const { submissions } = ledger;
+    const { verification } = world;
+    const chain = verification?.chain ?? world.chain;
+    const dataHashOf = (id: string) => submissions.dataHashOf(id);
+    const verifier = verification && new ChainVerifier({ ...verification, clock: own, dataHashOf });
+    const engine = chainEngine(local, {
+      byUpstream: new Map(chain && [['default', chain]]),
+      verifierOf: () => verifier,
+    });
     const monitor = new Watcher({
       settings,
       ledger,
@@ -93,8 +102,17 @@ export function openWatcher(world: World) {
       listeners,
     });
     monitor.start();
+    const queue =
+      verifier &&
+      new VerificationQueue({
+        ...{ ...verification, upstream: 'default', verifier, submissions, clock: own },
+        record: (upstream, verdicts) => monitor.recordVerdicts(upstream, verdicts),
+        poll: (upstream, id) => void monitor.pollOnDemand(upstream, id),
+      });
+    queue?.start();
     const kill = () => {
       alive = false;
+      queue?.stop();
       ledger.close();
     };
     return { ledger, monitor, kill };

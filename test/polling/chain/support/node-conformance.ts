@@ -27,7 +27,6 @@ export type NodeUnderTest = {
 };
 
 const UNTIL = { timeout: 30_000 };
-const VERIFY_AFTER_MS = 5_000;
 
 /** The client of a node, in virtual time, until the test ends. */
 export async function openClient(url: string) {
@@ -42,7 +41,6 @@ export async function openClient(url: string) {
     settings,
     clock,
     dataHashOf: () => null,
-    onAvailable: () => undefined,
   });
   const head = (number: number) =>
     vi.waitFor(async () => {
@@ -61,13 +59,12 @@ export async function openClient(url: string) {
         if (!announced) throw new Error('the node has announced no block');
         return announced.number;
       }, UNTIL),
-    /** Verifies what an upstream says about a final submission. */
-    async verify({ block_number, ...data }: BuiltBlock & Partial<Transaction>) {
-      const observed = await verifier.observe({
-        ...{ kind: 'finalized', submissionId: 's', at: 0, durationMs: 1, state: 'Finalized' },
-        ...{ error: null, envelope: JSON.stringify({ data }), blockNumber: block_number },
-      });
-      return 'chain' in observed ? observed.chain : undefined;
+    /** Returns what two answers say about a final submission. */
+    async verify(data: BuiltBlock & Partial<Transaction>) {
+      const submission = { envelope: JSON.stringify({ data }), dataHash: null };
+      await verifier.verify(submission);
+      verifier.beginRound();
+      return verifier.verify(submission);
     },
   };
 }
@@ -114,13 +111,11 @@ export function describeNode(name: string, open: () => Promise<NodeUnderTest>): 
     });
 
     it('has no block above the newest one', async () => {
-      const { node, chain, clock, newest, verify } = await setUp();
+      const { node, chain, newest, verify } = await setUp();
       const number = (await newest()) + 1;
       expect((await chain.call('chain_getBlockHash', [number])).result).toBeNull();
-      const verified = verify({ ...node.transaction, block_number: number });
-      await clock.advance(VERIFY_AFTER_MS);
-      const reason = `the node has announced blocks up to ${number - 1}`;
-      expect(await verified).toEqual({
+      const reason = `the nodes have announced blocks up to ${number - 1}`;
+      expect(await verify({ ...node.transaction, block_number: number })).toEqual({
         verdict: 'unavailable',
         reason: `block ${number} is not final on the chain: ${reason}`,
       });
