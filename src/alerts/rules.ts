@@ -31,7 +31,7 @@ export type AlertFacts = LiveFacts & {
     /** Watched submissions; 0 unless the upstream is down. */
     watched: number;
     stuck: number;
-    /** Watched submissions that the chain, or the hash of their data, contradicts. */
+    /** Before their deadlines, that the chain, or the hash of their data, contradicts. */
     contradicted: number;
     /** Why the newest of them is contradicted; null: none is. */
     contradiction: string | null;
@@ -133,6 +133,7 @@ const RULES: Record<AlertRule, Rule> = {
         })),
     over: (subject) =>
       `No submission of the upstream ${subject} is contradicted any longer, or they are no longer polled`,
+    path: (subject) => `#/submissions?chain=contradicted&upstream=${encoded(subject)}`,
   },
   failures: {
     find: ({ upstreams }, { thresholds, reaches }) =>

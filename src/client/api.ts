@@ -1230,6 +1230,8 @@ export type ListSubmissionsQuery = CountSubmissionsQuery & {
 export type CountSubmissionsQuery = {
   /** Only submissions in these statuses, separated by commas or repeated: tracking, pending, failing, finalized, failed, unknown, rejected, expired, cancelled */
   status?: string | undefined;
+  /** Only submissions about which the chain says this, separated by commas or repeated: confirmed, contradicted, unavailable */
+  chain?: string | undefined;
   /** Only submissions of this upstream */
   upstream?: string | undefined;
   /** Only submissions whose metadata has these values: an object as JSON, or one parameter `metadata.<name>=<value>` per value, up to 10. Values are compared as text, so that 4711 finds the number and the text. Only values at the top level are found: text of up to 256 bytes, numbers, true, false and null, the first 32 of a submission */

@@ -1,4 +1,5 @@
 import type {
+  ChainVerdict,
   DeliveryState,
   ListAuditQuery,
   ListDeliveriesQuery,
@@ -10,12 +11,15 @@ import type {
 /** Metadata entries that a submission must have with exactly these values. */
 export type MetadataFilter = Readonly<Record<string, string | number | boolean | null>>;
 
+type Verdict = NonNullable<ChainVerdict>;
+
 /** Conditions that all apply. */
 export type SubmissionFilter = Omit<
   ListSubmissionsQuery,
-  'status' | 'metadata' | 'cursor' | 'limit'
+  'status' | 'chain' | 'metadata' | 'cursor' | 'limit'
 > & {
   status?: SubmissionStatus | readonly SubmissionStatus[] | undefined;
+  chain?: Verdict | readonly Verdict[] | undefined;
   /** Up to 10 values at the top level of the metadata, compared as text. */
   metadata?: MetadataFilter | undefined;
 };

@@ -12,7 +12,7 @@ import type {
 } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { readIds } from './cli-submissions.ts';
-import { STATUSES, type Status } from './submission.ts';
+import { CHAIN_VERDICTS, type ChainVerdict, STATUSES, type Status } from './submission.ts';
 import { requests } from './wait-command.ts';
 
 const MAX_PAGE = 1_000;
@@ -22,6 +22,7 @@ type FilterOptions = {
   since?: string;
   until?: string;
   status?: Status[];
+  chain?: ChainVerdict[];
   upstream?: string;
   metadata?: Record<string, string>;
   endedSince?: string;
@@ -106,7 +107,12 @@ function withFilter(command: Command): Command {
     .addOption(
       new Option('--status <statuses>', 'only these statuses, separated by commas or repeated')
         .choices(STATUSES)
-        .argParser(collectStatuses),
+        .argParser(collectFrom(STATUSES)),
+    )
+    .addOption(
+      new Option('--chain <verdicts>', 'only these verdicts, separated by commas or repeated')
+        .choices(CHAIN_VERDICTS)
+        .argParser(collectFrom(CHAIN_VERDICTS)),
     )
     .option('--upstream <name>', 'only submissions of this upstream')
     .option(
@@ -128,9 +134,9 @@ function withFilter(command: Command): Command {
 }
 
 function toFilter(options: FilterOptions): SubmissionFilter {
-  const { status, upstream, metadata, since, until, endedSince, endedUntil, prefix } = options;
+  const { status, chain, upstream, metadata, since, until, endedSince, endedUntil } = options;
   return {
-    ...{ status, upstream, metadata, prefix },
+    ...{ status, chain, upstream, metadata, prefix: options.prefix },
     ...{
       tracked_since: since,
       tracked_until: until,
@@ -140,14 +146,16 @@ function toFilter(options: FilterOptions): SubmissionFilter {
   };
 }
 
-function collectStatuses(text: string, before: Status[] = []): Status[] {
-  const names = text.split(',').map((name) => name.trim());
-  for (const name of names)
-    if (!(STATUSES as readonly string[]).includes(name))
-      throw new InvalidArgumentError(
-        `${JSON.stringify(name)} is not a status. Expected one of ${STATUSES.join(', ')}.`,
-      );
-  return [...before, ...(names as Status[])];
+function collectFrom<Value extends string>(choices: readonly Value[]) {
+  return (text: string, before: Value[] = []): Value[] => {
+    const names = text.split(',').map((name) => name.trim());
+    for (const name of names)
+      if (!(choices as readonly string[]).includes(name))
+        throw new InvalidArgumentError(
+          `${JSON.stringify(name)} is unknown. Expected one of ${choices.join(', ')}.`,
+        );
+    return [...before, ...(names as Value[])];
+  };
 }
 
 /** Collects repeated `name=value` options. The server compares values as text. */

@@ -24,7 +24,13 @@ import {
   type SubmissionSearch,
   unsearchable,
 } from './search.ts';
-import { canonicalId, STATUSES, SUBMISSION_ID_PATTERN, type Submission } from './submission.ts';
+import {
+  CHAIN_VERDICTS,
+  canonicalId,
+  STATUSES,
+  SUBMISSION_ID_PATTERN,
+  type Submission,
+} from './submission.ts';
 import {
   SUBMISSION_EXAMPLE,
   type SubmissionBody,
@@ -61,6 +67,12 @@ const parameters = {
       `Only submissions in these statuses, separated by commas or repeated: ${STATUSES.join(', ')}`,
     )
     .meta({ ...SEVERAL, examples: ['failed,expired'] }),
+  chain: severalOf(CHAIN_VERDICTS)
+    .optional()
+    .describe(
+      `Only submissions about which the chain says this, separated by commas or repeated: ${CHAIN_VERDICTS.join(', ')}`,
+    )
+    .meta({ ...SEVERAL, examples: ['contradicted'] }),
   upstream: z.string().max(32).optional().describe('Only submissions of this upstream'),
   metadata: metadataSchema.optional(),
   tracked_since: timeParameter
@@ -93,6 +105,7 @@ const listQuerySchema = z.strictObject({ ...parameters, limit: pageLimit }).supe
 function submissionFilterOf(query: Query): SubmissionFilter {
   return {
     statuses: query.status,
+    chain: query.chain,
     upstream: query.upstream,
     metadata: query.metadata,
     trackedSince: query.tracked_since,
@@ -221,8 +234,8 @@ const OPERATIONS = operations('submissions', {
     summary: 'List submissions, newest first',
     description:
       'All conditions apply together. With `prefix` the list is ordered by id, else with `metadata` by acceptance, else with ' +
-      '`ended_since` or `ended_until` by the time of the final status, else with `status`, `tracked_since` or `tracked_until` by ' +
-      'the time of tracking. Pages may be short, even empty: continue until `next_cursor` is null.',
+      '`ended_since` or `ended_until` by the time of the final status, else with `chain`, `status`, `tracked_since` or ' +
+      '`tracked_until` by the time of tracking. Pages may be short, even empty: continue until `next_cursor` is null.',
     querystring: listQuerySchema,
     response: { 200: submissionListSchema },
   },

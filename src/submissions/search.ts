@@ -1,6 +1,12 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { findPage, type Position, type Walk } from '../ledger/page.ts';
-import { STATUSES, type Status, type Submission, uuidPrefix } from './submission.ts';
+import {
+  type ChainVerdict,
+  STATUSES,
+  type Status,
+  type Submission,
+  uuidPrefix,
+} from './submission.ts';
 import {
   SELECT_SUBMISSION,
   type StatusCounts,
@@ -12,6 +18,7 @@ import {
 /** All conditions apply. Times are epoch ms; `since` includes its time, `until` excludes it. */
 export type SubmissionFilter = {
   statuses?: readonly Status[] | undefined;
+  chain?: readonly ChainVerdict[] | undefined;
   upstream?: string | undefined;
   /** Values by name, as text. Only values within SEARCHABLE are found. */
   metadata?: Readonly<Record<string, string>> | undefined;
@@ -43,6 +50,7 @@ function indexOf(filter: SubmissionFilter): Index {
   if (prefix !== undefined) return INDEXES.prefix;
   if (metadata) return INDEXES.metadata;
   if (endedSince !== undefined || endedUntil !== undefined) return INDEXES.ended;
+  if (filter.chain) return INDEXES.chain;
   if (filter.statuses) return INDEXES.status;
   if (trackedSince !== undefined || trackedUntil !== undefined) return INDEXES.tracked;
   return filter.upstream === undefined ? INDEXES.all : INDEXES.upstream;
@@ -78,6 +86,15 @@ const INDEXES = {
            AND s.ended_at >= +@endedSince AND (s.ended_at, s.id) < (+@p0, +@p1)`,
       ),
   },
+  chain: {
+    order: 'tracked',
+    keys: ['s.tracked_at', 's.id'],
+    ranges: ({ chain = [] }) =>
+      distinct(chain).map(
+        (_, i) =>
+          `submissions s INDEXED BY submissions_by_chain WHERE s.chain = +@chain${i} AND ${behindTracked}`,
+      ),
+  },
   status: {
     order: 'tracked',
     keys: ['s.tracked_at', 's.id'],
@@ -109,7 +126,8 @@ const INDEXES = {
 /** Returns the walk that continues after a position. */
 export function walkOf(filter: SubmissionFilter, after: Position | null | undefined): Walk {
   const { order, keys, ranges } = indexOf(filter);
-  const { metadata = {}, prefix, upstream = null, statuses, endedSince, endedUntil } = filter;
+  const { metadata = {}, prefix, upstream = null, statuses, chain } = filter;
+  const { endedSince, endedUntil } = filter;
   const { trackedSince = FIRST, trackedUntil = LAST } = filter;
   const begin = {
     newest: [LAST],
@@ -131,7 +149,9 @@ export function walkOf(filter: SubmissionFilter, after: Position | null | undefi
       ...{ endedSince: endedSince ?? FIRST, endedUntil: endedUntil ?? LAST },
       hasEnded: endedSince === undefined && endedUntil === undefined ? 0 : 1,
       statuses: statuses ? JSON.stringify(statuses) : null,
+      chain: chain ? JSON.stringify(chain) : null,
       ...numbered('status', distinct(statuses ?? [])),
+      ...numbered('chain', distinct(chain ?? [])),
       ...numbered('name', names),
       ...numbered('value', Object.values(metadata)),
       ...prefixParameters(prefix, String(p0)),
@@ -143,6 +163,7 @@ const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
 const MATCH = `
   (@statuses IS NULL OR s.status IN (SELECT value FROM json_each(@statuses)))
+    AND (@chain IS NULL OR s.chain IN (SELECT value FROM json_each(@chain)))
     AND (@upstream IS NULL OR s.upstream = @upstream)
     AND s.tracked_at >= @trackedSince AND s.tracked_at < @trackedUntil
     AND (@hasEnded = 0 OR (s.ended_at >= @endedSince AND s.ended_at < @endedUntil))

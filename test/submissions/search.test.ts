@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Position, walkSql } from '../../src/ledger/page.ts';
 import { orderOf, type SubmissionFilter, walkOf } from '../../src/submissions/search.ts';
-import type { Submission } from '../../src/submissions/submission.ts';
-import { context, observation } from '../support/ledger/domain.ts';
+import { CHAIN_VERDICTS, type Submission } from '../../src/submissions/submission.ts';
+import { context, observation, VERDICTS } from '../support/ledger/domain.ts';
 import {
   type Ledger,
   openLedger,
@@ -56,7 +56,9 @@ function variedLedger(): { ledger: Ledger; all: (Submission & { endedAt: number 
       }),
     );
     ledger.track(requests, trackedAt);
-    const results = ['finalized', 'pending', 'error', 'rejected'] as const;
+    const verdict = CHAIN_VERDICTS[index % 3] ?? 'confirmed';
+    const verified = { ...VERDICTS.finalized, chain: { verdict, reason: null } };
+    const results = [verified, 'pending', 'error', 'rejected'] as const;
     ledger.record(
       requests
         .slice(0, 4)
@@ -102,6 +104,7 @@ const filters: fc.Arbitrary<SubmissionFilter> = fc.record(
         minLength: 1,
       },
     ) as fc.Arbitrary<NonNullable<SubmissionFilter['statuses']>>,
+    chain: fc.uniqueArray(fc.constantFrom(...CHAIN_VERDICTS), { minLength: 1 }),
     upstream: fc.constantFrom('default', 'other', 'third'),
     metadata: fc.constantFrom<Record<string, string>>(
       { order: '3' },
@@ -133,6 +136,7 @@ describe('a search', () => {
         .filter(
           (one) =>
             (filter.statuses?.includes(one.status) ?? true) &&
+            (!filter.chain || (one.chain !== null && filter.chain.includes(one.chain))) &&
             (filter.upstream ?? one.upstream) === one.upstream &&
             Object.entries(filter.metadata ?? {}).every(
               ([name, value]) => String(one.metadata?.[name]) === value,
@@ -184,6 +188,7 @@ describe('a search', () => {
     [{ metadata: { order: '7', team: 'x' } }, 'USING PRIMARY KEY (key=? AND value=?'],
     [{ endedSince: 5 }, 'submissions_ended'],
     [{ statuses: ['failed', 'expired'], trackedSince: 5 }, 'submissions_by_status'],
+    [{ chain: ['contradicted'], statuses: ['finalized'] }, 'submissions_by_chain'],
     [{ trackedUntil: 5 }, 'submissions_tracked'],
     [{ upstream: 'other' }, 'submissions_by_upstream'],
     [{}, 'INTEGER PRIMARY KEY'],

@@ -39,6 +39,7 @@ function fieldsOf(overview) {
   return [
     { name: 'prefix', label: 'ID prefix' },
     { name: 'status', label: 'Status', values: STATUSES },
+    { name: 'chain', label: 'Chain', values: ['confirmed', 'contradicted', 'unavailable'] },
     { name: 'metadata', label: 'Metadata', hint: 'order=4711' },
     { name: 'upstream', label: 'Upstream', values: upstreams },
     { name: 'tracked_since', label: 'Tracked since', isTime: true },

@@ -29,6 +29,7 @@ it('prints one line per submission, newest first', async () => {
 it.each([
   ['--status cancelled,expired', 'b1 a2'],
   ['--status cancelled --status tracking --prefix a', 'a1 a2 a3'],
+  ['--chain contradicted,unavailable', ''],
   ['--upstream other', 'b2 b1'],
   ['--metadata order=4711 --metadata note=a=b', 'a3 a2 a1'],
   ['--since 1h --status tracking', 'b2 a3 a1'],
@@ -58,7 +59,8 @@ it('reads as many pages as the limit needs, and all of them on request', async (
 
 describe('refuses', () => {
   it.each([
-    ['--status done', /is not a status/],
+    ['--status done', /is unknown/],
+    ['--chain none', /Expected one of confirmed, contradicted, unavailable/],
     ['--metadata order', /name=value/],
     ['--metadata a=1 --metadata a=2', /given twice/],
     ['--since yesterday', /duration like 2h/],
