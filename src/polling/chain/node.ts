@@ -88,8 +88,8 @@ export function openNode(deps: NodeDeps): Node {
         name: typeof name === 'string' ? escapeText(name, MAX_TEXT_CHARS) : null,
         genesis: genesis.toLowerCase(),
       });
-      await current.call(SUBSCRIBE, []);
       awaitBlock(current);
+      await current.call(SUBSCRIBE, []);
     } catch (error) {
       current.close(refusalOf(error));
     }
