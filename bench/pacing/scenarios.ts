@@ -173,7 +173,7 @@ export const SCENARIOS: readonly Scenario[] = [
   }),
   parallel('usual', 20, {
     name: 'default budget, parallel usual, 20/s',
-    arrivals: { kind: 'poisson', perS: 20, submissions: 4_000 },
+    arrivals: { kind: 'poisson', perS: 20, submissions: 6_000 },
     budget: { requests: 50, perMs: 1_000, concurrency: 32 },
     bars: [atMostToday('none', 1.04), atMostToday('healthy', 1.04), atMost('none', 'meanS', 4.3)],
   }),
