@@ -75,8 +75,7 @@ export function openChain(deps: ChainDeps): Chain {
   function nodeStatuses(): NodeStatus[] {
     const distrusted = heads.distrusted(clock.now());
     return nodes.map(({ host, node: { isConnected, problem }, unusedSince }) => {
-      const head = heads.headOf(host);
-      const common = { host, isConnected, head, unusedSince };
+      const common = { host, head: heads.headOf(host), unusedSince };
       if (problem !== null) return { ...common, state: 'disconnected', problem };
       const { state = isConnected ? 'used' : 'connecting', reason = null } =
         distrusted.get(host) ?? {};
@@ -91,19 +90,6 @@ export function openChain(deps: ChainDeps): Chain {
     }
   }
 
-  /** Returns the nodes that may be asked, in the order of the settings. */
-  function usable() {
-    const statuses = nodeStatuses();
-    return nodes.filter((_, index) => statuses[index]?.state === 'used');
-  }
-
-  /** Returns why no node is used; null: one is, or none has failed yet. */
-  function problemOf(statuses: NodeStatus[]): string | null {
-    const failed = statuses.find(({ problem }) => problem !== null);
-    if (!failed || statuses.some(({ state }) => state === 'used')) return null;
-    return `${failed.host}: ${failed.problem}`;
-  }
-
   return {
     onHead(listener) {
       listeners.add(listener);
@@ -111,9 +97,11 @@ export function openChain(deps: ChainDeps): Chain {
     },
     finalizedAt: (blockNumber) => heads.finalizedAt(blockNumber, clock.now()),
     async call<T>(method: string, params: unknown[], { except }: { except?: string } = {}) {
-      const used = usable();
+      const statuses = nodeStatuses();
+      const used = nodes.filter((_, index) => statuses[index]?.state === 'used');
       const others = used.filter(({ host }) => host !== except);
-      const reason = problemOf(nodeStatuses()) ?? 'no node of the chain is connected';
+      const failed = statuses.find(({ problem }) => problem !== null);
+      const reason = failed ? `${failed.host}: ${failed.problem}` : 'no node is connected';
       let failure = new ChainError('not_connected', reason);
       for (const { host, node } of others.length > 0 ? others : used)
         try {
@@ -127,11 +115,9 @@ export function openChain(deps: ChainDeps): Chain {
     confirm: () => heads.confirmGenesis(),
     status() {
       if (nodes.length === 0) return null;
-      const statuses = nodeStatuses();
-      const name = (usable()[0] ?? nodes.find((node) => node.name !== null))?.name ?? null;
-      const { genesis, newest } = heads;
-      const problem = problemOf(statuses);
-      return { name, genesisHash: genesis, head: newest, problem, nodes: statuses };
+      const name = nodes.find((node) => node.name !== null)?.name ?? null;
+      const { genesis: genesisHash, newest: head } = heads;
+      return { name, genesisHash, head, nodes: nodeStatuses() };
     },
     async close() {
       cancelHeads?.();

@@ -5,7 +5,7 @@ export type ChainHead = { number: number; at: number };
 
 export type ChainSettings = UpstreamConfig['chain'];
 
-/** Why a node is used or not. */
+/** The first and the later ones: a node that is used, and why it is not. */
 export const NODE_STATES = [
   'used',
   'connecting',
@@ -20,8 +20,6 @@ export type NodeStatus = {
   /** Host and port; names the node. */
   host: string;
   state: (typeof NODE_STATES)[number];
-  /** Whether a head has arrived since it was connected. */
-  isConnected: boolean;
   /** The highest block that it announced as final; null: none since the start. */
   head: ChainHead | null;
   /** Why it is not used, in one sentence without secrets; null: it is, or is connecting. */
@@ -36,8 +34,6 @@ export type ChainStatus = {
   genesisHash: string | null;
   /** The highest block that a trusted node announced as final; null: none since the start. */
   head: ChainHead | null;
-  /** Why no node can be used, in one sentence without secrets; null: one can. */
-  problem: string | null;
   /** In the order of the settings. */
   nodes: NodeStatus[];
 };

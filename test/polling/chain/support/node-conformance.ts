@@ -81,7 +81,7 @@ export function describeNode(name: string, open: () => Promise<NodeUnderTest>): 
       const first = await newest();
       const { name, genesisHash } = node;
       expect(chain.status()).toMatchObject({
-        ...{ nodes: [{ isConnected: true }], name, genesisHash, problem: null },
+        ...{ nodes: [{ state: 'used', problem: null }], name, genesisHash },
       });
       await head(first);
       expect(await node.build(1)).toMatchObject({ block_number: first + 1 });
@@ -137,7 +137,7 @@ export function describeNode(name: string, open: () => Promise<NodeUnderTest>): 
 
     it('refuses a method that it does not have', async () => {
       const { chain } = await setUp();
-      await vi.waitFor(() => expect(chain.status()?.nodes[0]?.isConnected).toBe(true), UNTIL);
+      await vi.waitFor(() => expect(chain.status()?.nodes[0]?.state).toBe('used'), UNTIL);
       await expect(chain.call('eth_blockNumber', [])).rejects.toMatchObject({
         reason: 'method_not_found',
       });

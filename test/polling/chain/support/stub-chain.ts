@@ -9,9 +9,9 @@ const GENESIS_HASH = `0x${'9'.repeat(64)}`;
 export function stubChain(respond: Respond, names: readonly string[] = ['node']) {
   const head = { number: 7, at: 0 };
   const status: ChainStatus = {
-    ...{ name: null, genesisHash: GENESIS_HASH, head, problem: null },
+    ...{ name: null, genesisHash: GENESIS_HASH, head },
     nodes: names.map((host) => {
-      return { host, state: 'used', isConnected: true, head, problem: null, unusedSince: null };
+      return { host, state: 'used', head, problem: null, unusedSince: null };
     }),
   };
   const listeners = new Set<(head: ChainHead) => void>();
