@@ -246,8 +246,6 @@ const UPSTREAMS = `
             AND s.status IN ('tracking', 'pending', 'failing')) AS stuck,
          (SELECT count(*) FROM submissions s
           WHERE s.upstream = u.name AND s.in_verification = 1 AND s.chain = 'contradicted') AS contradicted,
-         (SELECT h.chain_reason FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version
-          WHERE s.upstream = u.name AND s.in_verification = 1 AND s.chain = 'contradicted' ORDER BY s.id DESC LIMIT 1) AS contradiction,
          ${RECENT_AND_STILL('failing')} AS failing, ${RECENT_AND_STILL('failed')} AS failed
   FROM upstreams u WHERE u.name IN (SELECT value FROM json_each(@names)) ORDER BY u.name`;
 

@@ -1,7 +1,6 @@
 import { type DisabledReason, parseDestination } from '../notifications/delivery.ts';
 import type { AlertRule } from '../notifications/event-body.ts';
 import { durationText, encoded, truncate, webhookPath } from '../notifications/message.ts';
-import { ANOTHER_CHAIN } from '../submissions/submission.ts';
 import { BreakerState } from '../submissions/upstream.ts';
 
 /** What alert rules depend on and the ledger does not contain. Times are epoch milliseconds. */
@@ -33,8 +32,6 @@ export type AlertFacts = LiveFacts & {
     stuck: number;
     /** Before their deadlines, that the chain, or the hash of their data, contradicts. */
     contradicted: number;
-    /** Why the newest of them is contradicted; null: none is. */
-    contradiction: string | null;
     /** With an Error in the last FAILURES_WINDOW_MS, and failing or failed now. */
     failing: number;
     failed: number;
@@ -126,10 +123,10 @@ const RULES: Record<AlertRule, Rule> = {
     find: ({ upstreams }) =>
       upstreams
         .filter(({ contradicted }) => contradicted > 0)
-        .map(({ name, contradicted, contradiction }) => ({
+        .map(({ name, contradicted }) => ({
           subject: name,
           count: contradicted,
-          summary: `The chain or the hash of the data contradicts ${submissions(contradicted)} of the upstream ${name}${contradiction?.endsWith(ANOTHER_CHAIN) ? `: ${ANOTHER_CHAIN}` : ''}`,
+          summary: `The chain or the hash of the data contradicts ${submissions(contradicted)} of the upstream ${name}`,
         })),
     over: (subject) =>
       `No submission of the upstream ${subject} is contradicted any longer, or they are no longer polled`,

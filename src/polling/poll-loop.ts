@@ -371,6 +371,9 @@ export class PollLoop {
     try {
       recorded = ledger.store.verify(verdicts, { ...contextOfRequest(now), recheck });
     } catch (error) {
+      // As for observations.
+      if (verdicts.length > 1 && !(error instanceof LedgerError))
+        return verdicts.flatMap((one) => this.recordVerdicts([one]));
       this.#writeFailed(error);
       return [];
     }

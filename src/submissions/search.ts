@@ -57,6 +57,22 @@ function indexOf(filter: SubmissionFilter): Index {
 }
 
 const behindTracked = 's.tracked_at >= +@trackedSince AND (s.tracked_at, s.id) < (+@p0, +@p1)';
+/** The index of a column and the time of tracking. */
+function byValue(
+  column: 'chain' | 'status',
+  valuesOf: (filter: SubmissionFilter) => readonly string[] | undefined,
+): Index {
+  return {
+    order: 'tracked',
+    keys: ['s.tracked_at', 's.id'],
+    ranges: (filter) =>
+      distinct(valuesOf(filter) ?? []).map(
+        (_, i) =>
+          `submissions s INDEXED BY submissions_by_${column} WHERE s.${column} = +@${column}${i} AND ${behindTracked}`,
+      ),
+  };
+}
+
 const INDEXES = {
   prefix: {
     order: 'id',
@@ -86,24 +102,8 @@ const INDEXES = {
            AND s.ended_at >= +@endedSince AND (s.ended_at, s.id) < (+@p0, +@p1)`,
       ),
   },
-  chain: {
-    order: 'tracked',
-    keys: ['s.tracked_at', 's.id'],
-    ranges: ({ chain = [] }) =>
-      distinct(chain).map(
-        (_, i) =>
-          `submissions s INDEXED BY submissions_by_chain WHERE s.chain = +@chain${i} AND ${behindTracked}`,
-      ),
-  },
-  status: {
-    order: 'tracked',
-    keys: ['s.tracked_at', 's.id'],
-    ranges: ({ statuses = [] }) =>
-      distinct(statuses).map(
-        (_, i) =>
-          `submissions s INDEXED BY submissions_by_status WHERE s.status = +@status${i} AND ${behindTracked}`,
-      ),
-  },
+  chain: byValue('chain', ({ chain }) => chain),
+  status: byValue('status', ({ statuses }) => statuses),
   tracked: {
     order: 'tracked',
     keys: ['s.tracked_at', 's.id'],

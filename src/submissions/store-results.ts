@@ -17,7 +17,7 @@ export type RecordedChange = {
  * confirmation is missing. `detection`: if it becomes final.
  */
 export type Verdict = {
-  submission: Submission;
+  stored: Pick<Submission, 'submissionId' | 'version'>;
   chain: ChainResult | null;
   isHeld: boolean;
   detection: Detection | null;

@@ -79,8 +79,11 @@ type PendingRead = {
   reject: (error: unknown) => void;
 };
 
-/** Where a page of `listInVerification` begins. */
-export type VerificationPosition = { chain: string; id: number };
+/** What the chain is asked about. `chain` and `id`: its position in `listInVerification`. */
+export type InVerification = Pick<
+  Submission,
+  'submissionId' | 'version' | 'trackedAt' | 'dataHash' | 'envelope'
+> & { chain: string; id: number };
 
 export class SubmissionQueries {
   readonly #db: LedgerDatabase;
@@ -183,12 +186,14 @@ export class SubmissionQueries {
   /** Returns a page of the submissions that are in verification, in any order. */
   listInVerification(
     upstream: string,
-    { after, limit }: { after: VerificationPosition; limit: number },
-  ): (VerificationPosition & { submissionId: string })[] {
-    return this.#db.rows`
-      SELECT id, chain, submission_id AS submissionId FROM submissions
-      WHERE upstream = ${upstream} AND in_verification = 1 AND (chain, id) > (${after.chain}, ${after.id})
-      ORDER BY chain, id LIMIT ${limit}`;
+    { after, limit }: { after: { chain: string; id: number }; limit: number },
+  ): InVerification[] {
+    return this.#db.rows<InVerification>`
+      SELECT s.id, s.chain, s.submission_id AS submissionId, s.version, s.tracked_at AS trackedAt,
+             s.data_hash AS dataHash, h.response AS envelope
+      FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version
+      WHERE s.upstream = ${upstream} AND s.in_verification = 1 AND (s.chain, s.id) > (${after.chain}, ${after.id})
+      ORDER BY s.chain, s.id LIMIT ${limit}`;
   }
 
   listDeadlines(

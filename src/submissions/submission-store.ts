@@ -251,7 +251,7 @@ export class SubmissionStore {
   }
 
   #verify(
-    { submission: { submissionId, version }, chain, isHeld, detection }: Verdict,
+    { stored: { submissionId, version }, chain, isHeld, detection }: Verdict,
     context: TransitionContext,
   ): RecordedChange | undefined {
     const row = this.#queries.findRow(submissionId);

@@ -75,9 +75,6 @@ export type ChainVerdict = (typeof CHAIN_VERDICTS)[number];
 /** `reason`: why it is not confirmed, in one sentence; null: it is confirmed. */
 export type ChainResult = { verdict: ChainVerdict; reason: string | null };
 
-/** The end of the reason if most blocks contradict. */
-export const ANOTHER_CHAIN = 'the node probably belongs to another chain';
-
 /**
  * Options stored and returned as text, in a column of this name; PATCH with null removes one.
  * `key`: its name in Submission. `patch`, `returned`: what it means there.

@@ -48,7 +48,7 @@ export function openPolling(deps: {
   const watcher: Watcher = new Watcher({
     settings: watcherSettings(config, upstreams.named, policy, tuning.breaker),
     ledger,
-    engine: chainEngine(deps.engine, chains),
+    engine: chainEngine(deps.engine, chains.observe),
     clock,
     random,
     listeners: [

@@ -227,7 +227,6 @@ describe('the facts', () => {
       ...none,
       stuck: 0,
       contradicted: 0,
-      contradiction: null,
       failing: 0,
       failed: 0,
     };

@@ -122,19 +122,6 @@ it('reports a contradiction once, with an event and an alert', async () => {
   ]);
 });
 
-it('names another chain as the likely cause when most blocks contradict', async () => {
-  const sandbox = await openSandbox();
-  await setFault(sandbox, 'other_chain');
-  const { connected, track, until } = await open({ sandbox });
-  await connected();
-  let id = '';
-  for (let block = 0; block < 5; block += 1) {
-    id = await track();
-    await until(id, { chain: 'contradicted' });
-  }
-  await until(id, { chain_reason: expect.stringContaining('belongs to another chain') as never });
-});
-
 it('keeps a submission pending until the chain confirms it, if that is required', async () => {
   const sandbox = await openSandbox();
   await setFault(sandbox, 'lying');

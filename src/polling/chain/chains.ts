@@ -4,9 +4,9 @@ import type { Observation } from '../../submissions/classify.ts';
 import type { PollEngine } from '../poll-engine.ts';
 import type { UsableUpstream } from '../upstreams.ts';
 import { openChain } from './chain.ts';
-import type { Chain, ChainHead, ChainStatus } from './port.ts';
+import type { ChainHead, ChainStatus } from './port.ts';
 import { type QueueDeps, VerificationQueue } from './verification-queue.ts';
-import { ChainVerifier } from './verifier.ts';
+import type { Finalized } from './verifier.ts';
 
 type ChainsDeps = {
   upstreams: readonly [string, UsableUpstream][];
@@ -21,10 +21,10 @@ type ChainsDeps = {
   };
 } & Pick<QueueDeps, 'submissions' | 'record' | 'poll'>;
 
+type Observe = (upstream: string, observation: Finalized) => Promise<Observation>;
+
 export type Chains = {
-  /** By upstream. Without addresses in the settings, a chain does nothing. */
-  byUpstream: ReadonlyMap<string, Chain>;
-  verifierOf(upstream: string): ChainVerifier | undefined;
+  observe: Observe;
   /** Calls `listener` with the newest finalized block, and with the next ones. */
   onHead(listener: (upstream: string, head: ChainHead) => void): void;
   /** Begins to verify what the ledger has in verification. */
@@ -39,8 +39,9 @@ export type Chains = {
 
 /** Opens the chain of each upstream, and logs its changes. */
 export function openChains(deps: ChainsDeps): Chains {
-  const { upstreams, clock, random, log, version, genesis, submissions } = deps;
-  const byUpstream = new Map(
+  const { upstreams, clock, random, log, version, genesis } = deps;
+  // Without addresses in the settings, a chain does nothing.
+  const chains = new Map(
     upstreams.map(([upstream, { chain: settings }]) => {
       const chain = openChain({
         ...{ settings, clock, random, version },
@@ -50,87 +51,54 @@ export function openChains(deps: ChainsDeps): Chains {
           else log.info({ upstream, node, chain: name ?? undefined }, 'chain.connected');
         },
       });
-      return [upstream, chain] as const;
-    }),
-  );
-  const verifiers = new Map(
-    upstreams.flatMap(([upstream, { chain: settings }]) => {
-      const chain = byUpstream.get(upstream);
-      if (!chain) return [];
-      const dataHashOf = (id: string) => submissions.dataHashOf(id);
-      return [[upstream, new ChainVerifier({ chain, settings, clock, dataHashOf })] as const];
+      const queue = new VerificationQueue({ ...deps, upstream, chain, settings });
+      return [upstream, { chain, queue }] as const;
     }),
   );
   const confirmed = new Set<string>();
-  const queues = [...verifiers].map(([upstream, verifier]) => {
-    const chain = byUpstream.get(upstream) as Chain;
-    return new VerificationQueue({ ...deps, upstream, chain, verifier });
-  });
   return {
-    byUpstream,
-    verifierOf: (upstream) => verifiers.get(upstream),
+    observe: (upstream, observation) =>
+      chains.get(upstream)?.queue.observe(observation) ?? Promise.resolve(observation),
     onHead(listener) {
-      for (const [upstream, chain] of byUpstream) {
+      for (const [upstream, { chain }] of chains) {
         chain.onHead((head) => listener(upstream, head));
         const head = chain.status()?.head;
         if (head) listener(upstream, head);
       }
     },
     start() {
-      for (const queue of queues) queue.start();
+      for (const { queue } of chains.values()) queue.start();
     },
-    statusOf: (upstream) => byUpstream.get(upstream)?.status() ?? null,
+    statusOf: (upstream) => chains.get(upstream)?.chain.status() ?? null,
     confirm(upstream) {
       if (confirmed.has(upstream)) return;
-      const hash = byUpstream.get(upstream)?.confirm() ?? null;
+      const hash = chains.get(upstream)?.chain.confirm() ?? null;
       if (hash !== null) genesis.keep(upstream, hash);
       confirmed.add(upstream);
     },
     unusedNodes: () =>
-      [...byUpstream].flatMap(([upstream, chain]) =>
+      [...chains].flatMap(([upstream, { chain }]) =>
         (chain.status()?.nodes ?? []).flatMap(({ host, problem, unusedSince: since }) =>
           problem === null || since === null ? [] : { upstream, host, problem, since },
         ),
       ),
     async close() {
-      for (const queue of queues) queue.stop();
-      await Promise.all([...byUpstream.values()].map((chain) => chain.close()));
+      for (const { queue } of chains.values()) queue.stop();
+      await Promise.all([...chains.values()].map(({ chain }) => chain.close()));
     },
   };
 }
 
 /** Reports finalized submissions with what their chain says: its verdict, and since when. */
-export function chainEngine(
-  engine: PollEngine,
-  chains: {
-    byUpstream: ReadonlyMap<string, Pick<Chain, 'finalizedAt'>>;
-    verifierOf(upstream: string): ChainVerifier | undefined;
-  },
-): PollEngine {
+export function chainEngine(engine: PollEngine, observe: Observe): PollEngine {
   return {
     async poll(batch, report) {
-      const { upstream } = batch;
-      const verifications: Promise<void>[] = [];
-      const reportWithTime = (observation: Observation) =>
-        report(withFinality(observation, chains.byUpstream.get(upstream)));
+      const observed: Promise<void>[] = [];
       await engine.poll(batch, (observation) => {
-        const verifier = chains.verifierOf(upstream);
-        if (observation.kind === 'finalized' && verifier)
-          verifications.push(verifier.observe(observation).then(reportWithTime));
-        else reportWithTime(observation);
+        if (observation.kind !== 'finalized') report(observation);
+        else observed.push(observe(batch.upstream, observation).then(report));
       });
-      await Promise.all(verifications);
+      await Promise.all(observed);
     },
   };
-}
-
-/** Adds the time of finality, unless no node announced the block, or the chain has another one. */
-function withFinality(
-  observation: Observation,
-  chain: Pick<Chain, 'finalizedAt'> | undefined,
-): Observation {
-  if (observation.kind !== 'finalized' || observation.blockNumber === null) return observation;
-  if (observation.chain?.verdict === 'contradicted') return observation;
-  const finalityAt = chain?.finalizedAt(observation.blockNumber) ?? null;
-  return finalityAt === null ? observation : { ...observation, finalityAt };
 }

@@ -1,15 +1,10 @@
 import { LedgerError } from '../../ledger/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { DamagedRowError } from '../../lib/json.ts';
 import { dataOf } from '../../submissions/classify.ts';
 import type { RecordedChange, Verdict } from '../../submissions/store-results.ts';
-import type { Submission } from '../../submissions/submission.ts';
-import type {
-  SubmissionQueries,
-  VerificationPosition,
-} from '../../submissions/submission-queries.ts';
-import type { Chain } from './port.ts';
-import type { ChainVerifier } from './verifier.ts';
+import type { InVerification, SubmissionQueries } from '../../submissions/submission-queries.ts';
+import type { Chain, ChainSettings } from './port.ts';
+import { ChainVerifier, type Finalized } from './verifier.ts';
 
 /** The longest time between two rounds. */
 const ROUND_MS = 30_000;
@@ -17,12 +12,12 @@ const ROUND_MS = 30_000;
 const PAGE = 50;
 /** A contradicted submission is polled again after this time: the upstream may correct itself. */
 const POLL_AGAIN_MS = 600_000;
-const BEGINNING: VerificationPosition = { chain: '', id: 0 };
+const BEGINNING = { chain: '', id: 0 };
 
 export type QueueDeps = {
   upstream: string;
-  chain: Pick<Chain, 'onHead' | 'finalizedAt'>;
-  verifier: ChainVerifier;
+  chain: Chain;
+  settings: ChainSettings;
   submissions: SubmissionQueries;
   clock: Clock;
   /** Commits verdicts; returns nothing if the ledger fails. */
@@ -37,6 +32,7 @@ export type QueueDeps = {
  */
 export class VerificationQueue {
   readonly #deps: QueueDeps;
+  readonly #verifier: ChainVerifier;
   #after = BEGINNING;
   #isRunning = false;
   #isWanted = false;
@@ -46,6 +42,13 @@ export class VerificationQueue {
 
   constructor(deps: QueueDeps) {
     this.#deps = deps;
+    const dataHashOf = (id: string) => deps.submissions.dataHashOf(id);
+    this.#verifier = new ChainVerifier({ ...deps, dataHashOf });
+  }
+
+  /** Returns the observation with its first verdict, after a second at most. */
+  observe(observation: Finalized): Promise<Finalized> {
+    return this.#verifier.observe(observation);
   }
 
   start(): void {
@@ -60,7 +63,7 @@ export class VerificationQueue {
   }
 
   async #round(): Promise<void> {
-    this.#deps.verifier.beginRound();
+    this.#verifier.beginRound();
     this.#isWanted = true;
     if (this.#isRunning) return;
     this.#isRunning = true;
@@ -84,7 +87,7 @@ export class VerificationQueue {
     const page = submissions.listInVerification(upstream, { after: this.#after, limit: PAGE });
     const isEnd = page.length === 0 && this.#after !== BEGINNING;
     this.#after = (page.length === PAGE && page.at(-1)) || BEGINNING;
-    const verdicts = await Promise.all(page.flatMap((one) => this.#verify(one.submissionId)));
+    const verdicts = await Promise.all(page.map((one) => this.#verify(one)));
     const recorded = this.#isStopped ? [] : record(upstream, verdicts);
     const pollAgainAt = clock.now() - POLL_AGAIN_MS;
     for (const { submission } of recorded)
@@ -93,30 +96,13 @@ export class VerificationQueue {
     return isEnd || recorded.some(({ result }) => result.change !== null);
   }
 
-  #verify(submissionId: string): Promise<Verdict>[] {
-    const { submissions } = this.#deps;
-    try {
-      const submission = submissions.get(submissionId);
-      return submission ? [this.#verdictOn(submission)] : [];
-    } catch (error) {
-      // A damaged row must not keep the others waiting.
-      if (error instanceof DamagedRowError) return [];
-      throw error;
-    }
-  }
-
-  async #verdictOn(submission: Submission): Promise<Verdict> {
-    const { verifier, chain, clock } = this.#deps;
-    const verdict = await verifier.verify(submission);
-    const { block_number } = dataOf(submission.envelope) ?? {};
-    const announcedAt = typeof block_number === 'number' ? chain.finalizedAt(block_number) : null;
-    const detection =
-      announcedAt === null
-        ? null
-        : {
-            ...{ finalityAt: announcedAt, source: 'chain' as const },
-            lagMs: clock.now() - Math.max(announcedAt, submission.trackedAt),
-          };
-    return { submission, chain: verdict, isHeld: verifier.isHeld(verdict), detection };
+  async #verify(stored: InVerification): Promise<Verdict> {
+    const { chain: nodes, clock } = this.#deps;
+    const chain = await this.#verifier.verify(stored);
+    const { block_number } = dataOf(stored.envelope) ?? {};
+    const finalityAt = typeof block_number === 'number' ? nodes.finalizedAt(block_number) : null;
+    const lagMs = clock.now() - Math.max(finalityAt ?? 0, stored.trackedAt);
+    const detection = finalityAt === null ? null : { finalityAt, source: 'chain' as const, lagMs };
+    return { stored, chain, isHeld: this.#verifier.isHeld(chain), detection };
   }
 }

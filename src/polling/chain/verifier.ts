@@ -2,7 +2,7 @@ import { LedgerError } from '../../ledger/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { escapeText } from '../../lib/text.ts';
 import { dataOf, type Observation } from '../../submissions/classify.ts';
-import { ANOTHER_CHAIN, type ChainResult, type Submission } from '../../submissions/submission.ts';
+import type { ChainResult, Submission } from '../../submissions/submission.ts';
 import { BlockTransactions } from './block-transactions.ts';
 import { type Chain, ChainError, type ChainSettings } from './port.ts';
 
@@ -11,8 +11,6 @@ import { type Chain, ChainError, type ChainSettings } from './port.ts';
  * At 20 submissions per second, the waiting ones then occupy at most 20 of 32 concurrent polls.
  */
 const FIRST_VERDICT_MS = 1_000;
-/** The node belongs to another chain if so many of the newest verified blocks contradict. */
-const OTHER_CHAIN = { blocks: 10, contradicted: 5 };
 /** Contradictions that wait for a second answer. */
 const MAX_DOUBTS = 1_000;
 const MAX_SHOWN_CHARS = 70;
@@ -49,9 +47,6 @@ export class ChainVerifier {
   #round = 0;
   /** The first round of each contradiction. Its reason identifies it, with all hashes. */
   readonly #doubts = new Map<string, number>();
-  /** Whether the newest verified blocks were contradicted. */
-  readonly #contradicted = new Map<number, boolean>();
-  #genesisHash: string | null = null;
 
   constructor({ chain, settings, clock, dataHashOf }: VerifierDeps) {
     this.#chain = chain;
@@ -61,28 +56,44 @@ export class ChainVerifier {
     this.#transactions = new BlockTransactions(chain);
   }
 
-  /** Forgets what the nodes have answered, but not what they have contradicted. */
+  /** Forgets what the nodes have answered, except doubts, which no other chain can confirm. */
   beginRound(): void {
     this.#round += 1;
     this.#hashes.clear();
     this.#transactions.forget();
   }
 
-  /** Returns the observation with its verdict. Takes FIRST_VERDICT_MS at most. */
-  async observe(observation: Finalized): Promise<Observation> {
-    const { submissionId, envelope, blockNumber } = observation;
+  /** Returns the observation with its verdict and the time of its finality, as far as known. */
+  async observe(observation: Finalized): Promise<Finalized> {
+    const { blockNumber } = observation;
+    const chain = await this.#firstVerdict(observation);
+    const isOther = blockNumber === null || chain?.verdict === 'contradicted';
+    const finalityAt = isOther ? null : this.#chain.finalizedAt(blockNumber);
+    return {
+      ...observation,
+      ...(chain && { chain, isHeld: this.isHeld(chain) }),
+      ...(finalityAt !== null && { finalityAt }),
+    };
+  }
+
+  /** Takes FIRST_VERDICT_MS at most. */
+  async #firstVerdict({
+    submissionId,
+    envelope,
+    blockNumber,
+  }: Finalized): Promise<ChainResult | null> {
     let cancel = () => {};
-    const late = new Promise<typeof LATE>((resolve) => {
-      cancel = this.#clock.after(FIRST_VERDICT_MS, () => resolve(LATE));
+    const late = new Promise<ChainResult>((resolve) => {
+      const reason = () => unavailable(this.#lateReason(blockNumber));
+      cancel = this.#clock.after(FIRST_VERDICT_MS, () => resolve(reason()));
     });
     const verify = async () => {
       await this.#untilFinal(blockNumber, late);
       return this.verify({ envelope, dataHash: this.#dataHashOf(submissionId) });
     };
-    const verdict = await Promise.race([verify().catch(unavailableBecause), late]);
+    const chain = await Promise.race([verify().catch(unavailableBecause), late]);
     cancel();
-    const chain = verdict === LATE ? unavailable(this.#lateReason(blockNumber)) : verdict;
-    return chain === null ? observation : { ...observation, chain, isHeld: this.isHeld(chain) };
+    return chain;
   }
 
   isHeld(chain: ChainResult | null): boolean {
@@ -108,7 +119,6 @@ export class ChainVerifier {
     { block_number, block_hash, tx_index, tx_hash }: Record<string, unknown>,
     dataHash: string | null,
   ): Promise<ChainResult> {
-    this.#followGenesis();
     if (typeof block_number !== 'number' || !Number.isSafeInteger(block_number) || block_number < 0)
       return unavailable('the upstream names no block number');
     if (this.#isAwaited(block_number)) return unavailable(this.#lateReason(block_number));
@@ -123,14 +133,10 @@ export class ChainVerifier {
     if (first.verdict !== 'contradicted') return first;
     const second = await this.#ask(claim, first.node);
     if (second.verdict === 'confirmed') return CONFIRMED;
-    const { reason } = first;
+    const { verdict, reason } = first;
     const isAgreed = second.node !== first.node && second.reason === reason;
-    if (!isAgreed && !this.#isDoubted(reason))
-      return unavailable(`${reason}; this is one answer, and another one is awaited`);
-    const contradicted = [...this.#contradicted.values()].filter(Boolean).length;
-    const isOther = contradicted >= OTHER_CHAIN.contradicted;
-    const other = isOther ? `; most blocks that were verified differ: ${ANOTHER_CHAIN}` : '';
-    return { verdict: 'contradicted', reason: `${reason}${other}` };
+    if (isAgreed || this.#isDoubted(String(reason))) return { verdict, reason };
+    return unavailable(`${reason}; this is one answer, and another one is awaited`);
   }
 
   /** Returns what one node says. `except`: the node that is not asked if there is another one. */
@@ -138,9 +144,6 @@ export class ChainVerifier {
     const { number, hash } = claim;
     try {
       const { node, hash: onChain } = await this.#hashOf(number, except);
-      this.#contradicted.delete(number);
-      this.#contradicted.set(number, onChain !== hash);
-      deleteOldest(this.#contradicted, OTHER_CHAIN.blocks);
       if (onChain === hash)
         return this.#settings.verify_data ? await this.#findTransaction(claim, except) : CONFIRMED;
       const named = escapeText(hash, MAX_SHOWN_CHARS);
@@ -195,21 +198,12 @@ export class ChainVerifier {
   }
 
   /** Whether the same contradiction was found in an earlier round. */
-  #isDoubted(reason: string | null): boolean {
-    const since = this.#doubts.get(String(reason)) ?? this.#round;
-    this.#doubts.set(String(reason), since);
-    deleteOldest(this.#doubts, MAX_DOUBTS);
+  #isDoubted(reason: string): boolean {
+    const since = this.#doubts.get(reason) ?? this.#round;
+    this.#doubts.set(reason, since);
+    const [oldest] = this.#doubts.keys();
+    if (this.#doubts.size > MAX_DOUBTS && oldest !== undefined) this.#doubts.delete(oldest);
     return since < this.#round;
-  }
-
-  /** Forgets everything about another chain. */
-  #followGenesis(): void {
-    const { genesisHash = null } = this.#chain.status() ?? {};
-    if (genesisHash === null || genesisHash === this.#genesisHash) return;
-    this.#genesisHash = genesisHash;
-    this.#doubts.clear();
-    this.#contradicted.clear();
-    this.beginRound();
   }
 
   /** Resolves when a node has announced the block, or a later one, as final, or it is late. */
@@ -241,10 +235,9 @@ export class ChainVerifier {
   }
 }
 
-const LATE = Symbol('late');
 const CONFIRMED: ChainResult = { verdict: 'confirmed', reason: null };
 
-type Finalized = Extract<Observation, { kind: 'pending' | 'finalized' }>;
+export type Finalized = Extract<Observation, { kind: 'pending' | 'finalized' }>;
 
 /** Compares the upstream's `data_hash`; null: it is the expected one. */
 function compareData({ data_hash }: Record<string, unknown>, expected: string): ChainResult | null {
@@ -264,11 +257,6 @@ function unavailableBecause(error: unknown): ChainResult {
   if (error instanceof ChainError) return unavailable(error.message);
   if (error instanceof LedgerError) return unavailable('the ledger cannot be read');
   throw error;
-}
-
-function deleteOldest(map: Map<unknown, unknown>, max: number): void {
-  const [oldest] = map.keys();
-  if (map.size > max) map.delete(oldest);
 }
 
 function normalized(hash: unknown): string {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { stubChain } from '../../support/chain/stub-chain.ts';
 import { historyOf } from '../../support/ledger/domain.ts';
 import { rawConnection } from '../../support/ledger/ledger-file.ts';
 import {
@@ -7,7 +8,6 @@ import {
   response,
   START_MS,
 } from '../../support/virtual-time/virtual-watcher.ts';
-import { stubChain } from './support/stub-chain.ts';
 
 const HASH = `0x${'a'.repeat(64)}`;
 const FORK = `0x${'f'.repeat(64)}`;

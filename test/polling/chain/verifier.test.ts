@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { ChainError } from '../../../src/polling/chain/port.ts';
 import { ChainVerifier } from '../../../src/polling/chain/verifier.ts';
 import { submitDataExtrinsic } from '../../../src/sandbox/chain/extrinsics.ts';
+import { type Respond, stubChain } from '../../support/chain/stub-chain.ts';
 import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
-import { type Respond, stubChain } from './support/stub-chain.ts';
 
 const HASH = `0x${'a'.repeat(64)}`;
 type Options = { expected?: Record<string, string>; urls?: string[]; nodes?: string[] };
@@ -165,14 +165,6 @@ describe('a contradiction', () => {
 
   it('needs two nodes with the same answer', async () => {
     const { verify } = open(false, async (node) => (node === 'a' ? FORK : OTHER_HASH), { nodes });
-    expect(await verify({})).toEqual(unavailable);
-  });
-
-  it('is forgotten with its chain', async () => {
-    const { verify, beginRound, status } = open(false, async () => FORK);
-    await verify({});
-    beginRound();
-    status.genesisHash = OTHER_HASH;
     expect(await verify({})).toEqual(unavailable);
   });
 });

@@ -5,7 +5,6 @@ import type { PolicyFactory } from '../../../src/pacing/index.ts';
 import { chainEngine } from '../../../src/polling/chain/chains.ts';
 import type { Chain, ChainSettings } from '../../../src/polling/chain/port.ts';
 import { VerificationQueue } from '../../../src/polling/chain/verification-queue.ts';
-import { ChainVerifier } from '../../../src/polling/chain/verifier.ts';
 import type { WatcherListener } from '../../../src/polling/listeners.ts';
 import { createLocalEngine } from '../../../src/polling/poll-engine.ts';
 import type { SchedulerSettings } from '../../../src/polling/scheduler.ts';
@@ -15,6 +14,7 @@ import type { OptionsPatch } from '../../../src/submissions/option-changes.ts';
 import type { TrackResult } from '../../../src/submissions/store-results.ts';
 import type { Submission, TrackRequest } from '../../../src/submissions/submission.ts';
 import type { UpstreamChange } from '../../../src/submissions/upstream.ts';
+import { stubChain } from '../chain/stub-chain.ts';
 import { historyOf } from '../ledger/domain.ts';
 import { createLedger, Ledger } from '../ledger/ledger-file.ts';
 import { tempFolder } from '../temp-folder.ts';
@@ -70,6 +70,11 @@ export function openWatcher(world: World) {
   const noting = { upstream: (change: UpstreamChange) => turns.push(change), ...world.listener };
   const listeners = [noting, ...(world.listeners ?? [])];
 
+  const verification = world.verification ?? {
+    chain: { ...stubChain(async () => null, []).chain, ...world.chain },
+    settings: { urls: [], verify: 'off' as const, verify_data: false },
+  };
+
   let process = startProcess();
   onTestFinished(() => process.kill());
 
@@ -84,16 +89,15 @@ export function openWatcher(world: World) {
       skippedMs,
       after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()),
     };
-    const { submissions } = ledger;
-    const { verification } = world;
-    const chain = verification?.chain ?? world.chain;
-    const dataHashOf = (id: string) => submissions.dataHashOf(id);
-    const verifier = verification && new ChainVerifier({ ...verification, clock: own, dataHashOf });
-    const engine = chainEngine(local, {
-      byUpstream: new Map(chain && [['default', chain]]),
-      verifierOf: () => verifier,
+    const { chain, settings: chainSettings } = verification;
+    const queue = new VerificationQueue({
+      ...{ upstream: 'default', chain, settings: chainSettings, clock: own },
+      submissions: ledger.submissions,
+      record: (upstream, verdicts) => monitor.recordVerdicts(upstream, verdicts),
+      poll: (upstream, id) => void monitor.pollOnDemand(upstream, id),
     });
-    const monitor = new Watcher({
+    const engine = chainEngine(local, (_upstream, observation) => queue.observe(observation));
+    const monitor: Watcher = new Watcher({
       settings,
       ledger,
       engine,
@@ -102,17 +106,10 @@ export function openWatcher(world: World) {
       listeners,
     });
     monitor.start();
-    const queue =
-      verifier &&
-      new VerificationQueue({
-        ...{ ...verification, upstream: 'default', verifier, submissions, clock: own },
-        record: (upstream, verdicts) => monitor.recordVerdicts(upstream, verdicts),
-        poll: (upstream, id) => void monitor.pollOnDemand(upstream, id),
-      });
-    queue?.start();
+    if (world.verification) queue.start();
     const kill = () => {
       alive = false;
-      queue?.stop();
+      queue.stop();
       ledger.close();
     };
     return { ledger, monitor, kill };

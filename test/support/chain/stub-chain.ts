@@ -1,4 +1,4 @@
-import type { Chain, ChainHead, ChainStatus } from '../../../../src/polling/chain/port.ts';
+import type { Chain, ChainHead, ChainStatus } from '../../../src/polling/chain/port.ts';
 
 /** The response of a node of this name, or a rejection. */
 export type Respond = (node: string, method: string, params: unknown[]) => Promise<unknown>;
