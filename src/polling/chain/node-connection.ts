@@ -22,7 +22,9 @@ const MAX_MESSAGE_BYTES = 64 * 1024;
 /** A block of Avail has up to 4 MiB of data, and hexadecimal digits double it. */
 const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
 /** A node announces a block in some seconds, and up to a hundred at once after a stall. */
-const MAX_MESSAGES_PER_S = 500;
+const MAX_BYTES_PER_S = 2 * 1024 * 1024;
+/** A small message counts as so many bytes, because it costs as much time. */
+const LEAST_BYTES = 4 * 1024;
 export const MAX_PENDING_CALLS = 64;
 const MAX_REASON_CHARS = 200;
 const METHOD_NOT_FOUND = -32_601;
@@ -74,7 +76,7 @@ export function connectToNode({
   opened.promise.catch(() => undefined);
   let nextId = 1;
   let closedBecause: string | undefined;
-  let messages = { second: 0, count: 0 };
+  let received = { second: 0, bytes: 0 };
   const maxBytes = isForBlock ? MAX_BLOCK_BYTES : MAX_MESSAGE_BYTES;
   const socket = openSocket(url, version, maxBytes);
   const cancelOpening = deadline(clock, RESPONSE_MS, () =>
@@ -96,7 +98,7 @@ export function connectToNode({
   );
   socket.on('ping', count);
   socket.on('message', (data) => {
-    count();
+    count(data as Buffer);
     if (closedBecause === undefined) receive(data as Buffer);
   });
 
@@ -115,11 +117,13 @@ export function connectToNode({
     onClose(reason);
   }
 
-  function count(): void {
+  /** Closes the connection to a node that floods it. */
+  function count({ length }: Buffer): void {
     const second = Math.floor(clock.now() / 1_000);
-    messages = { second, count: second === messages.second ? messages.count + 1 : 1 };
-    if (messages.count > MAX_MESSAGES_PER_S)
-      close(`it sends more than ${MAX_MESSAGES_PER_S} messages per second`);
+    const before = second === received.second ? received.bytes : 0;
+    received = { second, bytes: before + Math.max(LEAST_BYTES, length) };
+    if (!isForBlock && received.bytes > MAX_BYTES_PER_S)
+      close('it sends too many messages within a second');
   }
 
   function receive(bytes: Buffer): void {

@@ -372,7 +372,7 @@ describe('a node that cannot be used is a problem in one sentence:', () => {
             },
           })
         ).url,
-      'it sends more than 500 messages per second',
+      'it sends too many messages within a second',
     ],
   ])('%s', async (_, start, expected) => {
     const { chain, problems, nodes, disconnected } = open((await start()).replace(/^http/, 'ws'));
