@@ -13,7 +13,7 @@ import { pathToFileURL } from 'node:url';
 import { startApp } from '../../src/app.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { createLog } from '../../src/operations/logging/logger.ts';
-import { learnedPacing } from '../../src/pacing/index.ts';
+import { eventPacing } from '../../src/pacing/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { REQUEST_HOOKS } from '../../src/wiring/server.ts';
 import { loadConfig } from '../../src/wiring/settings.ts';
@@ -103,7 +103,7 @@ async function open(deps: {
     clock: deps.clock,
     random: () => 0.5,
     // A second of the sandbox is a second for 200 submissions.
-    policy: () => learnedPacing({ lagPrice: 1_000 }),
+    policy: () => eventPacing({ lagPrice: 1_000 }),
     onNewKey: () => undefined,
     listener: {
       polled: () => deps.onPolled?.(),

@@ -1,4 +1,4 @@
-import { chainPacing, learnedPacing, type PolicyFactory } from '../../src/pacing/index.ts';
+import { eventPacing, type PolicyFactory } from '../../src/pacing/index.ts';
 import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
 import { RULES } from './baselines/rules.ts';
@@ -11,8 +11,8 @@ import { type Summary, summarize } from './summary.ts';
 
 /** `+chain`: nodes of the chain announce which blocks are final. */
 const POLICIES: Record<string, PolicyFactory> = {
-  dawatch: learnedPacing({ lagPrice: 1 }),
-  'dawatch+chain': chainPacing({ lagPrice: 1 }),
+  dawatch: eventPacing({ lagPrice: 1 }),
+  'dawatch+chain': eventPacing({ lagPrice: 1 }),
   today: today.learnedPacing({ lagPrice: 1 }),
   'today+chain': today.chainPacing({ lagPrice: 1 }),
   ...RULES,

@@ -2,7 +2,7 @@
 // the folder to write to.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { learnedPacing, type PolicyFactory } from '../../src/pacing/index.ts';
+import { eventPacing, type PolicyFactory } from '../../src/pacing/index.ts';
 import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
 import { RULES } from './baselines/rules.ts';
@@ -23,7 +23,7 @@ const COLORS = {
 
 type Picture = { name: string; title: string; policy: PolicyFactory; fromS: number; toS: number };
 
-const learned = learnedPacing({ lagPrice: 1 });
+const learned = eventPacing({ lagPrice: 1 });
 const exponential = RULES.exponential ?? learned;
 const PICTURES: readonly Picture[] = [
   { name: 'exponential', title: 'the exponential rule', policy: exponential, fromS: 600, toS: 760 },

@@ -1,6 +1,5 @@
-export { chainPacing } from './chain-policy.ts';
-export type { LearnedPacingSettings } from './policy.ts';
-export { learnedPacing } from './policy.ts';
+export type { EventPacingSettings } from './policy.ts';
+export { eventPacing } from './policy.ts';
 export type {
   Candidate,
   FinalizedHead,

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { VERSION } from '../operations/version.ts';
-import { chainPacing, type PolicyFactory } from '../pacing/index.ts';
+import { eventPacing, type PolicyFactory } from '../pacing/index.ts';
 import { chainEngine, openChains } from '../polling/chain/chains.ts';
 import { logMonitor, type WatcherListener } from '../polling/listeners.ts';
 import { CachedLookup, ON_DEMAND_WAIT_MS } from '../polling/on-demand-polls.ts';
@@ -29,7 +29,7 @@ export function openPolling(deps: {
   tuning: Tuning;
 }) {
   const { config, ledger, upstreams, clock, random, log, tuning } = deps;
-  const { policy = chainPacing } = deps;
+  const { policy = eventPacing } = deps;
   const lookup: CachedLookup = new CachedLookup({
     get: (id) => ledger.submissions.get(id),
     pollOnDemand: (upstream, id) => watcher.pollOnDemand(upstream, id),

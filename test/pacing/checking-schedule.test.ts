@@ -4,7 +4,7 @@ import {
   type CheckingProblem,
   checkingSchedule,
   nextCheck,
-} from '../../src/pacing/checking-schedule.ts';
+} from '../../src/pacing/distribution.ts';
 
 /**
  * Cost of these polls (grid points, in order), where the event may have happened before the first

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
 import { type Run, START_MS, simulate, type World } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
-import { learnedPacing, type PolicyFactory } from '../../src/pacing/index.ts';
+import { eventPacing, type PolicyFactory } from '../../src/pacing/index.ts';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
 import type { Classification } from '../../src/submissions/classify.ts';
 import { PENDING, periodic, worldOf } from '../support/virtual-time/finality-worlds.ts';
@@ -14,13 +14,15 @@ import {
 } from '../support/virtual-time/pacing.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
-const LEARNED = learnedPacing({ lagPrice: 1 });
+const LEARNED = eventPacing({ lagPrice: 1 });
 const newScheduler = () => createScheduler({ ...AMPLE, policy: LEARNED });
 
 function run(world: World, perS: number, submissions: number, policy = LEARNED): Run {
   const arrivals = arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(5));
   return simulate({ world, arrivals, budget: AMPLE, policy, seed: 5 });
 }
+
+const FINALIZED = { kind: 'finalized', state: 'Finalized', error: null, envelope: '' } as const;
 
 /**
  * Polls until `untilMs` and returns the number of polls. Fails if the scheduler makes no progress.
@@ -51,7 +53,7 @@ function poll(
 }
 
 describe('unusual submissions', () => {
-  it('a batch that was final before it was tracked is found within seconds, with about one request each', () => {
+  it('a batch that was final before it was tracked is found within 20 s, with about one request each', () => {
     const world = worldOf((now) => ({ at: now - 1_000_000, block: 7 }), seededRandom(1));
     const { submissions, requests } = simulate({
       world,
@@ -61,7 +63,7 @@ describe('unusual submissions', () => {
       seed: 1,
     });
     expect(requests).toBeLessThan(1_100);
-    for (const { detectedAt } of submissions) expect(detectedAt).toBeLessThan(11_000);
+    for (const { detectedAt } of submissions) expect(detectedAt).toBeLessThan(20_000);
   });
 
   it('after a clock change of hours at a restart, every submission is still polled', () => {
@@ -116,13 +118,13 @@ describe('the learned state', () => {
     const scheduler = newScheduler();
     const chain = periodic(20);
     const random = seededRandom(9);
-    const finalAt = new Map<string, number>();
+    const rows = new Map<string, ReturnType<typeof chain>>();
     for (let now = START_MS, i = 0; i < 300; i++, now += 4_000) {
-      finalAt.set(`s${i}`, chain(now, random).at);
+      rows.set(`s${i}`, chain(now, random));
       scheduler.add({ submissionId: `s${i}`, trackedAt: now, seen: false }, now);
       poll(scheduler, now, now + 3_999, (id, at) =>
-        (finalAt.get(id) as number) <= at
-          ? { kind: 'finalized', state: 'Finalized', error: null, envelope: '', blockNumber: null }
+        (rows.get(id)?.at ?? 0) <= at
+          ? { ...FINALIZED, blockNumber: rows.get(id)?.block ?? null }
           : PENDING,
       );
     }
@@ -134,7 +136,6 @@ describe('the learned state', () => {
     const old = trainedScheduler();
     const scheduler = newScheduler();
     scheduler.restore(old.snapshot() as string);
-    expect(old.outlook(now).description.slot?.periodMs).toBeCloseTo(20_000, -3);
     expect(scheduler.snapshot()).toBe(old.snapshot());
     for (let i = 0; i < 30; i++) {
       const tracked = { submissionId: `r${i}`, trackedAt: now - 1_000, seen: true };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
-import { type Candidate, ceilingMs, learnedPacing, NEVER } from '../../src/pacing/index.ts';
+import { type Candidate, ceilingMs, eventPacing, NEVER } from '../../src/pacing/index.ts';
 
 const MINUTE = 60_000;
 
@@ -19,7 +19,7 @@ describe('the safety net', () => {
 
 it('a submission whose polls always fail is polled less and less often, but at least every 5 min', () => {
   const deps = { reschedule: () => undefined, random: seededRandom(1) };
-  const policy = learnedPacing({ lagPrice: 1 })(deps);
+  const policy = eventPacing({ lagPrice: 1 })(deps);
   const item: Candidate & { dueAt: number } = { trackedAt: 0, dueAt: 0, order: 0, openAt: NEVER };
   item.dueAt = policy.register(item, { polledAt: null }, 0);
   const polledAt: number[] = [];

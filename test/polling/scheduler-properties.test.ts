@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
-import { learnedPacing } from '../../src/pacing/index.ts';
+import { eventPacing } from '../../src/pacing/index.ts';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
 import { MADE_UP_ID } from '../../src/polling/upstream-health.ts';
 import type { Classification } from '../../src/submissions/classify.ts';
@@ -27,7 +27,7 @@ const world = fc.record({
   }),
 });
 /** A high price of lag, so that polls are as dense as those of the steady policy. */
-const LEARNED = learnedPacing({ lagPrice: 1_000 });
+const LEARNED = eventPacing({ lagPrice: 1_000 });
 type World = typeof world extends fc.Arbitrary<infer T> ? T : never;
 
 /** A scheduler whose results arrive late, wrong, twice or never, in virtual time. */

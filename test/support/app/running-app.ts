@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll } from 'vitest';
 import { type App, type AppDeps, startApp } from '../../../src/app.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLog } from '../../../src/operations/logging/logger.ts';
-import { chainPacing, type PolicyFactory } from '../../../src/pacing/index.ts';
+import { eventPacing, type PolicyFactory } from '../../../src/pacing/index.ts';
 import type { UpstreamConfig } from '../../../src/polling/settings.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
 import { type Config, loadConfig } from '../../../src/wiring/settings.ts';
@@ -65,7 +65,7 @@ const FAST: AppDeps['tuning'] = {
 /** The policy of the product, with shorter waits after failures. */
 function impatient(settings: { lagPrice: number }): PolicyFactory {
   return (deps) => {
-    const policy = chainPacing(settings)(deps);
+    const policy = eventPacing(settings)(deps);
     const learn = policy.learn.bind(policy);
     policy.learn = (item, observation, now) => {
       const dueAt = learn(item, observation, now);
