@@ -30,6 +30,7 @@ const EXCEPTION = 0.02;
 export class BlockWait {
   #belief: Histogram;
   #cdf: Float64Array;
+  median = 0;
   readonly #stored: { low: number; high: number }[] = [];
   #block = { number: 0, plain: 0 };
   #surprise = 0;
@@ -42,15 +43,11 @@ export class BlockWait {
 
   constructor(weights?: readonly number[]) {
     this.#belief = weights ? new Histogram(weights) : prior();
-    this.#cdf = this.#belief.cdf();
+    this.#cdf = this.#describe();
   }
 
   get weights(): number[] {
     return [...this.#belief.weights];
-  }
-
-  get median(): number {
-    return this.#cdf.findIndex((p) => p > 0.5) / PER_BLOCK;
   }
 
   /** Returns P(the block of a submission at x is at most `number`), given what polls showed. */
@@ -101,7 +98,7 @@ export class BlockWait {
   forget(): void {
     this.#stored.length = 0;
     this.#belief = prior();
-    this.#cdf = this.#belief.cdf();
+    this.#cdf = this.#describe();
   }
 
   #estimate(): void {
@@ -114,8 +111,14 @@ export class BlockWait {
       }
       this.#belief = next.smoothed(0.5, 1);
     }
-    this.#cdf = this.#belief.cdf();
+    this.#cdf = this.#describe();
     if (this.#boundary.number >= 0) this.#applyBoundary();
+  }
+
+  #describe(): Float64Array {
+    const cdf = this.#belief.cdf();
+    this.median = cdf.findIndex((p) => p > 0.5) / PER_BLOCK;
+    return cdf;
   }
 
   #applyBoundary(): void {

@@ -6,12 +6,6 @@ export class Histogram {
     this.weights = new Float64Array(weights);
   }
 
-  get total(): number {
-    let sum = 0;
-    for (const weight of this.weights) sum += weight;
-    return sum;
-  }
-
   /** Multiplies all weights. No cell falls below `least`, so that no value becomes impossible. */
   fade(keep: number, least = 0): void {
     const { weights } = this;
@@ -54,7 +48,7 @@ export class Histogram {
   }
 
   cdf(): Float64Array {
-    const { total } = this;
+    const total = this.weights.reduce((a, b) => a + b, 0);
     let sum = 0;
     return this.weights.map((weight) => {
       sum += weight;
@@ -230,27 +224,6 @@ export class AgeDistribution {
       ageMs * 1.01 + 50,
     );
     return Math.min(scheduledMs, ageMs + intervalMs(schedule.cdf, cell, price));
-  }
-
-  /** Returns the expected time (ms) from finality at an age in (fromMs, untilMs] to `untilMs`. */
-  lagMs(fromMs: number, untilMs: number): number {
-    const { weights } = this.#histogram;
-    let [total, lag] = [0, 0];
-    for (let cell = cellOf(fromMs); cell <= cellOf(untilMs - 1e-6); cell++) {
-      const [first, end] = [EDGES_MS[cell] as number, EDGES_MS[cell + 1] as number];
-      const [from, until] = [Math.max(fromMs, first), Math.min(untilMs, end)];
-      const share = end > first ? Math.max(0, until - from) / (end - first) : 1;
-      const weight = (weights[cell] as number) * share;
-      total += weight;
-      lag += weight * (untilMs - (from + until) / 2);
-    }
-    return total > 0 ? lag / total : (untilMs - fromMs) / 2;
-  }
-
-  get medianMs(): number {
-    return EDGES_MS[
-      this.#histogram.cdf().findIndex((probability) => probability >= 0.5) + 1
-    ] as number;
   }
 
   curve(): { afterMs: number; probability: number }[] {

@@ -304,12 +304,6 @@ export class HeadTrust {
     this.#late = this.#sinceOpen = 0;
   }
 
-  /** A row was final before the head of its block. */
-  #missed(block: number): void {
-    if (block > this.#missing) this.#late++;
-    this.#missing = block;
-  }
-
   observeFinal(
     item: Candidate,
     block: number,
@@ -317,7 +311,11 @@ export class HeadTrust {
     { periodMs, responseMs }: { periodMs: number; responseMs: number },
   ): void {
     const headAt = this.#times.get(block);
-    if (block > this.newest && this.newest > NEVER) this.#missed(block);
+    // It was final before the head of its block.
+    if (this.newest > NEVER && block > Math.max(this.newest, this.#missing)) {
+      this.#missing = block;
+      this.#late += block - this.newest;
+    }
     if (headAt === undefined) return;
     if (item.openAt <= headAt) this.#sinceOpen++;
     else if (readAt - headAt < IN_TIME * periodMs) {

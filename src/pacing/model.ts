@@ -22,8 +22,6 @@ const SAMPLED = 32;
 const USUAL_BLOCKS = 1.5;
 /** Without blocks: age of one that its first poll finds final. */
 const ALREADY_FINAL_MS = 1_000;
-/** Finals from which an age is evidence about a lag. */
-const LEAST_LEARNED = 10;
 
 /** Probabilities: final before a slot; with its event, if it has one. */
 export type Prospect = { before: number; within: number };
@@ -441,16 +439,12 @@ export class FinalityModel {
     this.#sight(window, prospect, item, readAt);
   }
 
-  /** Returns the expected time since finality of one found at `at`; null: too little is known. */
+  /** Returns the expected time since finality of one found at `at`; null: no event is known. */
   lagOf(item: Candidate, blockNumber: number | null, at: number): number | null {
-    const queuedAt = this.line.queuedAt(item);
-    const openAt = Math.min(at, Math.max(item.openAt, queuedAt));
-    if (blockNumber !== null && this.window) {
-      const event = this.events.eventOf(blockNumber);
-      return this.#windowOf(event?.slot ?? this.window.slot).lagMs(openAt, at);
-    }
-    if (this.ages.observed < LEAST_LEARNED) return null;
-    return this.ages.lagMs(openAt - queuedAt, at - queuedAt);
+    if (blockNumber === null || !this.window) return null;
+    const openAt = Math.min(at, Math.max(item.openAt, this.line.queuedAt(item)));
+    const event = this.events.eventOf(blockNumber);
+    return this.#windowOf(event?.slot ?? this.window.slot).lagMs(openAt, at);
   }
 }
 
