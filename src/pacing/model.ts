@@ -20,6 +20,8 @@ const STALL = { begins: 0.001, ends: 0.15 };
 const SAMPLED = 32;
 /** Blocks beyond the usual that submissions wait for which are sent at once. */
 const USUAL_BLOCKS = 1.5;
+/** An event was probably not longer ago when a poll finds it. */
+const RECENT_MS = 2_000;
 /** Without blocks: age of one that its first poll finds final. */
 const ALREADY_FINAL_MS = 1_000;
 
@@ -135,7 +137,7 @@ export class FinalityModel {
     slot?: number,
   ): void {
     const { events } = this;
-    const at = isExact ? event.by : (event.after + event.by) / 2;
+    const at = isExact ? event.by : Math.max((event.after + event.by) / 2, event.by - RECENT_MS);
     events.observe({ number: event.number, at, isExact, ...(slot !== undefined && { slot }) });
     if (events.clock.learn(event)) this.#renumber();
   }
@@ -390,10 +392,7 @@ export class FinalityModel {
     const { newest, clock } = events;
     if (!window || !newest || !events.isTimed) {
       const after = Math.min(readAt - 1, Math.max(openAt, this.lastOpenAt, newest?.at ?? NEVER));
-      this.#observeEvent(
-        { number: block, after: Math.max(after, readAt - 4_000), by: readAt },
-        false,
-      );
+      this.#observeEvent({ number: block, after, by: readAt }, false);
       this.#reopen(item, block, readAt);
       return;
     }
@@ -401,8 +400,7 @@ export class FinalityModel {
       // More blocks became final with the same event, unless slots are shorter.
       window.number = block;
       events.observe({ ...newest, number: block });
-      const after = Math.min(readAt - 1, Math.max(openAt, newest.at));
-      if (!clock.learn({ number: block, after, by: readAt })) return;
+      if (!clock.learn({ number: block, after: openAt, by: readAt })) return;
       this.#renumber();
       this.#reopen(item, block, readAt);
       return;
