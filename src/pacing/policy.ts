@@ -328,9 +328,8 @@ class EventPacing implements PacingPolicy {
     const { window, line, trust, silentAt, events, hasBlocks } = this.#model;
     if (item.order === 0 || !(window || hasBlocks)) return this.#ageAt(item, 1);
     if (item === trust.tested && item.openAt < trust.arrivedAt) return now;
-    if (now < silentAt)
-      return Math.min(silentAt, (window && this.#inWindow(item, window, now)) ?? silentAt);
-    if (!window) return this.#firstAt(item);
+    if (!window || !events.isTimed) return this.#firstAt(item);
+    if (now < silentAt) return Math.min(silentAt, this.#inWindow(item, window, now) ?? silentAt);
     if (line.sentAt(item) === null) return Number.POSITIVE_INFINITY;
     // Slots may be shorter than assumed.
     const isOldest = !events.clock.isSettled && item === line.first;
