@@ -88,8 +88,9 @@ export class ChainVerifier {
       cancel = this.#clock.after(FIRST_VERDICT_MS, () => resolve(reason()));
     });
     const verify = async () => {
+      const dataHash = this.#dataHashOf(submissionId);
       await this.#untilFinal(blockNumber, late);
-      return this.verify({ envelope, dataHash: this.#dataHashOf(submissionId) });
+      return this.verify({ envelope, dataHash });
     };
     const chain = await Promise.race([verify().catch(unavailableBecause), late]);
     cancel();
