@@ -43,7 +43,7 @@ export class ChainVerifier {
   readonly #dataHashOf: VerifierDeps['dataHashOf'];
   readonly #settings: ChainSettings;
   readonly #transactions: BlockTransactions;
-  readonly #hashes = new Map<string, Promise<{ node: string; hash: string }>>();
+  readonly #hashes = new Map<string, Promise<{ node: string; hash: string | null }>>();
   #round = 0;
   /** The first round of each contradiction. Its reason identifies it, with all hashes. */
   readonly #doubts = new Map<string, number>();
@@ -131,20 +131,28 @@ export class ChainVerifier {
       dataHash,
     };
     const first = await this.#ask(claim);
-    if (first.verdict !== 'contradicted') return first;
-    const second = await this.#ask(claim, first.node);
+    const { node, ...firstResult } = first;
+    const isLacking = first.verdict === 'unavailable';
+    if (node === undefined || (isLacking && !this.#hasOther(node))) return firstResult;
+    const second = await this.#ask(claim, node);
     if (second.verdict === 'confirmed') return CONFIRMED;
-    const { verdict, reason } = first;
-    const isAgreed = second.node !== first.node && second.reason === reason;
+    const { verdict, reason } = isLacking ? second : first;
+    if (verdict !== 'contradicted') return firstResult;
+    const isAgreed = second.node !== node && second.reason === first.reason;
     if (isAgreed || this.#isDoubted(String(reason))) return { verdict, reason };
     return unavailable(`${reason}; this is one answer, and another one is awaited`);
   }
 
-  /** Returns what one node says. `except`: the node that is not asked if there is another one. */
+  /**
+   * Returns what one node says. `except`: the node that is not asked if there is another one.
+   * `node`: which contradicts the claim, or lacks the block, so that another one may confirm it.
+   */
   async #ask(claim: Claim, except?: string): Promise<ChainResult & { node?: string }> {
     const { number, hash } = claim;
     try {
       const { node, hash: onChain } = await this.#hashOf(number, except);
+      if (onChain === null)
+        return { ...unavailable(`the node does not have block ${number}`), node };
       if (onChain === hash)
         return this.#settings.verify_data ? await this.#findTransaction(claim, except) : CONFIRMED;
       const named = escapeText(hash, MAX_SHOWN_CHARS);
@@ -165,7 +173,7 @@ export class ChainVerifier {
     const options = except === undefined ? {} : { except };
     const { node, transactions } = await this.#transactions.of(number, hash, options);
     if (transactions === null)
-      return unavailable(`the node does not have the content of block ${number}`);
+      return { ...unavailable(`the node does not have the content of block ${number}`), node };
     const onChain = transactions[txIndex];
     const name = `transaction ${txIndex} of block ${number}`;
     if (onChain?.hash !== txHash) {
@@ -180,8 +188,8 @@ export class ChainVerifier {
     return { verdict: 'contradicted', reason, node };
   }
 
-  /** Returns the hash of a final block; callers of a round share one request. */
-  #hashOf(number: number, except?: string): Promise<{ node: string; hash: string }> {
+  /** Returns the hash of a final block; null: the node lacks it. Callers of a round share it. */
+  #hashOf(number: number, except?: string): Promise<{ node: string; hash: string | null }> {
     const key = `${number} ${except}`;
     const existing = this.#hashes.get(key);
     if (existing) return existing;
@@ -189,9 +197,8 @@ export class ChainVerifier {
       const options = except === undefined ? {} : { except };
       const params = [number];
       const { node, result } = await this.#chain.call('chain_getBlockHash', params, options);
-      if (typeof result !== 'string' || !/^0x[0-9a-f]{64}$/i.test(result))
-        throw new ChainError('refused', `the node does not have block ${number}`);
-      return { node, hash: normalized(result) };
+      const isHash = typeof result === 'string' && /^0x[0-9a-f]{64}$/i.test(result);
+      return { node, hash: isHash ? normalized(result) : null };
     };
     const hash = ask();
     this.#hashes.set(key, hash);
@@ -205,6 +212,11 @@ export class ChainVerifier {
     const [oldest] = this.#doubts.keys();
     if (this.#doubts.size > MAX_DOUBTS && oldest !== undefined) this.#doubts.delete(oldest);
     return since < this.#round;
+  }
+
+  #hasOther(node: string): boolean {
+    const { nodes = [] } = this.#chain.status() ?? {};
+    return nodes.some(({ host, state }) => state === 'used' && host !== node);
   }
 
   /** Resolves when a node has announced the block, or a later one, as final, or it is late. */

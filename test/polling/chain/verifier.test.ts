@@ -125,6 +125,21 @@ it('waits for the block to be announced', async () => {
   expect(await verdict).toMatchObject({ verdict: 'confirmed' });
 });
 
+it.each([
+  ['a block', null, blockOf(7)],
+  ['its content', HASH, null],
+])('asks another node if one lacks %s', async (_, hash, block) => {
+  const respond: Respond = async (node, method) => {
+    if (method === 'chain_getBlock') return node === 'late' ? block : blockOf(7);
+    return node === 'late' ? hash : HASH;
+  };
+  const { verify, settle } = open(true, respond, { nodes: ['late', 'other'] });
+  expect(await verify({ tx_index: 0, tx_hash: FIRST })).toMatchObject({ verdict: 'confirmed' });
+  const wrong = { tx_index: 0, tx_hash: SECOND };
+  expect(await verify(wrong)).toMatchObject({ verdict: 'unavailable' });
+  expect(await settle(wrong)).toMatchObject({ verdict: 'contradicted' });
+});
+
 describe('a contradiction', () => {
   const FORK = `0x${'f'.repeat(64)}`;
   const reason = `block 7 is ${FORK} on the chain, not ${HASH}`;
