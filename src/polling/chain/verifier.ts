@@ -1,4 +1,3 @@
-import { LedgerError } from '../../ledger/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { escapeText } from '../../lib/text.ts';
 import { dataOf, type Observation } from '../../submissions/classify.ts';
@@ -267,9 +266,8 @@ function unavailable(reason: string): ChainResult {
 }
 
 function unavailableBecause(error: unknown): ChainResult {
-  if (error instanceof ChainError) return unavailable(error.message);
-  if (error instanceof LedgerError) return unavailable('the ledger cannot be read');
-  throw error;
+  const isOfNode = error instanceof ChainError;
+  return unavailable(isOfNode ? error.message : 'the ledger cannot be read');
 }
 
 function normalized(hash: unknown): string {
