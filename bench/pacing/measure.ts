@@ -1,9 +1,8 @@
 import { eventPacing, type PolicyFactory } from '../../src/pacing/index.ts';
 import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
-import { RULES } from './baselines/rules.ts';
-import * as today from './baselines/today/index.ts';
 import { headsOf, NODES, type NodesName } from './heads.ts';
+import { RULES } from './rules.ts';
 import { type Chain, sandboxWorld } from './sandbox-world.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
 import { START_MS, simulate } from './simulate.ts';
@@ -13,8 +12,6 @@ import { type Summary, summarize } from './summary.ts';
 const POLICIES: Record<string, PolicyFactory> = {
   dawatch: eventPacing({ lagPrice: 1 }),
   'dawatch+chain': eventPacing({ lagPrice: 1 }),
-  today: today.learnedPacing({ lagPrice: 1 }),
-  'today+chain': today.chainPacing({ lagPrice: 1 }),
   ...RULES,
 };
 export const POLICY_NAMES = Object.keys(POLICIES);

@@ -4,7 +4,7 @@
 // BENCH_JSON=file: writes all runs to a file. Exits with code 1 when a bar is missed.
 
 import { writeFileSync } from 'node:fs';
-import { costVersusToday, type Results } from './bars.ts';
+import type { Results } from './bars.ts';
 import { lowerBound } from './lower-bound.ts';
 import { type Measurement, POLICY_NAMES } from './measure.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
@@ -74,15 +74,13 @@ function measurementsOf({ name: scenario, nodes }: Scenario): Measurement[] {
 function report(scenario: Scenario, results: Results): void {
   const submissions = scenario.arrivals.submissions.toLocaleString('en');
   console.log(`\n${scenario.name}  (${submissions} submissions, ${seeds.length} seeds)`);
-  console.log(line('', [...COLUMNS.map(({ name }) => name), 'mean cost']));
+  console.log(line('', [...COLUMNS.map(({ name }) => name)]));
   for (const nodes of scenario.nodes)
     for (const policy of policies) {
       const summaries = results(policy, nodes);
       if (summaries.length === 0) continue;
       const name = nodes === 'none' ? policy : `${policy}, ${nodes}`;
-      const change = 100 * (costVersusToday(results, policy, nodes) - 1);
-      const versus = Number.isNaN(change) ? '' : `${change.toFixed(1)} % vs today`;
-      console.log(line(name, [...COLUMNS.map((column) => cell(column, summaries)), versus]));
+      console.log(line(name, [...COLUMNS.map((column) => cell(column, summaries))]));
     }
   if (scenario.hasLowerBound) console.log(line('lower bound', boundCells(scenario)));
   for (const { name, limit, value } of scenario.bars) {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { eventPacing, type PolicyFactory } from '../../src/pacing/index.ts';
 import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
-import { RULES } from './baselines/rules.ts';
+import { RULES } from './rules.ts';
 import { sandboxWorld } from './sandbox-world.ts';
 import { type Run, simulate } from './simulate.ts';
 

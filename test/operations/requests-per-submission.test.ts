@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { LEARNS_NOTHING } from '../../bench/pacing/baselines/rules.ts';
+import { LEARNS_NOTHING } from '../../bench/pacing/rules.ts';
 import type { PolicyFactory } from '../../src/pacing/index.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
-import { RULES } from '../../bench/pacing/baselines/rules.ts';
+import { RULES } from '../../bench/pacing/rules.ts';
 import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
 import { type Run, simulate, type World } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LEARNS_NOTHING } from '../../bench/pacing/baselines/rules.ts';
+import { LEARNS_NOTHING } from '../../bench/pacing/rules.ts';
 import type { Candidate, PacingPolicy } from '../../src/pacing/index.ts';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
 import { observation } from '../support/ledger/domain.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LEARNS_NOTHING } from '../../bench/pacing/baselines/rules.ts';
+import { LEARNS_NOTHING } from '../../bench/pacing/rules.ts';
 import type { PacingPolicy, PolicyReason } from '../../src/pacing/index.ts';
 import { Scheduler } from '../../src/polling/scheduler.ts';
 import { MADE_UP_ID } from '../../src/polling/upstream-health.ts';

@@ -1,4 +1,4 @@
-import { LEARNS_NOTHING } from '../../../bench/pacing/baselines/rules.ts';
+import { LEARNS_NOTHING } from '../../../bench/pacing/rules.ts';
 import type { Run } from '../../../bench/pacing/simulate.ts';
 import {
   ceilingMs,

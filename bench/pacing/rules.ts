@@ -3,7 +3,7 @@ import type {
   PacingDescription,
   PacingPolicy,
   PolicyFactory,
-} from '../../../src/pacing/index.ts';
+} from '../../src/pacing/index.ts';
 
 /**
  * Returns the delay after the n-th poll of a submission (n from 1), in milliseconds. Submissions do
