@@ -192,7 +192,7 @@ export class FinalEvents {
     }
     if (!newest) this.#isFirstUntimed = isExact;
     const event = { number, at, isExact, slot: slot ?? clock.slotAt(at) };
-    if (newest && newest.slot >= event.slot) this.#events.pop();
+    while (this.newest && this.newest.slot >= event.slot) this.#events.pop();
     const before = this.newest;
     if (before && this.isTimed) {
       const slots = event.slot - before.slot;

@@ -21,7 +21,8 @@ import {
 } from './port.ts';
 
 const NET = { maxIntervalMs: 60_000 };
-const MAX_RESCHEDULED = 10_000;
+/** Most submissions that one decision considers: a poll must not cost more the longer the line. */
+const CONSIDERED = 10_000;
 /** A lower probability of being final is not worth a poll. */
 const LEAST = 0.02;
 /** A submission with less is passed over; after so many, all that follow are. */
@@ -243,11 +244,12 @@ class EventPacing implements PacingPolicy {
 
   /** Yields those that may be final with the present event, in order. */
   *#likely(window: EventWindow): Generator<{ item: Candidate } & Prospect> {
-    let passed = 0;
+    let [likely, passed] = [0, 0];
     for (const item of this.#model.line) {
       const { before, within } = this.#model.prospect(item, window.slot);
-      if (before + within >= PASSED.least) yield { item, before, within };
-      else if (++passed > PASSED.most) return;
+      if (before + within < PASSED.least) passed++;
+      else if (++likely <= CONSIDERED) yield { item, before, within };
+      if (likely > CONSIDERED || passed > PASSED.most) return;
     }
   }
 
@@ -289,12 +291,8 @@ class EventPacing implements PacingPolicy {
     this.#appoint(now);
     const { window } = this.#model;
     if (!window) return;
-    let moved = 0;
-    for (const { item, before, within } of this.#likely(window)) {
-      if (before + within < LEAST) continue;
-      this.#pollEarlier(item, now);
-      if (++moved > MAX_RESCHEDULED) return;
-    }
+    for (const { item, before, within } of this.#likely(window))
+      if (before + within >= LEAST) this.#pollEarlier(item, now);
   }
 
   /** Polls one at once that is certainly final: it shows whether heads are late. */

@@ -94,6 +94,17 @@ describe('with heads', () => {
     expect(policy.describe(now + 3 * 20_000 + 1).mode).toBe('slots');
   });
 
+  it('after the clock was set back, the share of empty slots is still a probability', () => {
+    const policy = CHAIN({ reschedule: () => {}, random: () => 0.5 });
+    const announce = (number: number, at: number) => policy.observeHead({ number, at }, at);
+    for (let number = 1; number <= 6; number++) announce(number, number * 20_000);
+    announce(7, 5 * 20_000 - 5_000);
+    for (let number = 8; number <= 10; number++) announce(number, (number - 3) * 20_000);
+    const { slot } = policy.describe(7 * 20_000 + 5_000);
+    expect(slot?.emptyShare).toBeGreaterThan(0);
+    expect(slot?.emptyShare).toBeLessThan(1);
+  });
+
   it('after the heads fall silent, cost is that of the learned policy', () => {
     const silentMs = 8 * MINUTE_MS;
     const silent = honest.filter(({ at }) => at < START_MS + silentMs);
