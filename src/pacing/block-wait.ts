@@ -166,8 +166,6 @@ const SCORE = { keep: 0.97, margin: 8, retained: 1 };
 const IMPOSSIBLE = 0.01;
 /** A final of lower weight is not learned from. */
 const LEAST_WEIGHT = 0.02;
-/** Elements freed at once. */
-const TRIM = 1_024;
 
 /**
  * The submissions that wait for an upstream's senders, and for finality, in order. With c serial
@@ -178,6 +176,8 @@ const TRIM = 1_024;
 export class SenderLine {
   #items: (Candidate | undefined)[] = [];
   #base = 1;
+  /** Index of the first one. */
+  #head = 0;
   /** Submissions that the upstream sends again: since when they wait. */
   readonly #queuedAt = new Map<Candidate, number>();
   readonly #left = new Float64Array(DEPARTURES);
@@ -206,11 +206,11 @@ export class SenderLine {
   }
 
   get first(): Candidate | undefined {
-    return this.#items.find((item) => item !== undefined);
+    return this.#items[this.#head];
   }
 
   *[Symbol.iterator](): Generator<Candidate> {
-    for (let order = this.#base; order < this.#base + this.#items.length; order++) {
+    for (let order = this.#base + this.#head; order < this.#base + this.#items.length; order++) {
       const item = this.#items[order - this.#base];
       if (item) yield item;
     }
@@ -229,11 +229,12 @@ export class SenderLine {
     item.order = 0;
     this.#size--;
     this.#left[this.#leftCount++ % DEPARTURES] = at;
-    const gone = this.#items.findIndex((other) => other !== undefined);
-    const count = gone < 0 ? this.#items.length : gone;
-    if (count < TRIM && count * 2 < this.#items.length) return;
-    this.#items = this.#items.slice(count);
-    this.#base += count;
+    const items = this.#items;
+    while (this.#head < items.length && !items[this.#head]) this.#head++;
+    if (this.#head * 2 < items.length) return;
+    this.#items = items.slice(this.#head);
+    this.#base += this.#head;
+    this.#head = 0;
   }
 
   forget(item: Candidate): void {

@@ -5,7 +5,7 @@ import { seededRandom } from '../../bench/support/random.ts';
 import { eventPacing, type PolicyFactory } from '../../src/pacing/index.ts';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
 import type { Classification } from '../../src/submissions/classify.ts';
-import { PENDING, periodic, worldOf } from '../support/virtual-time/finality-worlds.ts';
+import { FINALIZED, PENDING, periodic, worldOf } from '../support/virtual-time/finality-worlds.ts';
 import {
   createScheduler,
   drain,
@@ -21,8 +21,6 @@ function run(world: World, perS: number, submissions: number, policy = LEARNED):
   const arrivals = arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(5));
   return simulate({ world, arrivals, budget: AMPLE, policy, seed: 5 });
 }
-
-const FINALIZED = { kind: 'finalized', state: 'Finalized', error: null, envelope: '' } as const;
 
 /**
  * Polls until `untilMs` and returns the number of polls. Fails if the scheduler makes no progress.

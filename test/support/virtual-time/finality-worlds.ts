@@ -23,6 +23,13 @@ export function worldOf(finality: Finality, random: Random): World {
   };
 }
 
+export const FINALIZED = {
+  kind: 'finalized',
+  state: 'Finalized',
+  error: null,
+  envelope: '',
+} as const;
+
 export const PENDING: Classification = {
   kind: 'pending',
   state: 'Pending',
@@ -32,7 +39,7 @@ export const PENDING: Classification = {
 };
 
 function final(blockNumber: number | null): Classification {
-  return { kind: 'finalized', state: 'Finalized', error: null, envelope: '', blockNumber };
+  return { ...FINALIZED, blockNumber };
 }
 
 const exponential = (mean: number, random: Random) => -mean * Math.log(1 - random());
