@@ -448,7 +448,8 @@ export class FinalityModel {
 
 /** Whether a stored state is valid. */
 export function isState({ ages, clock, times, wait, empty, senders }: FinalityModelState): boolean {
-  const isIn = (value: number, most: number, least = 0) => value >= least && value <= most;
+  const isIn = (value: number, most: number, least = 0) =>
+    Number.isFinite(value) && value >= least && value <= most;
   return (
     isWeights(ages.weights, AGE_CELLS) &&
     Number.isSafeInteger(ages.observed) &&

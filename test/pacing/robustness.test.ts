@@ -39,11 +39,11 @@ const longRunCost = ({ submissions }: Run) => costOf(submissions.slice(submissio
 
 describe('for any distribution of finality time', () => {
   it.each(Object.entries(SHAPES))(
-    '%s: the cost is at most a fifth above the exponential rule, and the safety net holds',
+    '%s: the cost is at most 10 % above the exponential rule, and the safety net holds',
     (_, finality) => {
       const world = () => worldOf(finality, seededRandom(SEED));
       const learned = run(world(), LEARNED);
-      expect(longRunCost(learned)).toBeLessThan(1.2 * longRunCost(run(world(), EXPONENTIAL)));
+      expect(longRunCost(learned)).toBeLessThan(1.1 * longRunCost(run(world(), EXPONENTIAL)));
       expect(excessOverSafetyNet(learned.submissions)).toBeLessThan(SLACK_MS);
     },
   );

@@ -20,6 +20,35 @@ import {
 
 type World = ReturnType<typeof openWatcher>;
 
+/**
+ * Ids whose last polls wait for the request budget, and become final just before their deadline.
+ * `answer`: the next response only.
+ */
+async function openDelayed(count: number) {
+  let next: HttpResult | undefined;
+  let current: HttpResult = pending;
+  const world = openWatcher({
+    respond: () => {
+      const answer = next ?? current;
+      next = undefined;
+      return answer;
+    },
+    scheduler: { budget: { requests: 10, perMs: MINUTE_MS, concurrency: 10 } },
+  });
+  const ids = Array.from({ length: count }, (_, index) => `id-${index}`);
+  world.track(ids, deadline(5_000));
+  await world.clock.advance(4_000);
+  current = finalized;
+  return {
+    clock: world.clock,
+    answer(response: HttpResult) {
+      next = response;
+    },
+    isAnswered: () => next === undefined,
+    open: () => ids.filter((id) => world.get(id).status !== 'finalized'),
+  };
+}
+
 const failing = response(200, { state: 'Error', error: 'TIMEOUT', data: null });
 
 /** The final status of a submission and when it ended, in milliseconds since the start. */
@@ -94,61 +123,26 @@ describe('when a deadline has passed, one last poll decides', () => {
   });
 
   it('also if the request budget delays it', async () => {
-    let current: HttpResult = pending;
-    const world = openWatcher({
-      respond: () => current,
-      scheduler: { budget: { requests: 10, perMs: MINUTE_MS, concurrency: 10 } },
-    });
-    const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
-    world.track(ids, deadline(5_000));
-    await world.clock.advance(4_000);
-    current = finalized;
-    await world.clock.advance(6 * MINUTE_MS);
-    expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
+    const { clock, open } = await openDelayed(50);
+    await clock.advance(6 * MINUTE_MS);
+    expect(open()).toEqual([]);
   });
 
   it('also if the upstream asks for a short pause, while the request budget delays it', async () => {
-    let next: HttpResult | undefined;
-    let current: HttpResult = pending;
-    const world = openWatcher({
-      respond: () => {
-        const answer = next ?? current;
-        next = undefined;
-        return answer;
-      },
-      scheduler: { budget: { requests: 10, perMs: MINUTE_MS, concurrency: 10 } },
-    });
-    const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
-    world.track(ids, deadline(5_000));
-    await world.clock.advance(4_000);
-    current = finalized;
-    await world.clock.advance(2 * MINUTE_MS);
-    next = response(429, 'slow down', { retryAfter: '5' });
-    await world.clock.advance(6 * MINUTE_MS);
-    const others = ids.filter((id) => world.get(id).status !== 'finalized');
-    expect(others, 'at most the one that was told to wait').toHaveLength(1);
+    const { clock, open, answer } = await openDelayed(50);
+    await clock.advance(2 * MINUTE_MS);
+    answer(response(429, 'slow down', { retryAfter: '5' }));
+    await clock.advance(6 * MINUTE_MS);
+    expect(open(), 'at most the one that was told to wait').toHaveLength(1);
   });
 
   it('again within a minute, if it fails after the request budget has delayed it', async () => {
-    let next: HttpResult | undefined;
-    let current: HttpResult = pending;
-    const world = openWatcher({
-      respond: () => {
-        const answer = next ?? current;
-        next = undefined;
-        return answer;
-      },
-      scheduler: { budget: { requests: 10, perMs: MINUTE_MS, concurrency: 10 } },
-    });
-    const ids = Array.from({ length: 25 }, (_, index) => `id-${index}`);
-    world.track(ids, deadline(5_000));
-    await world.clock.advance(4_000);
-    current = finalized;
-    await world.clock.advance(2.5 * MINUTE_MS);
-    next = databaseDown;
-    await world.clock.advance(3 * MINUTE_MS);
-    expect(next, 'was sent').toBeUndefined();
-    expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
+    const { clock, open, answer, isAnswered } = await openDelayed(25);
+    await clock.advance(2.5 * MINUTE_MS);
+    answer(databaseDown);
+    await clock.advance(3 * MINUTE_MS);
+    expect(isAnswered(), 'was sent').toBe(true);
+    expect(open()).toEqual([]);
   });
 
   it('is the next poll, if no earlier one is planned', async () => {
