@@ -26,7 +26,6 @@ const EXCEPTIONS: [command: RegExp, reason: string][] = [
   [/^npx dawatch demo|^npm ci && npm run demo/, 'readme.install.ts runs it'],
   [/^npm install --global dawatch/, 'all pages share one installation, of the packed package'],
   [/^docker /, 'needs Docker; image.install.ts runs docker-compose.yml with Podman'],
-  [/npm run bench/, 'measures for minutes'],
   [/^kubectl |^for pod in \$\(kubectl/, 'needs a cluster'],
   [/^helm /, 'needs a cluster; helm.install.ts renders the chart with the values of the page'],
   [/^cosign |^npm audit signatures/, 'needs a published release'],
@@ -38,7 +37,7 @@ const EXCEPTIONS: [command: RegExp, reason: string][] = [
 ];
 /** Other blocks that have no checker, by their first line. */
 const UNCHECKED: [firstLine: RegExp, reason: string][] = [
-  [/^V\(t\) = /, 'a formula'],
+  [/^position x /, 'a picture'],
   [/^id: 42\n/, 'a part of a response'],
   [/^<script type="importmap">/, 'browser.install.ts loads the client with it'],
   [/^snapshot: /, 'no package has Litestream 0.5; helm.install.ts compares the keys'],
