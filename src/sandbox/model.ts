@@ -2,6 +2,7 @@ import { Agenda } from './chain/agenda.ts';
 import { createBodies, type Placement } from './chain/bodies.ts';
 import { createChain, type FinalBlock, type Head, type Heights } from './chain/chain.ts';
 import { digest, uuidOf } from './chain/digest.ts';
+import { createHeaders } from './chain/headers.ts';
 import {
   type Contents,
   chainDataOf,
@@ -70,6 +71,7 @@ export function createModel(options: SandboxOptions) {
   const clock = createClock(options);
   const chain = createChain<Transaction>(options, clock);
   const bodies = createBodies(options.seed);
+  const headers = createHeaders(options.seed, chain.firstNumber);
   const agenda = new Agenda<Step>();
   const senders = createSenders<Submission>(options, clock, (submission, beginMs) =>
     agenda.add(beginMs, { kind: 'send', submission }),
@@ -155,8 +157,9 @@ export function createModel(options: SandboxOptions) {
     agenda.add(sentMs + clock.timeoutMs, { kind: 'timeout', transaction });
   }
 
-  /** Adds the transaction to the body of its block. */
+  /** Adds the transaction to the header and the body of its block. */
   function withHash<P extends Placement>(placement: P, data: Uint8Array): P & Included {
+    headers.add(placement.blockNumber, data);
     return { ...placement, txHash: bodies.add(placement, data) };
   }
 
@@ -216,9 +219,10 @@ export function createModel(options: SandboxOptions) {
       attempts,
     };
     if (state !== ROW_STATE.finalized || placement === undefined) return row;
+    const blockHash = headers.hashOf(placement.blockNumber);
     return {
       ...row,
-      ...chainDataOf({ seed: options.seed, submissionId: id }, placement, contents),
+      ...chainDataOf({ seed: options.seed, submissionId: id, blockHash }, placement, contents),
     };
   }
 
@@ -310,6 +314,12 @@ export function createModel(options: SandboxOptions) {
       const producedMs = chain.producedAt(blockNumber);
       return producedMs === undefined ? undefined : bodies.extrinsicsOf(blockNumber, producedMs);
     },
+    /** Returns the hash of a block that was produced, 64 hex digits. */
+    hashOf: headers.hashOf,
+    /** Returns the header of a block that was produced. */
+    headerOf: headers.headerOf,
+    /** Returns the number of the block of the run that has the hash; undefined if none has it. */
+    numberOf: headers.numberOf,
     /** Sets the number of blocks that must follow a block before a finality round finalizes it. */
     setFinalityGap(blocks: number, nowMs: number): void {
       advance(nowMs);

@@ -33,6 +33,7 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
   /** Newest final blocks, oldest first. */
   const heads: Head[] = [];
   let source: BlockSource | undefined;
+  let firstNumber: number | undefined;
   /** The oldest block with transactions. */
   let next: { block: OpenBlock<T>; finalMs: number } | undefined;
   /** When `open[0]` becomes final; undefined: not determined yet. */
@@ -48,6 +49,7 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
       if (block !== undefined) return block;
       if (source === undefined) throw new Error('the chain has not started yet');
       const next = source();
+      firstNumber ??= next.number;
       const nextIndex = firstIndexOf(options.seed, next.number);
       open.push({ ...next, nextIndex, transactions: [] });
     }
@@ -163,6 +165,8 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
         nextFinalMs: (nextFinal?.finalMs ?? headFinalMs) + lagMs,
       };
     },
+    /** Returns the number of the first block; undefined before the chain has started. */
+    firstNumber: () => firstNumber,
     /** Returns when a block was produced; undefined if it is none of the newest. */
     producedAt: (blockNumber: number) =>
       [...heads, ...open].find(({ number }) => number === blockNumber)?.producedMs,

@@ -8,18 +8,19 @@ export function digest(...parts: readonly (string | number)[]): string {
 const NUMBER_DIGITS = 8;
 
 /**
- * Returns the hash of a block, 64 hex digits. It ends with the block number, so that the block of a
- * hash is found without a list of all blocks. `chain`: names the chain, usually its seed.
+ * Returns the hash of a block that has no true header, 64 hex digits. It ends with the block
+ * number, so that the block is found without a list. `chain`: names the chain, usually its seed.
+ * Zeros for -1, the parent of block 0.
  */
 export function blockHash(chain: string | number, blockNumber: number): string {
+  if (blockNumber < 0) return '0'.repeat(64);
   const number = blockNumber.toString(16).padStart(NUMBER_DIGITS, '0');
   return `${digest('block', chain, blockNumber).slice(NUMBER_DIGITS)}${number}`;
 }
 
-/** Returns the number of the block that has the hash on a chain; undefined if there is none. */
-export function blockOfHash(chain: string | number, hash: string): number | undefined {
-  const number = Number.parseInt(hash.slice(-NUMBER_DIGITS), 16);
-  return blockHash(chain, number) === hash ? number : undefined;
+/** Returns the number with which such a hash ends. */
+export function numberInHash(hash: string): number {
+  return Number.parseInt(hash.slice(-NUMBER_DIGITS), 16);
 }
 
 /** Returns a version-4 UUID derived from a digest. */

@@ -14,7 +14,7 @@ const TIMESTAMP_SET = [3, 0];
 const TRANSFER_KEEP_ALIVE = [6, 3];
 const SUBMIT_DATA = [29, 1];
 /** The application of the sandbox's first user. */
-const APP_ID = 100;
+export const APP_ID = 100;
 
 /** Position of an extrinsic on the chain of a seed. */
 type Position = { seed: number; blockNumber: number; txIndex: number };
@@ -73,7 +73,7 @@ function withLength(parts: readonly Uint8Array[]): Uint8Array {
 }
 
 /** Encodes a whole number of at most 2^53 as a compact integer of SCALE. */
-function compact(value: number): Buffer {
+export function compact(value: number): Buffer {
   if (value < 2 ** 6) return littleEndian(value * 4, 1);
   if (value < 2 ** 14) return littleEndian(value * 4 + 1, 2);
   if (value < 2 ** 30) return littleEndian(value * 4 + 2, 4);

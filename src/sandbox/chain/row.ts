@@ -1,5 +1,5 @@
 import type { Placement } from './bodies.ts';
-import { blockHash, digest, feesOf } from './digest.ts';
+import { digest, feesOf } from './digest.ts';
 import { blake2b256 } from './extrinsics.ts';
 
 export const ROW_STATE = { pending: 'Pending', finalized: 'Finalized', error: 'Error' } as const;
@@ -35,12 +35,12 @@ export type Included = Placement & { txHash: string };
  * pending submissions.
  */
 export function chainDataOf(
-  { seed, submissionId }: { seed: number; submissionId: string },
+  { seed, submissionId, blockHash }: { seed: number; submissionId: string; blockHash: string },
   { blockNumber, txIndex, txHash }: Included,
   { amountBytes, dataHash }: Contents,
 ): Required<Pick<Row, 'block' | 'bill'>> {
   return {
-    block: { number: blockNumber, hash: blockHash(seed, blockNumber), txHash, txIndex },
+    block: { number: blockNumber, hash: blockHash, txHash, txIndex },
     bill: {
       fees: feesOf(digest('fees', seed, submissionId)),
       dataBilled: String(amountBytes),

@@ -1,5 +1,6 @@
-import { blockHash, blockOfHash, digest } from '../chain/digest.ts';
+import { blockHash, numberInHash } from '../chain/digest.ts';
 import { timestampExtrinsic } from '../chain/extrinsics.ts';
+import { createHeader, type Header, NO_DATA } from '../chain/header.ts';
 import type { UpstreamClock } from '../clock.ts';
 import type { Model } from '../model.ts';
 import { invalidParams, type Method, type Methods } from './json-rpc.ts';
@@ -19,14 +20,18 @@ type NodeSetting = {
  * extrinsics agree with the rows that the sandbox serves.
  */
 export function createChainNode({ seed, model, clock, now, fault }: NodeSetting) {
-  /** The chain whose hashes the node knows. */
-  function chainOf(blockNumber: number): string | number {
+  /** The chain with which a fault replaces the one of the model. */
+  function falseChainOf(blockNumber: number): string | undefined {
     const { kind } = fault();
     if (kind === 'other_chain') return `other ${seed}`;
-    return kind === 'lying' && blockNumber > 0 ? `lie ${seed}` : seed;
+    return kind === 'lying' && blockNumber > 0 ? `lie ${seed}` : undefined;
   }
 
-  const hashOf = (blockNumber: number) => `0x${blockHash(chainOf(blockNumber), blockNumber)}`;
+  /** Returns the hash of a block that was produced, 64 hex digits. */
+  function hashOf(blockNumber: number): string {
+    const chain = falseChainOf(blockNumber);
+    return chain === undefined ? model.hashOf(blockNumber) : blockHash(chain, blockNumber);
+  }
 
   function heights() {
     const { kind, seconds } = fault();
@@ -41,32 +46,22 @@ export function createChainNode({ seed, model, clock, now, fault }: NodeSetting)
     if (typeof hash !== 'string' || !/^0x[0-9a-f]{64}$/i.test(hash))
       throw invalidParams('expected a hash of 32 bytes');
     const digits = hash.slice(2).toLowerCase();
-    const number = [1, 0].map((block) => blockOfHash(chainOf(block), digits)).find(isNumber);
-    return number !== undefined && number <= best ? number : undefined;
+    const number = model.numberOf(digits) ?? numberInHash(digits);
+    return number <= best && hashOf(number) === digits ? number : undefined;
   }
 
   function hashAt(given: unknown): unknown {
     if (Array.isArray(given)) return given.map(hashAt);
     const { best } = heights();
     const number = given === undefined || given === null ? best : blockNumberOf(given);
-    return number <= best ? hashOf(number) : null;
+    return number <= best ? `0x${hashOf(number)}` : null;
   }
 
-  function headerOf(number: number): object {
-    const root = (name: string) => `0x${digest(name, chainOf(number), number)}`;
-    return {
-      parentHash: number === 0 ? `0x${'0'.repeat(64)}` : hashOf(number - 1),
-      number: `0x${number.toString(16)}`,
-      stateRoot: root('state'),
-      extrinsicsRoot: root('extrinsics'),
-      digest: { logs: [] },
-      extension: {
-        V3: {
-          appLookup: { size: 0, index: [] },
-          commitment: { rows: 0, cols: 0, commitment: [], dataRoot: root('data') },
-        },
-      },
-    };
+  function headerOf(number: number): Header {
+    const chain = falseChainOf(number);
+    return chain === undefined
+      ? model.headerOf(number)
+      : createHeader(chain, number, { parentHash: hashOf(number - 1), ...NO_DATA });
   }
 
   function bodyOf(number: number): Uint8Array[] | undefined {
@@ -92,7 +87,7 @@ export function createChainNode({ seed, model, clock, now, fault }: NodeSetting)
     };
 
   const methods: Methods = {
-    chain_getFinalizedHead: () => hashOf(heights().final),
+    chain_getFinalizedHead: () => `0x${hashOf(heights().final)}`,
     chain_getHeader: byHash(headerOf),
     chain_getBlockHash: ([given]) => hashAt(given),
     chain_getBlock: byHash(blockOf),
@@ -100,10 +95,6 @@ export function createChainNode({ seed, model, clock, now, fault }: NodeSetting)
     system_health: () => ({ peers: 8, isSyncing: false, shouldHavePeers: true }),
   };
   return { methods, heights, headerOf };
-}
-
-function isNumber(value: number | undefined): value is number {
-  return value !== undefined;
 }
 
 /** Parses a block number: a number, or hex digits after 0x. */

@@ -1,11 +1,11 @@
 import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
+import type { Header } from '../../../src/sandbox/chain/header.ts';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
 import { START_MS } from '../open-sandbox.ts';
 
-export type Header = { number: string; parentHash: string; extension: { V3: object } };
 type Reply = { id?: number; result?: unknown; error?: { code: number }; params?: unknown };
 
 /** A sandbox in virtual time, by default in the world `ideal`; closed when the test ends. */

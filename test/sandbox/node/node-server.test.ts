@@ -1,6 +1,13 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
 import { describe, expect, test } from 'vitest';
+import {
+  dataRootOf,
+  type Header,
+  hashOfHeader,
+  leafOf,
+} from '../../../src/sandbox/chain/header.ts';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
-import { connectToNode, type Header, openTimedSandbox } from './node-client.ts';
+import { connectToNode, openTimedSandbox } from './node-client.ts';
 
 const SUBSCRIBE = 'chain_subscribeFinalizedHeads';
 async function openNode(options: SandboxOptionsInput = {}) {
@@ -20,7 +27,7 @@ describe('the node', () => {
       number: `0x${Number(header.number).toString(16)}`,
       stateRoot: expect.stringMatching(/^0x[0-9a-f]{64}$/),
       extrinsicsRoot: expect.stringMatching(/^0x[0-9a-f]{64}$/),
-      digest: { logs: [] },
+      digest: { logs: [expect.stringMatching(/^0x06/), expect.stringMatching(/^0x05/)] },
       extension: { V3: { appLookup: expect.any(Object), commitment: expect.any(Object) } },
     });
     const genesis = await call('chain_getBlockHash', 0);
@@ -62,6 +69,117 @@ describe('the node', () => {
     const response = await fetch(sandbox.url, { method: 'POST', body: text });
     expect(await response.json()).toMatchObject(expected);
   });
+});
+
+describe('headers', () => {
+  const PARENT = '84a90eef1c4a75c3cbfdf5095450725f924f1a2696946f6d9cf8401f6db99128';
+  const COMMITMENT =
+    'ace5bc6a21eef8b28987eb878e0b97b5ae3c8b8e05efe957802dc0008b23327b349f62ec96bcee48bdc30f6bb670f3d1';
+  const SIGNATURE =
+    '82a0c0a19f4548adcd575cdc37555b3aeaaae4048a6d39013b98f412420977752459afdc5295d026a4d3476d4d8d3d5e55c3c109235350d9242b4e3132db7e88';
+
+  test('have the hash and the data root of the network', () => {
+    // From the tests of the network's node.
+    const header = {
+      parentHash: `0x${PARENT}`,
+      number: '0x5a056',
+      stateRoot: '0x586140044543d7bb7471781322bcc2d7e4290716fbac7267e001843162f151d8',
+      extrinsicsRoot: '0x9ea39eed403afde19c6688785530654a601bb62f0c178c78563933e303e001b6',
+      digest: {
+        logs: ['0x0642414245340201000000aa23040500000000', `0x05424142450101${SIGNATURE}`],
+      },
+      extension: {
+        V3: {
+          appLookup: { size: 1, index: [] },
+          commitment: {
+            ...{ rows: 1, cols: 4, dataRoot: `0x${'0'.repeat(64)}` },
+            commitment: [...Buffer.from(COMMITMENT.repeat(2), 'hex')],
+          },
+        },
+      },
+    };
+    expect(hashOfHeader(header)).toBe(
+      'c9941af1cb862db9f2e4c0c94f457d1217b363ecf6e6cc0dbeb5cbfeb35fbc12',
+    );
+    expect(dataRootOf([])).toBe('ad3228b676f7d3cd4284a5443f17f1962b36e491b30a40b2405849e597ba5fb5');
+    expect(dataRootOf([leafOf(Buffer.from('abcd', 'hex'))])).toBe(
+      'f1f399f7e0d8c8ed712df0c21b4ec78f3b8533f1c3d0215e4023e1b7c80bfd91',
+    );
+  });
+
+  /** Returns the root of a tree whose number of leaves is a power of two. */
+  function rootOf(leaves: readonly Uint8Array[]): Uint8Array {
+    const half = leaves.length / 2;
+    if (half < 1) return leaves[0] ?? new Uint8Array(32);
+    return keccak_256(Buffer.concat([rootOf(leaves.slice(0, half)), rootOf(leaves.slice(half))]));
+  }
+
+  test('chain, have the hashes that rows and node name, and the root of the data in the body', async () => {
+    const { clock, call, sandbox } = await openNode({ world: 'usual', regressRate: 0.3 });
+    const first = Number((await call<Header>('chain_getHeader')).number) + 1;
+    const submitted = [0, 1, 3, 5, 8, 2].map((count, block) =>
+      Array.from({ length: count }, (_, index) => `data ${block} ${index}`),
+    );
+    submitted[3]?.push('', 'large '.repeat(50_000));
+    const ids: string[] = [];
+    const hashes = new Map<number, string>();
+    for (const texts of [...submitted, ...Array.from({ length: 20 }, () => [])]) {
+      for (const text of texts) ids.push(sandbox.model.submit(text, clock.now()));
+      await clock.advance(20_000);
+      const hash = await call<string>('chain_getBlockHash');
+      hashes.set(Number((await call<Header>('chain_getHeader', hash)).number), hash);
+    }
+
+    let parentHash = await call<string>('chain_getBlockHash', first - 1);
+    const best = Math.max(...hashes.keys());
+    const leaves: number[] = [];
+    for (let number = first; number <= best; number++) {
+      const hash = await call<string>('chain_getBlockHash', number);
+      expect(hash).toBe(hashes.get(number) ?? hash);
+      const { block } = await call<{ block: { header: Header; extrinsics: string[] } }>(
+        'chain_getBlock',
+        hash,
+      );
+      expect(await call('chain_getHeader', hash)).toEqual(block.header);
+      expect(`0x${hashOfHeader(block.header)}`).toBe(hash);
+      expect(block.header).toMatchObject({ number: `0x${number.toString(16)}`, parentHash });
+      parentHash = hash;
+
+      const data = block.extrinsics
+        .map((hex) => Buffer.from(hex.slice(2), 'hex'))
+        .flatMap((bytes) => submitted.flat().filter((text) => text && bytes.includes(text)))
+        .map((text) => keccak_256(keccak_256(Buffer.from(text))));
+      const width = data.length && 2 ** Math.ceil(Math.log2(data.length));
+      const padding = Array(width - data.length).fill(keccak_256(new Uint8Array(32)));
+      const { commitment } = block.header.extension.V3;
+      expect(commitment.dataRoot).toBe(
+        `0x${Buffer.from(rootOf([rootOf([...data, ...padding]), new Uint8Array(32)])).toString('hex')}`,
+      );
+      expect(commitment.commitment).toHaveLength(96 * commitment.rows);
+      leaves.push(data.length);
+    }
+    // Some were sent twice.
+    expect(leaves.reduce((sum, count) => sum + count)).toBeGreaterThan(submitted.flat().length);
+    for (const id of ids) {
+      const row = sandbox.model.read(id, clock.now())?.block;
+      expect(`0x${row?.hash}`).toBe(await call('chain_getBlockHash', row?.number));
+    }
+  });
+
+  test.each(['lying', 'other_chain'] as const)(
+    'of a node that is %s have its own hashes',
+    async (nodeFault) => {
+      const { clock, call, sandbox } = await openNode({ nodeFault });
+      await call('chain_getFinalizedHead');
+      await clock.advance(100_000);
+      const hash = await call<string>('chain_getBlockHash');
+      const header = await call<Header>('chain_getHeader', hash);
+      const number = Number(header.number);
+      expect(header.parentHash).toBe(await call('chain_getBlockHash', number - 1));
+      expect(hash).not.toBe(`0x${sandbox.model.hashOf(number)}`);
+      expect(await call('chain_getHeader', `0x${sandbox.model.hashOf(number)}`)).toBeNull();
+    },
+  );
 });
 
 describe('finalized heads', () => {
