@@ -90,6 +90,7 @@ const CONFIG_ADVICE =
 const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
   status: '`dawatch list` lists the newest; `dawatch track` adds one',
   wait: '`dawatch track` adds it, with --wait it also waits',
+  proof: '`dawatch status` shows the verdict of the chain',
   cancel: '`dawatch list` lists the newest',
   webhooks: '`dawatch webhooks list` lists the webhooks',
   token: '`dawatch token list` lists the tokens',

@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   status: async () => (await import('../submissions/list-command.ts')).addStatus,
   list: async () => (await import('../submissions/list-command.ts')).addList,
   wait: async () => (await import('../submissions/wait-command.ts')).addWait,
+  proof: async () => (await import('../polling/chain/proof-command.ts')).addProof,
   cancel: async () => (await import('../submissions/track-command.ts')).addCancel,
   pacing: async () => (await import('../polling/pacing-command.ts')).addPacing,
   tail: async () => (await import('../submissions/tail-command.ts')).addTail,

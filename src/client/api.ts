@@ -120,6 +120,34 @@ export type AuditPage = {
   next_cursor: string | null;
 };
 
+/** The header of the block, as nodes of the chain name its fields */
+export type BlockHeader = {
+  parentHash: string;
+  number: string;
+  stateRoot: string;
+  extrinsicsRoot: string;
+  digest: {
+    logs: string[];
+  };
+  extension: {
+    V3: {
+      appLookup: {
+        size: number;
+        index: {
+          appId: number;
+          start: number;
+        }[];
+      };
+      commitment: {
+        rows: number;
+        cols: number;
+        commitment: string;
+        dataRoot: string;
+      };
+    };
+  };
+};
+
 export type CallbackTest = {
   /** The address to test, with the rules for a callback_url */
   url: string;
@@ -171,7 +199,7 @@ export type ChainStatus = {
 };
 
 /**
- * What a node of the chain, or the expected hash, says about `data`. confirmed: it is final on the chain, and with `verify_data` contains the transaction; contradicted: the chain has another block or transaction, or the hash of the data is another one; unavailable: the node could not tell; null: it was not verified
+ * What a node of the chain, or the expected hash, says about `data`. confirmed: the block is final on the chain, and with `verify_data` its data root contains the data; contradicted: the chain has another block or transaction, or the hash of the data is another one; unavailable: the node could not tell; null: it was not verified
  */
 export type ChainVerdict = 'confirmed' | 'contradicted' | 'unavailable' | null;
 
@@ -679,6 +707,24 @@ export type Problem = {
   }[];
 };
 
+/** Proof that a block contains the data of a submission */
+export type Proof = {
+  block_number: number;
+  /** BLAKE2b-256 hash of the header in SCALE */
+  block_hash: string;
+  header: BlockHeader;
+  /** Keccak-256 hash of the root of the submitted data and of `bridge_root`; the header has it */
+  data_root: string;
+  /** Root of the bridge messages; zeros if there are none */
+  bridge_root: string;
+  /** Keccak-256 hash of the data */
+  leaf: string;
+  /** Position of the leaf, from 0 */
+  index: number;
+  /** Neighbours of the hash of the leaf and of the nodes above it, from the bottom */
+  siblings: string[];
+};
+
 /** Whether submissions can be accepted, and the state of each component */
 export type Readiness = {
   status: ReadinessStatus;
@@ -836,8 +882,10 @@ export type Submission = {
   stuck_after_s: number;
   /** Receives the events; only the role admin sees the whole address, others see scheme, host and port, because the rest may be secret */
   callback_url: string | null;
-  /** BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required */
+  /** Hash that the data must have; null: none is required */
   data_hash: string | null;
+  /** Data root of the block that contains the data; null: there is no proof of them */
+  data_root: string | null;
   /** Block explorer; absent if none is configured, or `data` have no block */
   explorer_url?: string;
 };
@@ -912,7 +960,7 @@ export type SubmissionPatch = {
   } | null;
   /** Receives the events from now on, and those that were not delivered to the earlier URL; null: no further events are sent */
   callback_url?: string | null;
-  /** BLAKE2b-256 hash of the submitted data; null: none is required */
+  /** Hash of the submitted data; null: none is required */
   data_hash?: string | null;
 };
 
@@ -970,7 +1018,7 @@ export type TrackItem = {
   };
   /** Receives the events of the submission, signed with the secret of the webhook `callbacks` */
   callback_url?: string;
-  /** BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data */
+  /** BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data */
   data_hash?: string;
   /** For an import: since when another system has tracked it, ISO 8601; not in the future, and at most 3660 days ago. stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends */
   tracked_at?: string;
@@ -999,7 +1047,7 @@ export type TrackRequest = {
   };
   /** Receives the events of the submission, signed with the secret of the webhook `callbacks` */
   callback_url?: string;
-  /** BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data */
+  /** BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data */
   data_hash?: string;
   /** For an import: since when another system has tracked it, ISO 8601; not in the future, and at most 3660 days ago. stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends */
   tracked_at?: string;

@@ -2,6 +2,7 @@ import type {
   AuditPage,
   Overview,
   Pacing,
+  Proof,
   Submission,
   SubmissionCount,
   SubmissionPage,
@@ -148,6 +149,14 @@ export class DawatchClient {
       cursor = part.next_cursor;
     }
     return total;
+  }
+
+  /**
+   * Returns the proof that a block contains the data of a submission; `@dawatch/client/proof`
+   * verifies it. Rejects with an ApiError of status 404 while there is none.
+   */
+  proof(submissionId: string, signal?: AbortSignal): Promise<Proof> {
+    return this.#request<Proof>('GET', `${pathOf(submissionId)}/proof`, { signal });
   }
 
   /** Returns the submissions of these ids without their histories, in requests of up to 1,000. */

@@ -1,5 +1,5 @@
 /**
- * The package `@dawatch/client`: needs only what Node 20.3, Bun and browsers have in common.
+ * The package `@dawatch/client`: needs only what Node 20.19, Bun and browsers have in common.
  * `@dawatch/client/webhook` needs Node's crypto.
  */
 
@@ -29,6 +29,7 @@ export type {
   OptionChanges,
   Overview,
   Pacing,
+  Proof,
   ReplayRequest,
   Role,
   Spread as Distribution,

@@ -93,7 +93,7 @@ const SUBMISSIONS = `
 
   -- One row per change, never altered. version counts the changes of one submission from 1; seq is global. changes: the options
   -- that a client changed, with values before and after. polls: those of the submission until this change. chain: what the chain
-  -- says about the block in the response; NULL: it was not verified.
+  -- says about the block in the response; NULL: it was not verified. proof_block, leaf: what proves that the block has the data.
   CREATE TABLE history (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     submission INTEGER NOT NULL REFERENCES submissions (id),
@@ -108,8 +108,26 @@ const SUBMISSIONS = `
     polls INTEGER NOT NULL,
     chain TEXT CHECK (chain IN ('confirmed', 'contradicted', 'unavailable')),
     chain_reason TEXT,
+    proof_block INTEGER,
+    leaf INTEGER,
     UNIQUE (submission, version)
   ) STRICT;
+  CREATE INDEX history_by_proof_block ON history (proof_block) WHERE proof_block IS NOT NULL;
+  -- Blocks with confirmed data: header as JSON, and the Keccak-256 hashes of all data in them, 32 bytes each. An id is never used
+  -- again, because a verdict that was not written yet may name a deleted block; its submission then has no proof.
+  CREATE TABLE proof_blocks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    hash TEXT NOT NULL UNIQUE,
+    header TEXT NOT NULL CHECK (json_valid(header)),
+    data_root TEXT NOT NULL,
+    bridge_root TEXT NOT NULL,
+    leaves BLOB NOT NULL
+  ) STRICT;
+  CREATE TRIGGER proof_block_unused AFTER DELETE ON history WHEN OLD.proof_block IS NOT NULL
+    BEGIN
+      DELETE FROM proof_blocks WHERE id = OLD.proof_block
+        AND NOT EXISTS (SELECT 1 FROM history WHERE proof_block = OLD.proof_block);
+    END;
   CREATE TRIGGER history_is_append_only BEFORE UPDATE ON history
     BEGIN SELECT RAISE(ABORT, 'history is append-only'); END;
 

@@ -53,7 +53,7 @@ const chainSection = section({
     .boolean()
     .default(false)
     .describe(
-      'Whether the block is fetched to prove that it contains the submission: the hash of its transaction must be `tx_hash`, and that of the submitted data, if it is known, the one in the transaction',
+      'Whether the block is fetched to prove that its data root contains the submitted data',
     ),
   explorer: z
     .string()

@@ -232,6 +232,7 @@ function paragraph(submission: SubmissionWithHistory): string {
     ['block', data?.block_number],
     ['block hash', data?.block_hash],
     ['chain', chainText(submission)],
+    ['proof', proofText(submission)],
     ['explorer', submission.explorer_url],
     ['tracked', submission.tracked_at],
     ['became final', finalityText(submission)],
@@ -263,6 +264,10 @@ function paragraph(submission: SubmissionWithHistory): string {
 
 function chainText({ chain, chain_reason }: Pick<Submission, 'chain' | 'chain_reason'>) {
   return chain && [chain, chain_reason].filter(Boolean).join(': ');
+}
+
+function proofText({ data, data_root }: Submission): string | null {
+  return data_root && `the data are in block ${data?.block_number}, data root ${data_root}`;
 }
 
 /** Returns when a submission became final, and how late that was known; null if it is not known. */

@@ -29,7 +29,7 @@ const chainFields = {
     .enum(CHAIN_VERDICTS)
     .nullable()
     .describe(
-      'What a node of the chain, or the expected hash, says about `data`. confirmed: it is final on the chain, and with `verify_data` contains the transaction; contradicted: the chain has another block or transaction, or the hash of the data is another one; unavailable: the node could not tell; null: it was not verified',
+      'What a node of the chain, or the expected hash, says about `data`. confirmed: the block is final on the chain, and with `verify_data` its data root contains the data; contradicted: the chain has another block or transaction, or the hash of the data is another one; unavailable: the node could not tell; null: it was not verified',
     )
     .meta({ id: 'ChainVerdict' }),
   chain_reason: z.string().nullable().describe('Why the chain does not confirm the block'),
@@ -161,6 +161,7 @@ export const SUBMISSION_EXAMPLE = {
   stuck_after_s: 600,
   callback_url: null,
   ...byName(() => null),
+  data_root: null,
   metadata: { order: 4711 },
 } as const;
 const HISTORY_EXAMPLE = [
@@ -221,6 +222,10 @@ export const submissionSchema = z
         'Receives the events; only the role admin sees the whole address, others see scheme, host and port, because the rest may be secret',
       ),
     ...byName(({ returned }) => z.string().nullable().describe(returned)),
+    data_root: z
+      .string()
+      .nullable()
+      .describe('Data root of the block that contains the data; null: there is no proof of them'),
     explorer_url: z
       .string()
       .optional()
@@ -348,6 +353,7 @@ export function toSubmissionBody(
     stuck_after_s: toSeconds(stuckAfterMs),
     callback_url: callbackUrl,
     ...byName(({ key }) => submission[key]),
+    data_root: submission.proof?.dataRoot ?? null,
   };
 }
 

@@ -14,13 +14,16 @@ import {
 } from './submission.ts';
 
 /** A submission as stored, named like its fields. `endedAt`: the time of its final status. */
-export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata'> & {
+export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata' | 'proof'> & {
   id: number;
   watched: number;
   stuck: number;
   inVerification: number;
   endedAt: number | null;
   metadata: string | null;
+  proofBlock: number | null;
+  leaf: number | null;
+  dataRoot: string | null;
 };
 
 /** Columns of a submission `s`, with the report of the upstream in its newest change `h`. */
@@ -31,7 +34,8 @@ const SUBMISSION_COLUMNS = `
   s.finality_source AS finalitySource, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
   s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.metadata,
   s.callback_url AS callbackUrl, ${TEXT_OPTIONS.map(({ name, key }) => `s.${name} AS ${key}`).join(', ')}, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
-  h.chain, h.chain_reason AS chainReason`;
+  h.chain, h.chain_reason AS chainReason, h.proof_block AS proofBlock, h.leaf,
+  (SELECT data_root FROM proof_blocks WHERE id = h.proof_block) AS dataRoot`;
 
 export const SELECT_SUBMISSION = `
   SELECT ${SUBMISSION_COLUMNS} FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
@@ -41,7 +45,8 @@ export const UUID_GLOB = [8, 4, 4, 4, 12].map((digits) => '[0-9A-Fa-f]'.repeat(d
 
 /** Throws DamagedRowError. */
 export function toSubmission({ id: _id, ...stored }: SubmissionRow): Submission {
-  const { endedAt: _endedAt, inVerification: _inVerification, ...row } = stored;
+  const { endedAt: _endedAt, inVerification: _inVerification, ...others } = stored;
+  const { proofBlock: block, leaf, dataRoot, ...row } = others;
   const name = `the submission ${row.submissionId}`;
   storedTime(row.trackedAt, name, 'tracked_at');
   storedTime(row.deadlineAt, name, 'deadline_at');
@@ -51,6 +56,7 @@ export function toSubmission({ id: _id, ...stored }: SubmissionRow): Submission 
     ...row,
     watched: row.watched === 1,
     stuck: row.stuck === 1,
+    proof: block !== null && leaf !== null && dataRoot !== null ? { block, leaf, dataRoot } : null,
     metadata: storedObject(row.metadata, name, 'metadata'),
   };
 }

@@ -193,6 +193,7 @@ export class SubmissionStore {
       envelope: null,
       chain: null,
       chainReason: null,
+      proof: null,
     };
     this.#counts.moved(null, submission.status);
     this.#addHistory(id, submission, null, { at: now });
@@ -454,12 +455,14 @@ export class SubmissionStore {
 
   /** Adds one row to the append-only history: the submission after a change. */
   #addHistory(id: number, after: Submission, previousStatus: Status | null, change: Change): void {
-    const { version, status, upstreamState, error, envelope, polls, chain, chainReason } = after;
+    const { version, status, upstreamState, error, envelope, polls, chain, chainReason, proof } =
+      after;
     const { at, changes = null } = change;
     this.#db.run`
       INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, response, changes, polls,
-                           chain, chain_reason)
+                           chain, chain_reason, proof_block, leaf)
       VALUES (${id}, ${version}, ${at}, ${status}, ${previousStatus}, ${upstreamState}, ${error}, ${envelope},
-              ${changes && JSON.stringify(changes)}, ${polls}, ${chain}, ${chainReason})`;
+              ${changes && JSON.stringify(changes)}, ${polls}, ${chain}, ${chainReason},
+              ${proof?.block ?? null}, ${proof?.leaf ?? null})`;
   }
 }

@@ -72,8 +72,15 @@ export const UNREACHABLE_ID_REASON = 'the ids . and .. cannot be tracked: no URL
 export const CHAIN_VERDICTS = ['confirmed', 'contradicted', 'unavailable'] as const;
 export type ChainVerdict = (typeof CHAIN_VERDICTS)[number];
 
+/** What proves that a block has the data. `block`: its row in proof_blocks; `leaf`: an index. */
+type StoredProof = { block: number; leaf: number; dataRoot: string };
+
 /** `reason`: why it is not confirmed, in one sentence; null: it is confirmed. */
-export type ChainResult = { verdict: ChainVerdict; reason: string | null };
+export type ChainResult = {
+  verdict: ChainVerdict;
+  reason: string | null;
+  proof?: StoredProof | null;
+};
 
 /**
  * Options stored and returned as text, in a column of this name; PATCH with null removes one.
@@ -87,14 +94,14 @@ export const TEXT_OPTIONS = [
       .string()
       .regex(
         /^0x[0-9a-f]{64}$/i,
-        'must be 0x and 64 hexadecimal digits: the BLAKE2b-256 hash of the data',
+        'must be 0x and 64 hexadecimal digits: the BLAKE2b-256 or Keccak-256 hash of the data',
       )
       .toLowerCase()
       .describe(
-        'BLAKE2b-256 hash of the submitted data, 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data',
+        'BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data',
       ),
-    patch: 'BLAKE2b-256 hash of the submitted data; null: none is required',
-    returned: 'BLAKE2b-256 hash that `data.data_hash` must equal; null: none is required',
+    patch: 'Hash of the submitted data; null: none is required',
+    returned: 'Hash that the data must have; null: none is required',
   },
 ] as const;
 
@@ -188,6 +195,8 @@ export type Submission = Options & {
   /** What the chain says about the block in the newest envelope; null: it was not verified. */
   chain: ChainVerdict | null;
   chainReason: string | null;
+  /** null: the chain has not confirmed the data. */
+  proof: StoredProof | null;
 };
 
 /** Whether the upstream reports it as final, and a required confirmation is missing. */

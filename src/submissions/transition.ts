@@ -304,8 +304,8 @@ function chainAfter(submission: Submission, input: Seen): ChainResult | null {
     : (chain ?? null);
 }
 
-function chainOf({ chain: verdict, chainReason: reason }: Submission): ChainResult | null {
-  return verdict && { verdict, reason };
+function chainOf({ chain: verdict, chainReason: reason, proof }: Submission): ChainResult | null {
+  return verdict && { verdict, reason, proof };
 }
 
 function isNewlyContradicted(submission: Submission, { chain, envelope }: Change): boolean {
@@ -354,7 +354,8 @@ function ended(submission: Submission, status: Ended, news: Partial<Change> = {}
 
 /** Returns the fields of a submission after a change, and the event about it. */
 export function stateAfter({ chain, ...change }: Change) {
-  return { ...change, chain: chain?.verdict ?? null, chainReason: chain?.reason ?? null };
+  const { verdict = null, reason = null, proof = null } = chain ?? {};
+  return { ...change, chain: verdict, chainReason: reason, proof };
 }
 
 /** Returns the result of an input that changes nothing, such as an outdated observation. */

@@ -60,6 +60,7 @@ import { EVENT_DOCUMENTATION } from '../notifications/event-body.ts';
 import { type EventFeed, registerEvents } from '../notifications/event-feed.ts';
 import { registerWebhooks } from '../notifications/webhooks-routes.ts';
 import type { ChainStatus } from '../polling/chain/port.ts';
+import { registerProof } from '../polling/chain/proof-route.ts';
 import type { CachedLookup } from '../polling/on-demand-polls.ts';
 import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
@@ -212,6 +213,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     admission.boundHeldOpen(guarded);
     const explorerOf = (name: string) => deps.config.upstreams[name]?.chain.explorer;
     registerSubmissions(guarded, { ...deps, authenticator, admission, explorerOf });
+    registerProof(guarded, deps);
     registerSubmissionInfo(guarded, deps);
     registerEvents(guarded, { ...deps, authenticator, events: ledger.events });
     registerPacing(guarded, deps);

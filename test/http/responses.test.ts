@@ -28,6 +28,8 @@ const ELSEWHERE = [
   'POST /v1/webhooks 409',
   // The settings of this server have an admin token: test/access/credentials.test.ts.
   'DELETE /v1/credentials/{id} 409',
+  // A proof needs a node: test/docs/docs-chain.test.ts.
+  'GET /v1/submissions/{id}/proof 200',
   // People need a provider: test/access/oidc.test.ts.
   'DELETE /v1/session 200',
 ];

@@ -134,10 +134,11 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
       join(installed.folder, 'use.cjs'),
       `const { DawatchClient } = require('@dawatch/client');
        const { verifyWebhook } = require('@dawatch/client/webhook');
-       console.log(typeof DawatchClient, typeof verifyWebhook);`,
+       const { verifyProof } = require('@dawatch/client/proof');
+       console.log(typeof DawatchClient, typeof verifyWebhook, typeof verifyProof);`,
     );
     const child = start('use.cjs', [], {});
-    expect(await text(child.stdout)).toBe('function function\n');
+    expect(await text(child.stdout)).toBe('function function function\n');
   });
 });
 
@@ -151,11 +152,12 @@ it('imports nothing of Node except for webhooks, so that browsers can load it', 
   expect(importing).toEqual(['webhook.js']);
 });
 
-it('installs one dependency, and is smaller than 260 kB without it', () => {
+it('installs two dependencies, and is smaller than 260 kB without them', () => {
   const { folder: at } = install(CLIENT_NODES[1]);
   const modules = join(at, 'node_modules');
   expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual([
     '@dawatch',
+    '@noble',
     'eventsource-parser',
   ]);
   expect(bytesBelow(join(modules, '@dawatch'))).toBeLessThan(MAX_BYTES);

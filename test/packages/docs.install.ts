@@ -24,6 +24,7 @@ const folder = removedAfterTests();
 /** Commands that are not executed, and why. */
 const EXCEPTIONS: [command: RegExp, reason: string][] = [
   [/^npx dawatch demo|^npm ci && npm run demo/, 'readme.install.ts runs it'],
+  [/^npx dawatch proof/, 'docs-chain.test.ts runs it with a node'],
   [/^npm install --global dawatch/, 'all pages share one installation, of the packed package'],
   [/^docker /, 'needs Docker; image.install.ts runs docker-compose.yml with Podman'],
   [/^kubectl |^for pod in \$\(kubectl/, 'needs a cluster'],
@@ -37,7 +38,7 @@ const EXCEPTIONS: [command: RegExp, reason: string][] = [
 ];
 /** Other blocks that have no checker, by their first line. */
 const UNCHECKED: [firstLine: RegExp, reason: string][] = [
-  [/^position x /, 'a picture'],
+  [/^position x |^block hash =/, 'a picture'],
   [/^id: 42\n/, 'a part of a response'],
   [/^<script type="importmap">/, 'browser.install.ts loads the client with it'],
   [/^snapshot: /, 'no package has Litestream 0.5; helm.install.ts compares the keys'],

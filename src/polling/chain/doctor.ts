@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { systemClock } from '../../lib/clock.ts';
-import { isObject } from '../../lib/json.ts';
 import {
   type Finding,
   ok,
@@ -9,6 +8,7 @@ import {
   warning,
 } from '../../operations/doctor/finding.ts';
 import { VERSION } from '../../operations/version.ts';
+import { Blocks } from './blocks.ts';
 import { openChain } from './chain.ts';
 import { mostCommon } from './finalized-heads.ts';
 import { type Chain, ChainError, type ChainSettings, type ChainStatus } from './port.ts';
@@ -88,9 +88,11 @@ export async function checkNodes(
 async function missingBlock(chain: Chain, settings: ChainSettings): Promise<string | null> {
   if (settings.verify === 'off' || !settings.verify_data) return null;
   try {
-    const hash = await hashOf(chain, headOf(chain));
-    const { result } = await chain.call('chain_getBlock', [hash]);
-    return isObject(result) ? null : 'it does not have the content of its newest final block';
+    const number = headOf(chain);
+    const hash = await hashOf(chain, number);
+    const { hashes, tree } = await new Blocks(chain).of(number, String(hash));
+    if (hashes === null) return 'it does not have the content of its newest final block';
+    return typeof tree === 'string' ? tree : null;
   } catch (error) {
     if (error instanceof ChainError) return error.message;
     throw error;

@@ -17,8 +17,8 @@ import { ChainError, type ChainErrorReason } from './port.ts';
 
 /** Time for a connection with TLS and the handshake of WebSocket, and for each response. */
 const RESPONSE_MS = 10_000;
-/** A head has some kB, and other responses less. */
-const MAX_MESSAGE_BYTES = 64 * 1024;
+/** A head has some kB: 90 with the commitments of a full block, 350 with those of the largest. */
+const MAX_MESSAGE_BYTES = 512 * 1024;
 /** A block of Avail has up to 4 MiB of data, and hexadecimal digits double it. */
 const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
 /** A node announces a block in some seconds, and up to a hundred at once after a stall. */

@@ -2,8 +2,10 @@ import type { Clock } from '../../lib/clock.ts';
 import { escapeText } from '../../lib/text.ts';
 import { dataOf, type Observation } from '../../submissions/classify.ts';
 import type { ChainResult, Submission } from '../../submissions/submission.ts';
-import { BlockTransactions } from './block-transactions.ts';
+import { Blocks } from './blocks.ts';
+import { toHex } from './data-root.ts';
 import { type Chain, ChainError, type ChainSettings } from './port.ts';
+import type { ProofStore } from './proof-store.ts';
 
 /**
  * For how long the report of a poll waits for the verdict, which a node gives within milliseconds.
@@ -14,14 +16,18 @@ const FIRST_VERDICT_MS = 1_000;
 const MAX_DOUBTS = 1_000;
 const MAX_SHOWN_CHARS = 70;
 
-/** What the upstream says. `dataHash`: of the data that must have been submitted; null: any. */
+/** What the upstream says. `dataHash`: that of the caller, `namedHash` that of the upstream. */
 type Claim = {
   number: number;
   hash: string;
   txIndex: number | null;
   txHash: string | null;
   dataHash: string | null;
+  namedHash: string | null;
 };
+
+/** `node`: which contradicts the claim, or lacks the block, so that another one may confirm it. */
+type Answer = ChainResult & { node?: string };
 
 type VerifierDeps = {
   chain: Chain;
@@ -29,6 +35,7 @@ type VerifierDeps = {
   clock: Clock;
   /** Returns the `data_hash` of the caller, 0x and 64 digits in lower case; null: none. */
   dataHashOf: (submissionId: string) => string | null;
+  proofs: Pick<ProofStore, 'keep'>;
 };
 
 /**
@@ -41,25 +48,27 @@ export class ChainVerifier {
   readonly #clock: Clock;
   readonly #dataHashOf: VerifierDeps['dataHashOf'];
   readonly #settings: ChainSettings;
-  readonly #transactions: BlockTransactions;
+  readonly #blocks: Blocks;
+  readonly #proofs: VerifierDeps['proofs'];
   readonly #hashes = new Map<string, Promise<{ node: string; hash: string | null }>>();
   #round = 0;
   /** The first round of each contradiction. Its reason identifies it, with all hashes. */
   readonly #doubts = new Map<string, number>();
 
-  constructor({ chain, settings, clock, dataHashOf }: VerifierDeps) {
+  constructor({ chain, settings, clock, dataHashOf, proofs }: VerifierDeps) {
     this.#chain = chain;
     this.#settings = settings;
     this.#clock = clock;
     this.#dataHashOf = dataHashOf;
-    this.#transactions = new BlockTransactions(chain);
+    this.#blocks = new Blocks(chain);
+    this.#proofs = proofs;
   }
 
   /** Forgets what the nodes have answered, except doubts, which no other chain can confirm. */
   beginRound(): void {
     this.#round += 1;
     this.#hashes.clear();
-    this.#transactions.forget();
+    this.#blocks.beginRound();
   }
 
   /** Returns the observation with its verdict and the time of its finality, as far as known. */
@@ -106,17 +115,18 @@ export class ChainVerifier {
     envelope,
     dataHash,
   }: Pick<Submission, 'envelope' | 'dataHash'>): Promise<ChainResult | null> {
-    const { verify, urls } = this.#settings;
+    const { verify, urls, verify_data } = this.#settings;
     if (verify === 'off') return null;
     const data = dataOf(envelope) ?? {};
+    if (verify_data && urls.length > 0) return this.#verifyOnChain(data, dataHash);
     const compared = dataHash === null ? null : compareData(data, dataHash);
     if (compared?.verdict === 'contradicted' || urls.length === 0) return compared;
-    const onChain = await this.#verifyOnChain(data, compared === null ? dataHash : null);
+    const onChain = await this.#verifyOnChain(data, null);
     return onChain.verdict === 'contradicted' ? onChain : (compared ?? onChain);
   }
 
   async #verifyOnChain(
-    { block_number, block_hash, tx_index, tx_hash }: Record<string, unknown>,
+    { block_number, block_hash, tx_index, tx_hash, data_hash }: Record<string, unknown>,
     dataHash: string | null,
   ): Promise<ChainResult> {
     if (typeof block_number !== 'number' || !Number.isSafeInteger(block_number) || block_number < 0)
@@ -128,13 +138,14 @@ export class ChainVerifier {
       txIndex: typeof tx_index === 'number' ? tx_index : null,
       txHash: typeof tx_hash === 'string' ? normalized(tx_hash) : null,
       dataHash,
+      namedHash: typeof data_hash === 'string' ? normalized(data_hash) : null,
     };
     const first = await this.#ask(claim);
     const { node, ...firstResult } = first;
     const isLacking = first.verdict === 'unavailable';
     if (node === undefined || (isLacking && !this.#hasOther(node))) return firstResult;
     const second = await this.#ask(claim, node);
-    if (second.verdict === 'confirmed') return CONFIRMED;
+    if (second.verdict === 'confirmed') return second;
     const { verdict, reason } = isLacking ? second : first;
     if (verdict !== 'contradicted') return firstResult;
     const isAgreed = second.node !== node && second.reason === first.reason;
@@ -142,18 +153,15 @@ export class ChainVerifier {
     return unavailable(`${reason}; this is one answer, and another one is awaited`);
   }
 
-  /**
-   * Returns what one node says. `except`: the node that is not asked if there is another one.
-   * `node`: which contradicts the claim, or lacks the block, so that another one may confirm it.
-   */
-  async #ask(claim: Claim, except?: string): Promise<ChainResult & { node?: string }> {
+  /** Returns what one node says. `except`: the node that is not asked if there is another one. */
+  async #ask(claim: Claim, except?: string): Promise<Answer> {
     const { number, hash } = claim;
     try {
       const { node, hash: onChain } = await this.#hashOf(number, except);
       if (onChain === null)
         return { ...unavailable(`the node does not have block ${number}`), node };
       if (onChain === hash)
-        return this.#settings.verify_data ? await this.#findTransaction(claim, except) : CONFIRMED;
+        return this.#settings.verify_data ? await this.#proveData(claim, except) : CONFIRMED;
       const named = escapeText(hash, MAX_SHOWN_CHARS);
       const reason = `block ${number} is ${onChain} on the chain, not ${named}`;
       return { verdict: 'contradicted', reason, node };
@@ -162,29 +170,44 @@ export class ChainVerifier {
     }
   }
 
-  /** Verifies that the block contains the transaction, and this the data. */
-  async #findTransaction(
-    { number, hash, txIndex, txHash, dataHash }: Claim,
-    except: string | undefined,
-  ): Promise<ChainResult & { node?: string }> {
+  /** Verifies that the data root of the block contains the data of the transaction. */
+  async #proveData(claim: Claim, except: string | undefined): Promise<Answer> {
+    const { number, hash, txIndex, txHash, dataHash, namedHash } = claim;
     if (txIndex === null || txHash === null)
       return unavailable('the upstream names no transaction: tx_index or tx_hash is missing');
     const options = except === undefined ? {} : { except };
-    const { node, transactions } = await this.#transactions.of(number, hash, options);
-    if (transactions === null)
-      return { ...unavailable(`the node does not have the content of block ${number}`), node };
-    const onChain = transactions[txIndex];
+    const { node, hashes, tree } = await this.#blocks.of(number, hash, options);
+    if (hashes === null)
+      return { ...unavailable(`the node lacks the body of block ${number}: it prunes`), node };
     const name = `transaction ${txIndex} of block ${number}`;
-    if (onChain?.hash !== txHash) {
-      const found = onChain ? `it is ${onChain.hash}` : `block ${number} has none`;
-      const named = escapeText(txHash, MAX_SHOWN_CHARS);
-      return { verdict: 'contradicted', reason: `${name} is not ${named}: ${found}`, node };
+    const contradicted = (reason: string): Answer => {
+      this.#blocks.doubt(hash);
+      return { verdict: 'contradicted', reason: `${name} ${reason}`, node };
+    };
+    const onChain = hashes[txIndex];
+    if (onChain !== txHash) {
+      const found = onChain === undefined ? `block ${number} has none` : `it is ${onChain}`;
+      return contradicted(`is not ${escapeText(txHash, MAX_SHOWN_CHARS)}: ${found}`);
     }
-    if (dataHash === null || onChain.dataHash === dataHash) return CONFIRMED;
-    if (onChain.dataHash === null)
-      return unavailable(`${name} is no call of submit_data, so that its data cannot be read`);
-    const reason = `${name} submits data with the hash ${onChain.dataHash}, not ${dataHash}`;
-    return { verdict: 'contradicted', reason, node };
+    if (typeof tree === 'string') return { ...unavailable(tree), node };
+    const data = tree.data.get(txIndex);
+    if (!data)
+      return unavailable(`${name} is no direct call of submit_data: a wrapped one proves nothing`);
+    const isOf = (one: string) => one === data.blake2b || one === toHex(data.leaf);
+    const [named, expected] = [namedHash, dataHash].map((one) => one === null || isOf(one));
+    if (namedHash !== null && named && !expected)
+      return unavailable(
+        `${name} has the data that the upstream names, ${namedHash}, not ${dataHash}: the upstream encrypts, or submitted other data`,
+      );
+    if (!named || !expected) {
+      const other = escapeText(String(named ? dataHash : namedHash), MAX_SHOWN_CHARS);
+      return contradicted(`submits data with the hash ${data.blake2b}, not ${other}`);
+    }
+    if (namedHash === null && dataHash === null)
+      return unavailable('neither the upstream nor the caller names a data_hash');
+    const { dataRoot } = tree.block;
+    const proof = { block: this.#proofs.keep(tree.block), leaf: data.leafIndex, dataRoot };
+    return { ...CONFIRMED, proof };
   }
 
   /** Returns the hash of a final block; null: the node lacks it. Callers of a round share it. */
@@ -267,7 +290,7 @@ function unavailable(reason: string): ChainResult {
 
 function unavailableBecause(error: unknown): ChainResult {
   const isOfNode = error instanceof ChainError;
-  return unavailable(isOfNode ? error.message : 'the ledger cannot be read');
+  return unavailable(isOfNode ? error.message : 'the ledger fails');
 }
 
 function normalized(hash: unknown): string {

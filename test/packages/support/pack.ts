@@ -25,7 +25,7 @@ const SYSTEM_CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
  * each supports.
  */
 export const SERVER_NODES = ['22.19.0', '24.21.0'] as const;
-export const CLIENT_NODES = ['20.3.0', '24.21.0'] as const;
+export const CLIENT_NODES = ['20.19.0', '24.21.0'] as const;
 const TOO_OLD_NODE = '20.19.5';
 
 export type Packages = {

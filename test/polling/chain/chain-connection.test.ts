@@ -357,10 +357,10 @@ describe('a node that cannot be used is a problem in one sentence:', () => {
       'it reports: too many (-1)',
     ],
     [
-      'a header of 70 kB',
+      'a header of 600 kB',
       async () =>
-        (await openNode({ onSubscribe: (socket) => announce(socket, 'x'.repeat(70e3)) })).url,
-      'it sends a message of more than 64 KiB',
+        (await openNode({ onSubscribe: (socket) => announce(socket, 'x'.repeat(600e3)) })).url,
+      'it sends a message of more than 512 KiB',
     ],
     [
       'a flood of heads',

@@ -1,42 +1,41 @@
 import { blake2b } from '@noble/hashes/blake2.js';
+import { keccak_256 } from '@noble/hashes/sha3.js';
 import { describe, expect, it } from 'vitest';
 import { ChainError } from '../../../src/polling/chain/port.ts';
 import { ChainVerifier } from '../../../src/polling/chain/verifier.ts';
 import { submitDataExtrinsic } from '../../../src/sandbox/chain/extrinsics.ts';
+import { blockOf } from '../../support/chain/block.ts';
 import { type Respond, stubChain } from '../../support/chain/stub-chain.ts';
 import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
 
-const HASH = `0x${'a'.repeat(64)}`;
 type Options = { expected?: Record<string, string>; urls?: string[]; nodes?: string[] };
 
-/**
- * An encoded call whose data end in zeros, each of which looks like the length of no data. The
- * account of its sender contains a call with other data.
- */
+/** The account of its sender contains a call with other data. */
 const DATA = Buffer.concat([Buffer.alloc(200_000, 0xab), Buffer.alloc(9)]);
 const SUBMIT = Buffer.from(submitDataExtrinsic({ seed: 1, blockNumber: 7, txIndex: 2 }, DATA));
 SUBMIT.set([29, 1, 4], 10);
-const EXTRINSICS = ['0x0102', `0x${'ab'.repeat(300_000)}`, `0x${SUBMIT.toString('hex')}`];
+const MORE_DATA = Buffer.from('more data');
+const SUBMIT_MORE = submitDataExtrinsic({ seed: 1, blockNumber: 7, txIndex: 3 }, MORE_DATA);
+const EXTRINSICS = [Buffer.from('0102', 'hex'), Buffer.alloc(300_000, 0xab), SUBMIT, SUBMIT_MORE];
 const hashOf = (bytes: Uint8Array) => Buffer.from(blake2b(bytes, { dkLen: 32 })).toString('hex');
-const [FIRST, SECOND, THIRD] = EXTRINSICS.map((hex) => hashOf(Buffer.from(hex.slice(2), 'hex')));
+const [FIRST = '', SECOND = '', THIRD = '', FOURTH = ''] = EXTRINSICS.map(hashOf);
 const DATA_HASH = `0x${hashOf(DATA)}`;
+const KECCAK_HASH = `0x${Buffer.from(keccak_256(DATA)).toString('hex')}`;
 const OTHER_HASH = `0x${'d'.repeat(64)}`;
-
-/** A block as the node sends it. */
-const blockOf = (number: number, extrinsics: unknown[] = EXTRINSICS) => ({
-  block: {
-    header: { number: `0x0000000${number}` },
-    extrinsics: Buffer.from(JSON.stringify(extrinsics).slice(1, -1)),
-  },
-});
+const BLOCK = blockOf(7, EXTRINSICS, { data: [DATA, MORE_DATA] });
+const HASH = BLOCK.hash;
+/** What the upstream says about the data. */
+const CLAIM = { tx_index: 2, tx_hash: `0x${THIRD}`, data_hash: DATA_HASH };
+const CLAIM_MORE = { tx_index: 3, tx_hash: FOURTH, data_hash: `0x${hashOf(MORE_DATA)}` };
+const PROVEN = { verdict: 'confirmed', reason: null, proof: expect.anything() };
 
 /**
- * A verifier whose nodes have finalized block 7, which has three extrinsics. `expected`: the hash
+ * A verifier whose nodes have finalized block 7, which has four extrinsics. `expected`: the hash
  * of the data of a submission, by its id.
  */
 function open(
   verify_data: boolean,
-  respond: Respond = async (_, method) => (method === 'chain_getBlock' ? blockOf(7) : HASH),
+  respond: Respond = async (_, method) => (method === 'chain_getBlock' ? BLOCK.message : HASH),
   { expected = {}, urls = ['ws://node'], nodes = ['node'] }: Options = {},
 ) {
   const clock = createVirtualClock(1_760_000_000_000);
@@ -46,6 +45,7 @@ function open(
     settings: { urls, verify: 'report', verify_data },
     clock,
     dataHashOf: (id) => expected[id] ?? null,
+    proofs: { keep: () => 1 },
   });
   /** Returns what the report of a poll says. */
   const verify = async (data: object, blockNumber = 7, submissionId = 's') => {
@@ -74,20 +74,20 @@ it('compares hashes whatever their case and prefix', async () => {
 });
 
 it('asks once for a block', async () => {
-  const { verify, calls } = open(true);
-  const claims = [
-    { tx_index: 0, tx_hash: `0x${FIRST}` },
-    { tx_index: 1, tx_hash: `0x${SECOND}` },
-    { tx_index: 1, tx_hash: SECOND },
-  ];
-  const verdicts = await Promise.all([...claims, ...claims].map((claim) => verify(claim)));
-  expect(verdicts.map((result) => result?.verdict)).toEqual(Array(6).fill('confirmed'));
+  const { verify, calls, beginRound } = open(true);
+  const claims = [CLAIM, CLAIM_MORE];
+  const verifyAll = () => Promise.all([...claims, ...claims].map((claim) => verify(claim)));
+  expect(await verifyAll()).toEqual(Array(4).fill(PROVEN));
   expect(calls).toEqual(['chain_getBlockHash', 'chain_getBlock']);
+  // What is proven stays proven in later rounds.
+  beginRound();
+  expect(await verifyAll()).toEqual(Array(4).fill(PROVEN));
+  expect(calls).toEqual(['chain_getBlockHash', 'chain_getBlock', 'chain_getBlockHash']);
 });
 
 it.each([
   [{ tx_index: 1, tx_hash: `0x${FIRST}` }, 'contradicted', `it is 0x${SECOND}`],
-  [{ tx_index: 3, tx_hash: `0x${FIRST}` }, 'contradicted', 'block 7 has none'],
+  [{ tx_index: 4, tx_hash: `0x${FIRST}` }, 'contradicted', 'block 7 has none'],
   [{ tx_hash: `0x${FIRST}` }, 'unavailable', 'names no transaction'],
 ])(
   'does not confirm a transaction that the block does not prove: %o',
@@ -126,16 +126,16 @@ it('waits for the block to be announced', async () => {
 });
 
 it.each([
-  ['a block', null, blockOf(7)],
+  ['a block', null, BLOCK.message],
   ['its content', HASH, null],
 ])('asks another node if one lacks %s', async (_, hash, block) => {
   const respond: Respond = async (node, method) => {
-    if (method === 'chain_getBlock') return node === 'late' ? block : blockOf(7);
+    if (method === 'chain_getBlock') return node === 'late' ? block : BLOCK.message;
     return node === 'late' ? hash : HASH;
   };
   const { verify, settle } = open(true, respond, { nodes: ['late', 'other'] });
-  expect(await verify({ tx_index: 0, tx_hash: FIRST })).toMatchObject({ verdict: 'confirmed' });
-  const wrong = { tx_index: 0, tx_hash: SECOND };
+  expect(await verify(CLAIM)).toEqual(PROVEN);
+  const wrong = { ...CLAIM, tx_hash: SECOND };
   expect(await verify(wrong)).toMatchObject({ verdict: 'unavailable' });
   expect(await settle(wrong)).toMatchObject({ verdict: 'contradicted' });
 });
@@ -184,89 +184,109 @@ describe('a contradiction', () => {
   });
 });
 
-describe('data that the caller names', () => {
+describe('data', () => {
   const expected = { s: DATA_HASH };
-  const named = (data_hash?: string, txIndex = 2) => {
-    const tx_hash = [FIRST, SECOND, THIRD][txIndex];
-    return { tx_hash, tx_index: txIndex, ...(data_hash !== undefined && { data_hash }) };
-  };
-  const other = `data_hash is ${OTHER_HASH}, not ${DATA_HASH} that was expected`;
+  const { data_hash: _, ...unnamed } = CLAIM;
+  const named = (data_hash: string) => ({ ...CLAIM, data_hash });
+  const submits = `transaction 2 of block 7 submits data with the hash ${DATA_HASH}`;
+  const encrypted = `has the data that the upstream names, ${DATA_HASH}, not ${OTHER_HASH}`;
 
   it.each([
-    ['the data of the transaction', named(DATA_HASH), 'confirmed', null],
-    ['a hash without prefix', named(DATA_HASH.slice(2).toUpperCase()), 'confirmed', null],
-    ['other data', named(OTHER_HASH), 'contradicted', other],
-    ['no hash', named(), 'unavailable', 'the upstream names no data_hash'],
-    ['a transaction without data', named(DATA_HASH, 0), 'unavailable', 'no call of submit_data'],
-  ])('are verified: %s', async (_, data, verdict, text) => {
+    ['that the upstream names', CLAIM, null, null],
+    ['that it names without prefix', named(DATA_HASH.slice(2).toUpperCase()), null, null],
+    ['that it names by their Keccak-256 hash', named(KECCAK_HASH), null, null],
+    ['that only the caller names', unnamed, DATA_HASH, null],
+    ['that both name, each by its hash', named(KECCAK_HASH), DATA_HASH, null],
+    ['that nobody names', unnamed, null, 'neither the upstream nor the caller names a data_hash'],
+    ['that an upstream has encrypted', CLAIM, OTHER_HASH, encrypted],
+    ['of no direct call', { ...CLAIM, tx_index: 1, tx_hash: SECOND }, DATA_HASH, 'no direct call'],
+  ])('are proven, or it is said why not: data %s', async (_, claim, dataHash, text) => {
+    const { settle } = open(true, undefined, {
+      expected: dataHash === null ? {} : { s: dataHash },
+    });
+    const reason = expect.stringContaining(text ?? '');
+    expect(await settle(claim)).toEqual(
+      text === null ? PROVEN : { verdict: 'unavailable', reason },
+    );
+  });
+
+  it.each([
+    ['the upstream names others', named(OTHER_HASH), DATA_HASH],
+    ['both name others', named(OTHER_HASH), OTHER_HASH],
+    ['only the caller names some, which are others', unnamed, OTHER_HASH],
+  ])('are contradicted if %s', async (_, claim, dataHash) => {
+    const { settle } = open(true, undefined, { expected: { s: dataHash } });
+    const reason = `${submits}, not ${OTHER_HASH}`;
+    expect(await settle(claim)).toEqual({ verdict: 'contradicted', reason });
+  });
+
+  it('of an upstream that names another transaction are not confirmed', async () => {
     const { settle } = open(true, undefined, { expected });
-    const reason = text === null ? null : expect.stringContaining(text);
-    expect(await settle(data)).toEqual({ verdict, reason });
+    const { data_hash: _, ...other } = CLAIM_MORE;
+    expect(await settle(other)).toMatchObject({ verdict: 'contradicted' });
   });
 
-  it('must be in the transaction, whatever the upstream says', async () => {
-    const claimed = { s: OTHER_HASH };
-    const verifyIn = (verify_data: boolean) =>
-      open(verify_data, undefined, { expected: claimed }).settle(named(OTHER_HASH));
-    const reason = `transaction 2 of block 7 submits data with the hash ${DATA_HASH}, not ${OTHER_HASH}`;
-    expect(await verifyIn(false)).toEqual({ verdict: 'confirmed', reason: null });
-    expect(await verifyIn(true)).toEqual({ verdict: 'contradicted', reason });
-  });
-
-  it('are found in a call within another one, not in a signature', async () => {
-    const data = Buffer.from('some data');
-    const call = Buffer.concat([Buffer.from([29, 1, data.length * 4]), data]);
-    // A length, version and account, a signature that looks like a call, extensions, a batch.
-    const signature = Buffer.alloc(65, 1);
-    signature.set([29, 1, (4 + 3 + call.length) * 4], 62);
-    const parts = [Buffer.from([0x84]), Buffer.alloc(33), signature, Buffer.alloc(4)];
-    const signed = Buffer.concat([...parts, Buffer.from([1, 0, 4]), call]);
-    const extrinsic = Buffer.concat([Buffer.from([signed.length * 4 + 1, 1]), signed]);
-    const block = blockOf(7, [`0x${extrinsic.toString('hex')}`]);
-    const respond: Respond = async (_, method) => (method === 'chain_getBlock' ? block : HASH);
-    const data_hash = `0x${hashOf(data)}`;
-    const { verify } = open(true, respond, { expected: { s: data_hash } });
-    const claim = { tx_hash: hashOf(extrinsic), tx_index: 0, data_hash };
-    expect(await verify(claim)).toEqual({ verdict: 'confirmed', reason: null });
-  });
-
-  it('are compared without a node, which alone can confirm', async () => {
+  it('are compared without a node, or without verify_data', async () => {
     const { verify, calls } = open(true, undefined, { expected, urls: [] });
-    expect(await verify(named(OTHER_HASH))).toEqual({ verdict: 'contradicted', reason: other });
-    expect(await verify(named(DATA_HASH))).toBeUndefined();
+    const reason = `data_hash is ${OTHER_HASH}, not ${DATA_HASH} that was expected`;
+    expect(await verify(named(OTHER_HASH))).toEqual({ verdict: 'contradicted', reason });
+    expect(await verify(CLAIM)).toBeUndefined();
     expect(calls).toEqual([]);
+    const unread = open(false, undefined, { expected });
+    expect(await unread.verify(named(OTHER_HASH))).toEqual({ verdict: 'contradicted', reason });
+    expect(await unread.verify(unnamed)).toMatchObject({ verdict: 'unavailable' });
+    expect(await unread.verify(CLAIM)).toEqual({ verdict: 'confirmed', reason: null });
+  });
+
+  it('are read again if they contradict, because a node may have sent others', async () => {
+    const forged = Buffer.from(SUBMIT);
+    forged.set([1], 20);
+    const message = blockOf(7, [...EXTRINSICS.slice(0, 2), forged, SUBMIT_MORE], {
+      data: [DATA, MORE_DATA],
+    }).message;
+    const answers = [message, BLOCK.message];
+    const respond: Respond = async (_, method) =>
+      method === 'chain_getBlock' ? answers.shift() : HASH;
+    expect(await open(true, respond).settle(CLAIM)).toEqual(PROVEN);
   });
 });
 
+const bodyOf = (extrinsics: unknown[]) => ({
+  block: {
+    ...BLOCK.message.block,
+    extrinsics: Buffer.from(JSON.stringify(extrinsics).slice(1, -1)),
+  },
+});
+
 it.each([
-  ['another block', blockOf(0)],
-  ['extrinsics that are no texts', blockOf(7, [{ toString: 1, valueOf: 1 }])],
-  ['more extrinsics than a block can have', blockOf(7, Array(50_001).fill('0x'))],
+  ['another block', blockOf(0, EXTRINSICS).message],
+  ['extrinsics that are no texts', bodyOf([{ toString: 1, valueOf: 1 }])],
+  ['more extrinsics than a block can have', bodyOf(Array(50_001).fill('0x'))],
 ])('takes no %s for the block that it asked for', async (_, block) => {
   const respond: Respond = async (_, method) => (method === 'chain_getBlock' ? block : HASH);
-  const { verify } = open(true, respond);
-  expect(await verify({ tx_index: 0, tx_hash: `0x${FIRST}` })).toEqual({
+  expect(await open(true, respond).verify(CLAIM)).toEqual({
     verdict: 'unavailable',
-    reason: 'the node does not have the content of block 7',
+    reason: 'the node lacks the body of block 7: it prunes',
   });
 });
 
 it('fetches one block at a time, and again if the node did not have it', async () => {
   let [fetching, most, isPruned] = [0, 0, true];
+  const other = blockOf(6, EXTRINSICS, { data: [DATA, MORE_DATA] });
   const { verify, beginRound } = open(true, async (_, method, [block]) => {
-    if (method !== 'chain_getBlock') return block === 7 ? HASH : OTHER_HASH;
+    if (method !== 'chain_getBlock') return block === 7 ? HASH : other.hash;
     fetching += 1;
     most = Math.max(most, fetching);
     await new Promise(setImmediate);
     fetching -= 1;
-    return isPruned ? null : blockOf(block === HASH ? 7 : 6);
+    if (isPruned) return null;
+    return block === HASH ? BLOCK.message : other.message;
   });
-  const claim = { tx_index: 0, tx_hash: FIRST };
   const verifyBoth = () =>
-    Promise.all([verify(claim, 7), verify({ ...claim, block_hash: OTHER_HASH }, 6)]);
+    Promise.all([verify(CLAIM, 7), verify({ ...CLAIM, block_hash: other.hash }, 6)]);
   expect(await verifyBoth()).toMatchObject(Array(2).fill({ verdict: 'unavailable' }));
   isPruned = false;
   beginRound();
-  expect(await verifyBoth()).toMatchObject(Array(2).fill({ verdict: 'confirmed' }));
+  expect(await verifyBoth()).toEqual(Array(2).fill(PROVEN));
   expect(most).toBe(1);
 });

@@ -27,6 +27,8 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   },
   'GET /v1/submissions/{id}': { access: READ },
   'GET /v1/submissions/{id}/wait': { access: READ, query: '?timeout_s=0' },
+  // Without a node there is no proof.
+  'GET /v1/submissions/{id}/proof': { access: READ },
   'PATCH /v1/submissions/{id}': { access: WRITE, body: { stuck_after_s: 600 } },
   'DELETE /v1/submissions/{id}': { access: WRITE },
   'GET /v1/get_submission_info': {

@@ -95,6 +95,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     envelope: null,
     chain: null,
     chainReason: null,
+    proof: null,
     ...fields,
   };
 }

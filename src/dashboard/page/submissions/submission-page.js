@@ -123,6 +123,7 @@ function factsOf(one) {
     ['Upstream state', one.upstream_state],
     ['Error', one.error],
     ['Chain', one.chain && [one.chain, one.chain_reason].filter(Boolean).join(': ')],
+    ['Proof', one.data_root && html`<${Proof} one=${one} />`],
     [
       'Explorer',
       explorer &&
@@ -154,6 +155,11 @@ function optionsOf(one) {
     ],
     ['Data hash', one.data_hash && html`<${Copied} value=${one.data_hash} name="the data hash" />`],
   ];
+}
+
+function Proof({ one: { submission_id: id, data, data_root: root } }) {
+  return html`The data are in block ${text(data?.block_number)}, data root <${Copied} value=${root} name="the data root" />
+    <a class="button" href=${`${pathOf(id)}/proof`} download=${`proof-${id}.json`}>Download the proof</a>`;
 }
 
 /** The time of finality and the lag; null: unknown. @param {SubmissionWithHistory} one */

@@ -41,6 +41,7 @@ export async function openClient(url: string) {
     settings,
     clock,
     dataHashOf: () => null,
+    proofs: { keep: () => 1 },
   });
   const head = (number: number) =>
     vi.waitFor(async () => {
@@ -92,12 +93,15 @@ export function describeNode(name: string, open: () => Promise<NodeUnderTest>): 
         expect(chain.finalizedAt(number)).not.toBeNull();
     });
 
-    it('has the transaction with its hash in its block', async () => {
+    it('has the transaction in its block, whose data only Avail proves', async () => {
       const { node, newest, verify } = await setUp();
       const { transaction } = node;
       const { block_number, tx_index, tx_hash } = transaction;
       await newest();
-      expect(await verify(transaction)).toEqual({ verdict: 'confirmed', reason: null });
+      expect(await verify(transaction)).toEqual({
+        verdict: 'unavailable',
+        reason: `the header of block ${block_number} has no V3 extension`,
+      });
       const other = `0x${'0'.repeat(64)}`;
       for (const [claim, text] of [
         [{ tx_hash: other }, `it is ${tx_hash}`],
