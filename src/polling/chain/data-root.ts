@@ -92,6 +92,10 @@ async function readExtrinsic(hex: Buffer): Promise<Extrinsic> {
 function dataStart(head: Buffer, bytes: number, layout: Layout): number | null {
   let at = 0;
   const byte = () => head[at++] ?? Number.NaN;
+  /** A function, because `at += byte()` would add to the position before that byte. */
+  const skip = (count: number) => {
+    at += count;
+  };
   /** Reads a compact integer; NaN beyond 30 bits. */
   const compact = () => {
     const first = byte();
@@ -106,10 +110,10 @@ function dataStart(head: Buffer, bytes: number, layout: Layout): number | null {
   if (compact() + at !== bytes || byte() !== SIGNED_V4) return null;
   const kind = byte();
   if (kind === ACCOUNT_INDEX) compact();
-  else at += ADDRESS_BYTES[kind] ?? compact();
-  at += SIGNATURE_BYTES[byte()] ?? Number.NaN;
+  else skip(ADDRESS_BYTES[kind] ?? compact());
+  skip(SIGNATURE_BYTES[byte()] ?? Number.NaN);
   // A mortal era has two bytes.
-  if (byte() !== 0) at += 1;
+  if (byte() !== 0) skip(1);
   compact(); // Nonce
   compact(); // Tip
   if (layout === 'extension') compact();
