@@ -1,11 +1,12 @@
 // Runs a node of a chain until its parent process disconnects, and sends the parent its address.
 // Arguments: the port, 0 for any; the raw genesis, a file, by default that of Rococo Asset Hub.
 // With the latter, block 2 contains a transaction, whose hash the parent receives as well; with
-// that of Avail, the parent receives a call that submits the data 0xabcdef.
+// that of Avail, the parent receives signed extrinsics.
 import { readFileSync } from 'node:fs';
 import { setupWithServer } from '@acala-network/chopsticks';
 import { setStorage } from '@acala-network/chopsticks-core';
 import { chainSpec } from '@substrate/connect-known-chains/rococo_v2_2_asset_hub';
+import { signExtrinsics } from './extrinsics.mjs';
 
 const SENDER = `0x${'11'.repeat(32)}`;
 const [port, file] = process.argv.slice(2);
@@ -20,16 +21,24 @@ const { addr, chain } = await setupWithServer({
   'build-block-mode': 'Manual',
   'mock-signature-host': true,
 });
-const { tx } = await chain.head.meta;
 process.send({
   url: `ws://${addr}`,
   transaction: file ? null : await includeTransaction(),
-  submitData: tx.dataAvailability?.submitData('0xabcdef').toHex() ?? null,
+  avail: file ? await availOf(chain.head) : null,
 });
+
+/** Returns the runtime, and extrinsics that are signed for it. */
+async function availOf(head) {
+  const runtimeVersion = await head.runtimeVersion;
+  const { specName, specVersion } = runtimeVersion;
+  const extrinsics = await signExtrinsics(await head.metadata, runtimeVersion);
+  return { runtime: `${specName} ${specVersion}`, extrinsics };
+}
 
 /** Builds a block with a transaction, and returns its place and the hash that polkadot.js computes. */
 async function includeTransaction() {
   const { head } = chain;
+  const { tx } = await head.meta;
   const registry = await head.registry;
   const genesisHash = await chain.api.getBlockHash(0);
   const account = { providers: 1, data: { free: '1000000000000000000' } };

@@ -17,6 +17,14 @@ import {
 } from '../../../src/sandbox/chain/extrinsics.ts';
 import { blockOf } from '../../support/chain/block.ts';
 import { stubChain } from '../../support/chain/stub-chain.ts';
+import recordedExtrinsics from './recorded-extrinsics.json' with { type: 'json' };
+import {
+  dataRootOf,
+  hashesIn,
+  hashesOf,
+  inOneBlock,
+  type RecordedExtrinsics,
+} from './support/extrinsics.ts';
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 const fromHex = (digits: string) => Buffer.from(digits, 'hex');
@@ -111,6 +119,25 @@ it('reads all calls of a block in one layout, so that none can look like another
   const root = withBridge(keccak_256(keccak_256(data)), ZEROS);
   const { data: found } = await readTree([submits(data), nextExtrinsic(lure, data)], root);
   expect([...found.keys()]).toEqual([0]);
+});
+
+// `node .ci/chopsticks/record-extrinsics.ts` signs and records them again.
+describe('signed extrinsics of Avail', () => {
+  const { extrinsics, dataRoot } = recordedExtrinsics as RecordedExtrinsics;
+
+  it.each(extrinsics.filter(({ data }) => data !== null))(
+    'finds the data of $name, with the application in an $layout',
+    async (signed) => expect(await hashesIn(signed)).toEqual(hashesOf(signed.data)),
+  );
+
+  it.each(extrinsics.filter(({ data }) => data === null))(
+    'finds no data in $name, with the application in an $layout',
+    async (signed) => expect(await hashesIn(signed)).toBeNull(),
+  );
+
+  it('reproduces the data root that the runtime of Avail computes', async () => {
+    expect(await dataRootOf(inOneBlock(extrinsics))).toBe(dataRoot);
+  });
 });
 
 it('takes the root of bridge messages from the node, and proves it', async () => {

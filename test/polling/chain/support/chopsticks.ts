@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
+import type { SignedExtrinsic } from './extrinsics.ts';
 import type { BuiltBlock, Transaction } from './node-conformance.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../../../.ci/chopsticks/node.mjs');
@@ -12,11 +13,9 @@ const LATER_MS = 3_600_000;
 
 type Message = { id?: number; result?: unknown; error?: unknown; method?: string };
 type Header = { number: string };
-/**
- * `transaction`: null with a genesis of a file. `submitData`: an encoded call that submits the data
- * 0xabcdef; null if the runtime has none.
- */
-type Started = { url: string; transaction: Transaction | null; submitData: string | null };
+/** `transaction`: null with a genesis of a file, which is Avail's. `avail`: null without it. */
+type Started = { url: string; transaction: Transaction | null; avail: Avail | null };
+type Avail = { runtime: string; extrinsics: SignedExtrinsic[] };
 
 /** Starts chopsticks. `genesis`: a file, by default the genesis of Rococo Asset Hub. */
 export async function startChopsticks(port = 0, genesis?: string) {
@@ -88,6 +87,17 @@ export async function connectRaw(url: string) {
     /** The notifications so far. */
     notifications,
     build,
+    /** Has the runtime of Avail compute the data root of a block with fewer than 64 extrinsics. */
+    dataRoot(extrinsics: readonly string[]): Promise<string> {
+      const blockNumber = '01000000';
+      const count = Buffer.of(4 * extrinsics.length).toString('hex');
+      const list = extrinsics.map((extrinsic) => extrinsic.slice(2)).join('');
+      return call(
+        'state_call',
+        'ExtensionBuilder_build_data_root',
+        `0x${blockNumber}${count}${list}`,
+      );
+    },
     async replace(): Promise<BuiltBlock> {
       const { number } = await call<Header>('chain_getHeader');
       await call('dev_setHead', Number(number) - 1);
