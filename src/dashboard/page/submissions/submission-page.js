@@ -97,6 +97,7 @@ function WithDeliveries({ one, version }) {
 function Details({ one, deliveries, children }) {
   return html`<section aria-label="Summary">
       <p class=${`headline ${one.status}`}>${sentenceOf(one, deliveries, Date.now())}</p>
+      ${one.data_root && html`<${Proof} one=${one} />`}
       <${Facts} of=${factsOf(one).filter(([, value]) => (value ?? null) !== null)} />
       <details open=${!FINAL_STATUSES.includes(one.status)}>
         <summary>Options</summary>
@@ -123,7 +124,6 @@ function factsOf(one) {
     ['Upstream state', one.upstream_state],
     ['Error', one.error],
     ['Chain', one.chain && [one.chain, one.chain_reason].filter(Boolean).join(': ')],
-    ['Proof', one.data_root && html`<${Proof} one=${one} />`],
     [
       'Explorer',
       explorer &&
@@ -158,8 +158,8 @@ function optionsOf(one) {
 }
 
 function Proof({ one: { submission_id: id, data, data_root: root } }) {
-  return html`The data are in block ${text(data?.block_number)}, data root <${Copied} value=${root} name="the data root" />
-    <a class="button" href=${`${pathOf(id)}/proof`} download=${`proof-${id}.json`}>Download the proof</a>`;
+  return html`<p>The data are in block ${text(data?.block_number)}, data root <${Copied} value=${root} name="the data root" />
+    <a class="button" href=${`${pathOf(id)}/proof`} download=${`proof-${id}.json`}>Download the proof</a></p>`;
 }
 
 /** The time of finality and the lag; null: unknown. @param {SubmissionWithHistory} one */
