@@ -1,7 +1,10 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Proof } from '../../src/client/index.ts';
+import { InvalidProofError, verifyProof } from '../../src/client/proof.ts';
 import type { UpstreamConfig } from '../../src/polling/settings.ts';
 import { blake2b256 } from '../../src/sandbox/chain/extrinsics.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
+import { openTimedSandbox } from '../sandbox/node/node-client.ts';
 import { readEvents } from '../support/app/event-reader.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { announce, GENESIS, openNode, usualNode } from '../support/servers/node-server.ts';
@@ -286,5 +289,29 @@ describe('the data of a submission', () => {
     await connected();
     const id = await track({ data_hash: hashOf('some data') });
     await until(id, { status: 'finalized', chain: 'confirmed' });
+  });
+
+  it('are proved for all 300 submissions of a block, which is fetched once', async () => {
+    const sandbox = await openTimedSandbox();
+    const fetched = vi.spyOn(sandbox.model, 'extrinsicsOf');
+    const { app, connected, get } = await open({ sandbox, verify: 'require', verify_data: true });
+    await connected();
+    const list = Array.from({ length: 300 }, (_, index) => Buffer.from(`data ${index}`));
+    const ids = list.map((data) => sandbox.model.submit(data, sandbox.clock.now()));
+    const body = JSON.stringify({ submission_ids: ids });
+    await fetch(`${app.url}/v1/submissions`, { method: 'POST', headers, body });
+    // The block is produced after a slot, and final two slots later.
+    await sandbox.clock.advance(60_000);
+    for (const id of ids)
+      expect(await get(`/v1/submissions/${id}/wait?timeout_s=60`)).toMatchObject({
+        ...{ status: 'finalized', chain: 'confirmed', chain_reason: null },
+      });
+    expect(fetched).toHaveBeenCalledTimes(1);
+    for (const index of [0, 1, 149, 298, 299]) {
+      const proof = await get<Proof>(`/v1/submissions/${ids[index]}/proof`);
+      const [own, other] = [list[index], list[(index + 1) % 300]] as [Buffer, Buffer];
+      verifyProof(proof, own);
+      expect(() => verifyProof(proof, other)).toThrow(InvalidProofError);
+    }
   });
 });
