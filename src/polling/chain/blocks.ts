@@ -46,12 +46,14 @@ export class Blocks {
 
   /** `except`: a node that is not asked if there is another one. Rejects with ChainError. */
   of(number: number, hash: string, options: AskOptions = {}): Promise<ReadBlock> {
-    const proven = this.#proven.get(hash);
-    if (proven && proven.node !== options.except) return Promise.resolve(proven);
+    const proven = this.#provenBy(hash, options);
+    if (proven) return Promise.resolve(proven);
     const key = `${hash} ${options.except}`;
     const existing = this.#fetches.get(key);
     if (existing) return existing;
-    const fetched = this.#previous.then(() => this.#fetch(number, hash, options));
+    const fetched = this.#previous.then(
+      () => this.#provenBy(hash, options) ?? this.#fetch(number, hash, options),
+    );
     this.#previous = fetched.catch(() => undefined);
     this.#fetches.set(key, fetched);
     return fetched;
@@ -65,6 +67,11 @@ export class Blocks {
   /** Fetches a block again in the next round: its transactions were not those of the upstream. */
   doubt(hash: string): void {
     this.#proven.delete(hash);
+  }
+
+  #provenBy(hash: string, { except }: AskOptions): ReadBlock | undefined {
+    const proven = this.#proven.get(hash);
+    return proven?.node === except ? undefined : proven;
   }
 
   async #fetch(number: number, hash: string, options: AskOptions): Promise<ReadBlock> {

@@ -85,6 +85,24 @@ it('asks once for a block', async () => {
   expect(calls).toEqual(['chain_getBlockHash', 'chain_getBlock', 'chain_getBlockHash']);
 });
 
+it('asks once for a block during which a round begins', async () => {
+  const asked = Promise.withResolvers<void>();
+  const response = Promise.withResolvers<void>();
+  const { verify, calls, beginRound } = open(true, async (_, method) => {
+    if (method !== 'chain_getBlock') return HASH;
+    asked.resolve();
+    await response.promise;
+    return BLOCK.message;
+  });
+  const first = verify(CLAIM);
+  await asked.promise;
+  beginRound();
+  const second = verify(CLAIM_MORE);
+  response.resolve();
+  expect(await Promise.all([first, second])).toEqual([PROVEN, PROVEN]);
+  expect(calls.filter((method) => method === 'chain_getBlock')).toHaveLength(1);
+});
+
 it.each([
   [{ tx_index: 1, tx_hash: `0x${FIRST}` }, 'contradicted', `it is 0x${SECOND}`],
   [{ tx_index: 4, tx_hash: `0x${FIRST}` }, 'contradicted', 'block 7 has none'],
