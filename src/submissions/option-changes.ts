@@ -50,7 +50,11 @@ export function withOptions(before: Submission, patch: OptionsPatch, now: number
   const after = { ...before, ...others };
   // The verdict was about other data: it is verified again.
   if (after.dataHash !== before.dataHash && before.chain !== null)
-    Object.assign(after, { chain: 'unavailable', chainReason: 'data_hash was changed' });
+    Object.assign(after, {
+      chain: 'unavailable',
+      chainReason: 'data_hash was changed',
+      proof: null,
+    });
   if (unknownGraceMs !== undefined) after.graceEndsAt = before.trackedAt + unknownGraceMs;
   if (stuckAfterMs !== undefined) {
     after.stuckAt = before.trackedAt + stuckAfterMs;

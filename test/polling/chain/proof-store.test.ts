@@ -54,4 +54,6 @@ it('a submission whose data change has the proof of the new data only', () => {
   expect(ledger.submissions.get('s0')).toMatchObject({ chain: null, proof: null });
   const proof = confirm('s0', 'b', 0, 7);
   expect(ledger.submissions.get('s0')?.proof).toEqual(proof);
+  ledger.store.update('s0', { dataHash: root('e') }, 8);
+  expect(ledger.submissions.get('s0')).toMatchObject({ chain: 'unavailable', proof: null });
 });
