@@ -262,7 +262,8 @@ export class ChainVerifier {
   }
 
   #lateReason(number: number | null): string {
-    if (!this.#isAwaited(number)) return `no node responded within ${FIRST_VERDICT_MS / 1_000} s`;
+    if (!this.#isAwaited(number))
+      return `the block was not verified within ${FIRST_VERDICT_MS / 1_000} s`;
     const { head = null } = this.#chain.status() ?? {};
     return head === null
       ? `no node has announced block ${number} as final`

@@ -119,7 +119,7 @@ it('delays the report of a poll by a second at most', async () => {
   const { verify, clock } = open(false, () => new Promise(() => undefined));
   const unanswered = verify({});
   await clock.advance(1_000);
-  const reason = 'no node responded within 1 s';
+  const reason = 'the block was not verified within 1 s';
   expect(await unanswered).toEqual({ verdict: 'unavailable', reason });
   const notFinal = verify({}, 8);
   await clock.advance(1_000);
