@@ -120,34 +120,6 @@ export type AuditPage = {
   next_cursor: string | null;
 };
 
-/** The header of the block, as nodes of the chain name its fields */
-export type BlockHeader = {
-  parentHash: string;
-  number: string;
-  stateRoot: string;
-  extrinsicsRoot: string;
-  digest: {
-    logs: string[];
-  };
-  extension: {
-    V3: {
-      appLookup: {
-        size: number;
-        index: {
-          appId: number;
-          start: number;
-        }[];
-      };
-      commitment: {
-        rows: number;
-        cols: number;
-        commitment: string;
-        dataRoot: string;
-      };
-    };
-  };
-};
-
 export type CallbackTest = {
   /** The address to test, with the rules for a callback_url */
   url: string;
@@ -710,10 +682,11 @@ export type Problem = {
 /** Proof that a block contains the data of a submission */
 export type Proof = {
   block_number: number;
-  /** BLAKE2b-256 hash of the header in SCALE */
+  /** BLAKE2b-256 hash of the header */
   block_hash: string;
-  header: BlockHeader;
-  /** Keccak-256 hash of the root of the submitted data and of `bridge_root`; the header has it */
+  /** In SCALE; it ends with the data root */
+  header: string;
+  /** Keccak-256 hash of the root of the submitted data and of `bridge_root` */
   data_root: string;
   /** Root of the bridge messages; zeros if there are none */
   bridge_root: string;
@@ -1018,7 +991,7 @@ export type TrackItem = {
   };
   /** Receives the events of the submission, signed with the secret of the webhook `callbacks` */
   callback_url?: string;
-  /** BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data */
+  /** BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted; with `verify_data`, unavailable if the block has the data of the upstream. Where the upstream encrypts, the hash of the encrypted data */
   data_hash?: string;
   /** For an import: since when another system has tracked it, ISO 8601; not in the future, and at most 3660 days ago. stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends */
   tracked_at?: string;
@@ -1047,7 +1020,7 @@ export type TrackRequest = {
   };
   /** Receives the events of the submission, signed with the secret of the webhook `callbacks` */
   callback_url?: string;
-  /** BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data */
+  /** BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted; with `verify_data`, unavailable if the block has the data of the upstream. Where the upstream encrypts, the hash of the encrypted data */
   data_hash?: string;
   /** For an import: since when another system has tracked it, ISO 8601; not in the future, and at most 3660 days ago. stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends */
   tracked_at?: string;

@@ -108,24 +108,22 @@ const SUBMISSIONS = `
     polls INTEGER NOT NULL,
     chain TEXT CHECK (chain IN ('confirmed', 'contradicted', 'unavailable')),
     chain_reason TEXT,
-    proof_block INTEGER,
+    proof_block TEXT,
     leaf INTEGER,
     UNIQUE (submission, version)
   ) STRICT;
   CREATE INDEX history_by_proof_block ON history (proof_block) WHERE proof_block IS NOT NULL;
-  -- Blocks with confirmed data: header as JSON, and the Keccak-256 hashes of all data in them, 32 bytes each. An id is never used
-  -- again, because a verdict that was not written yet may name a deleted block; its submission then has no proof.
+  -- Blocks with confirmed data: the encoded header, and the Keccak-256 hashes of all data in them, 32 bytes each.
   CREATE TABLE proof_blocks (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    hash TEXT NOT NULL UNIQUE,
-    header TEXT NOT NULL CHECK (json_valid(header)),
+    hash TEXT PRIMARY KEY,
+    header TEXT NOT NULL,
     data_root TEXT NOT NULL,
     bridge_root TEXT NOT NULL,
     leaves BLOB NOT NULL
   ) STRICT;
   CREATE TRIGGER proof_block_unused AFTER DELETE ON history WHEN OLD.proof_block IS NOT NULL
     BEGIN
-      DELETE FROM proof_blocks WHERE id = OLD.proof_block
+      DELETE FROM proof_blocks WHERE hash = OLD.proof_block
         AND NOT EXISTS (SELECT 1 FROM history WHERE proof_block = OLD.proof_block);
     END;
   CREATE TRIGGER history_is_append_only BEFORE UPDATE ON history

@@ -7,6 +7,7 @@ import {
   type HistoryEntry,
   isFinal,
   isHeld,
+  type ProvenBlock,
   STATUSES,
   Status,
   type Submission,
@@ -21,7 +22,7 @@ export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata' | 
   inVerification: number;
   endedAt: number | null;
   metadata: string | null;
-  proofBlock: number | null;
+  blockHash: string | null;
   leaf: number | null;
   dataRoot: string | null;
 };
@@ -34,8 +35,8 @@ const SUBMISSION_COLUMNS = `
   s.finality_source AS finalitySource, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
   s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.metadata,
   s.callback_url AS callbackUrl, ${TEXT_OPTIONS.map(({ name, key }) => `s.${name} AS ${key}`).join(', ')}, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
-  h.chain, h.chain_reason AS chainReason, h.proof_block AS proofBlock, h.leaf,
-  (SELECT data_root FROM proof_blocks WHERE id = h.proof_block) AS dataRoot`;
+  h.chain, h.chain_reason AS chainReason, h.proof_block AS blockHash, h.leaf,
+  (SELECT data_root FROM proof_blocks WHERE hash = h.proof_block) AS dataRoot`;
 
 export const SELECT_SUBMISSION = `
   SELECT ${SUBMISSION_COLUMNS} FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
@@ -46,7 +47,7 @@ export const UUID_GLOB = [8, 4, 4, 4, 12].map((digits) => '[0-9A-Fa-f]'.repeat(d
 /** Throws DamagedRowError. */
 export function toSubmission({ id: _id, ...stored }: SubmissionRow): Submission {
   const { endedAt: _endedAt, inVerification: _inVerification, ...others } = stored;
-  const { proofBlock: block, leaf, dataRoot, ...row } = others;
+  const { blockHash, leaf, dataRoot, ...row } = others;
   const name = `the submission ${row.submissionId}`;
   storedTime(row.trackedAt, name, 'tracked_at');
   storedTime(row.deadlineAt, name, 'deadline_at');
@@ -56,7 +57,10 @@ export function toSubmission({ id: _id, ...stored }: SubmissionRow): Submission 
     ...row,
     watched: row.watched === 1,
     stuck: row.stuck === 1,
-    proof: block !== null && leaf !== null && dataRoot !== null ? { block, leaf, dataRoot } : null,
+    proof:
+      blockHash !== null && leaf !== null && dataRoot !== null
+        ? { blockHash, leaf, dataRoot }
+        : null,
     metadata: storedObject(row.metadata, name, 'metadata'),
   };
 }
@@ -107,6 +111,12 @@ export class SubmissionQueries {
   get(submissionId: string): Submission | undefined {
     const row = this.findRow(submissionId);
     return row && toSubmission(row);
+  }
+
+  provenBlock(hash: string): ProvenBlock | undefined {
+    return this.#db.row<ProvenBlock>`
+      SELECT hash, header, data_root AS dataRoot, bridge_root AS bridgeRoot, leaves
+      FROM proof_blocks WHERE hash = ${hash}`;
   }
 
   dataHashOf(submissionId: string): string | null {

@@ -72,14 +72,27 @@ export const UNREACHABLE_ID_REASON = 'the ids . and .. cannot be tracked: no URL
 export const CHAIN_VERDICTS = ['confirmed', 'contradicted', 'unavailable'] as const;
 export type ChainVerdict = (typeof CHAIN_VERDICTS)[number];
 
-/** What proves that a block has the data. `block`: its row in proof_blocks; `leaf`: an index. */
-type StoredProof = { block: number; leaf: number; dataRoot: string };
+/** A block whose hash covers its header, and whose data root was reproduced. In hexadecimal. */
+export type ProvenBlock = {
+  hash: string;
+  /** In SCALE. */
+  header: string;
+  dataRoot: string;
+  bridgeRoot: string;
+  /** Keccak-256 hashes of the submitted data, 32 bytes each, in the order of their tree. */
+  leaves: Buffer;
+};
+
+/** `leaf`: index of that of the data. `block`: of a proof that is not stored yet. */
+type ChainProof = { blockHash: string; leaf: number; dataRoot: string; block?: ProvenBlock };
 
 /** `reason`: why it is not confirmed, in one sentence; null: it is confirmed. */
 export type ChainResult = {
   verdict: ChainVerdict;
   reason: string | null;
-  proof?: StoredProof | null;
+  proof?: ChainProof | null;
+  /** Whether only another body of the block, or another claim, would change it. */
+  isSettled?: boolean;
 };
 
 /**
@@ -98,7 +111,7 @@ export const TEXT_OPTIONS = [
       )
       .toLowerCase()
       .describe(
-        'BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted. Where the upstream encrypts, the hash of the encrypted data',
+        'BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted; with `verify_data`, unavailable if the block has the data of the upstream. Where the upstream encrypts, the hash of the encrypted data',
       ),
     patch: 'Hash of the submitted data; null: none is required',
     returned: 'Hash that the data must have; null: none is required',
@@ -196,7 +209,7 @@ export type Submission = Options & {
   chain: ChainVerdict | null;
   chainReason: string | null;
   /** null: the chain has not confirmed the data. */
-  proof: StoredProof | null;
+  proof: ChainProof | null;
 };
 
 /** Whether the upstream reports it as final, and a required confirmation is missing. */

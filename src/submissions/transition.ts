@@ -227,7 +227,7 @@ function verified(submission: Submission, input: Verified, { recheck }: Transiti
   const change = {
     status: isFinalized ? Status.finalized : submission.status,
     ...{ upstreamState, error, envelope },
-    chain: input.chain?.verdict === 'unavailable' ? before : input.chain,
+    chain: isSilent(input.chain) ? before : input.chain,
     event: isFinalized ? Event.finalized : null,
   };
   return {
@@ -297,11 +297,15 @@ function seen(
 function chainAfter(submission: Submission, input: Seen): ChainResult | null {
   if (input.kind !== 'finalized' && !isFinal(submission.status)) return null;
   const chain = input.kind === 'error' ? undefined : input.chain;
-  const isSilent = chain === undefined || chain.verdict === 'unavailable';
   const before = chainOf(submission);
-  return isSilent && before && sameData(input.envelope, submission.envelope)
+  return isSilent(chain) && before && sameData(input.envelope, submission.envelope)
     ? before
     : (chain ?? null);
+}
+
+/** Whether the chain could not be asked. */
+function isSilent(chain: ChainResult | null | undefined): boolean {
+  return chain === undefined || (chain?.verdict === 'unavailable' && !chain.isSettled);
 }
 
 function chainOf({ chain: verdict, chainReason: reason, proof }: Submission): ChainResult | null {
@@ -317,6 +321,7 @@ function isNews(submission: Submission, change: Change): boolean {
   return (
     change.status !== submission.status ||
     (change.chain?.verdict ?? null) !== submission.chain ||
+    (change.chain?.isSettled === true && change.chain.reason !== submission.chainReason) ||
     isCorrected(submission, change)
   );
 }

@@ -11,7 +11,6 @@ import { EventLog } from '../notifications/event-log.ts';
 import { EventRoutes, Outbox } from '../notifications/outbox.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import { ProofStore } from '../polling/chain/proof-store.ts';
 import { FinalitySums, LedgerStats } from '../submissions/ledger-stats.ts';
 import { Pruning } from '../submissions/pruning.ts';
 import { SubmissionSearch } from '../submissions/search.ts';
@@ -42,7 +41,6 @@ export class Ledger {
   readonly stats: LedgerStats;
   readonly pruning: Pruning;
   readonly sums: FinalitySums;
-  readonly proofs: ProofStore;
   readonly database: LedgerDatabase;
   readonly #installation: string;
   readonly #close: () => void;
@@ -77,7 +75,6 @@ export class Ledger {
     this.pruning = new Pruning(database, counts);
     this.upstreams = new UpstreamStore(database, this.outbox);
     this.sums = new FinalitySums(database);
-    this.proofs = new ProofStore(database);
     const { outbox, sums } = this;
     this.store = new SubmissionStore(database, { outbox, counts, sums });
   }

@@ -42,7 +42,6 @@ export function openPolling(deps: {
       keep: (upstream, hash) => ledger.upstreams.keepGenesisHash(upstream, hash),
     },
     submissions: ledger.submissions,
-    proofs: ledger.proofs,
     record: (upstream, verdicts) => watcher.recordVerdicts(upstream, verdicts),
     poll: (upstream, id) => void watcher.pollOnDemand(upstream, id),
   });

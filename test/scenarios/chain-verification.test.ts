@@ -12,7 +12,7 @@ import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
-const WAIT = { timeout: 20_000, interval: 50 };
+const WAIT = { timeout: 50_000, interval: 50 };
 const headers = { 'x-api-key': API_KEY, 'content-type': 'application/json' };
 
 type Verified = { status: string; chain: string | null; chain_reason: string | null };

@@ -1,131 +1,148 @@
-import { hashHeader, hashPair } from '../../client/proof.ts';
+import { blake2b } from '@noble/hashes/blake2.js';
+import { hashPair } from '../../client/proof.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { isObject } from '../../lib/json.ts';
+import type { ProvenBlock } from '../../submissions/submission.ts';
 import {
-  type DataHashes,
+  type DataTree,
   type Extrinsic,
   LAYOUTS,
   readExtrinsics,
   rootOf,
   toHex,
+  treeOf,
 } from './data-root.ts';
+import { encodeHeader } from './header.ts';
 import { blockNumberOf } from './node.ts';
 import { type Chain, ChainError } from './port.ts';
-import { nodeHeaderSchema } from './proof-body.ts';
-import type { ProvenBlock } from './proof-store.ts';
 
 /** Blocks that are kept; the submissions of a block are found final within seconds. */
 const MAX_BLOCKS = 16;
+/** A block that proves nothing is fetched again after this time. */
+const FETCH_AGAIN_MS = 600_000;
 const NO_BRIDGE = new Uint8Array(32);
 
-/** `data`: of the transactions that submit some, by their index. */
-export type DataTree = {
-  block: ProvenBlock;
-  data: ReadonlyMap<number, DataHashes & { leafIndex: number }>;
-};
+/** `block` null: none of its transactions submits data. */
+type ProvenData = { block: ProvenBlock | null; data: DataTree['data'] };
+const NO_DATA: ProvenData = { block: null, data: new Map() };
 
 export type ReadBlock = {
   node: string;
   /** BLAKE2b-256 of its transactions, in their order; null: the node does not serve them. */
   hashes: readonly string[] | null;
   /** A text: why its data cannot be proved. */
-  tree: DataTree | string;
+  proof: ProvenData | string;
 };
 
 type AskOptions = { except?: string };
+type Body = { node: string; header: unknown; extrinsics: Extrinsic[] | null };
+/** `forgetAt`: a round that begins then fetches the block again, epoch milliseconds. */
+type Kept = { hash: string; block: Promise<ReadBlock>; forgetAt: number };
 
 /** Fetches blocks once, and keeps hashes only. One block at a time: each may take tens of MiB. */
 export class Blocks {
   readonly #chain: Chain;
-  readonly #proven = new Map<string, ReadBlock>();
-  readonly #fetches = new Map<string, Promise<ReadBlock>>();
+  readonly #clock: Clock;
+  readonly #kept = new Map<string, Kept>();
   #previous: Promise<unknown> = Promise.resolve();
 
-  constructor(chain: Chain) {
+  constructor(chain: Chain, clock: Clock) {
     this.#chain = chain;
+    this.#clock = clock;
   }
 
   /** `except`: a node that is not asked if there is another one. Rejects with ChainError. */
   of(number: number, hash: string, options: AskOptions = {}): Promise<ReadBlock> {
-    const proven = this.#provenBy(hash, options);
-    if (proven) return Promise.resolve(proven);
     const key = `${hash} ${options.except}`;
-    const existing = this.#fetches.get(key);
-    if (existing) return existing;
-    const fetched = this.#previous.then(
-      () => this.#provenBy(hash, options) ?? this.#fetch(number, hash, options),
+    const existing = this.#kept.get(key);
+    if (existing) return existing.block;
+    const block = this.#read(number, hash, options);
+    const kept: Kept = { hash, block, forgetAt: Number.POSITIVE_INFINITY };
+    block.then(
+      ({ hashes, proof }) => {
+        if (hashes === null) kept.forgetAt = 0;
+        else if (typeof proof === 'string') kept.forgetAt = this.#clock.now() + FETCH_AGAIN_MS;
+      },
+      () => {
+        kept.forgetAt = 0;
+      },
     );
-    this.#previous = fetched.catch(() => undefined);
-    this.#fetches.set(key, fetched);
-    return fetched;
+    this.#kept.set(key, kept);
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size > MAX_BLOCKS && oldest !== undefined) this.#kept.delete(oldest);
+    return block;
   }
 
-  /** Fetches what is not proven again from now on: a node may have lacked it. */
+  /** A node may have a block now that it lacked. */
   beginRound(): void {
-    this.#fetches.clear();
+    const now = this.#clock.now();
+    for (const [key, { forgetAt }] of this.#kept) if (forgetAt <= now) this.#kept.delete(key);
   }
 
   /** Fetches a block again in the next round: its transactions were not those of the upstream. */
   doubt(hash: string): void {
-    this.#proven.delete(hash);
+    for (const kept of this.#kept.values()) if (kept.hash === hash) kept.forgetAt = 0;
   }
 
-  #provenBy(hash: string, { except }: AskOptions): ReadBlock | undefined {
-    const proven = this.#proven.get(hash);
-    return proven?.node === except ? undefined : proven;
+  async #read(number: number, hash: string, options: AskOptions): Promise<ReadBlock> {
+    const fetched = this.#previous.then(() => this.#fetch(number, hash, options));
+    this.#previous = fetched.catch(() => undefined);
+    const { node, header, extrinsics } = await fetched;
+    if (extrinsics === null) return { node, hashes: null, proof: '' };
+    const hashes = extrinsics.map((one) => one.hash);
+    const encoded = encodeHeader(header);
+    const name = `block ${number}`;
+    if (encoded === null)
+      return { node, hashes, proof: `the header of ${name} has no V3 extension` };
+    if (toHex(blake2b(encoded, { dkLen: 32 })) !== hash)
+      return { node, hashes, proof: `the node sends another header for ${name}` };
+    return { node, hashes, proof: await this.#prove(name, { hash, encoded, extrinsics }, options) };
   }
 
-  async #fetch(number: number, hash: string, options: AskOptions): Promise<ReadBlock> {
+  async #fetch(number: number, hash: string, options: AskOptions): Promise<Body> {
     const { node, result } = await this.#chain.call<unknown>('chain_getBlock', [hash], options);
     const block = isObject(result) ? result.block : null;
     const { header, extrinsics: json } = isObject(block) ? block : {};
     // Some nodes respond with block 0 if they do not have the block.
     const isBlock = Buffer.isBuffer(json) && blockNumberOf(header) === number;
-    const extrinsics = isBlock ? await readExtrinsics(json) : null;
-    if (extrinsics === null) return { node, hashes: null, tree: '' };
-    const tree = await this.#prove(`block ${number}`, hash, header, extrinsics);
-    const read = { node, hashes: extrinsics.map((one) => one.hash), tree };
-    if (typeof tree !== 'string') this.#keep(hash, read);
-    return read;
+    return { node, header, extrinsics: isBlock ? await readExtrinsics(json) : null };
   }
 
-  #keep(hash: string, read: ReadBlock): void {
-    this.#proven.set(hash, read);
-    const [oldest] = this.#proven.keys();
-    if (this.#proven.size > MAX_BLOCKS && oldest !== undefined) this.#proven.delete(oldest);
-  }
-
-  /** Reproduces the data root and the hash of the header. Returns a text if that fails. */
+  /** Reproduces the data root of the header. Returns why that fails. */
   async #prove(
     name: string,
-    hash: string,
-    header: unknown,
-    extrinsics: readonly Extrinsic[],
-  ): Promise<DataTree | string> {
-    const parsed = nodeHeaderSchema.safeParse(header);
-    if (!parsed.success) return `the header of ${name} has no V3 extension`;
-    if (hashHeader(parsed.data) !== hash) return `the node sends another header for ${name}`;
-    const { dataRoot } = parsed.data.extension.V3.commitment;
-    const trees = LAYOUTS.map((layout) => dataIn(extrinsics, (one) => one.data[layout]));
+    block: { hash: string; encoded: Buffer; extrinsics: readonly Extrinsic[] },
+    options: AskOptions,
+  ): Promise<ProvenData | string> {
+    const { hash, encoded, extrinsics } = block;
+    const dataRoot = toHex(encoded.subarray(-32));
+    const trees = LAYOUTS.map((layout) => treeOf(extrinsics, layout));
+    const roots = trees.map(({ leaves }) => rootOf(leaves));
     const provenBy = (bridgeRoot: Uint8Array) => {
-      const data = trees.find(
-        (one) => dataRoot === toHex(hashPair(rootOf(one.leaves), bridgeRoot)),
-      );
-      const header = JSON.stringify(parsed.data);
-      const block = { hash, header, dataRoot, bridgeRoot: toHex(bridgeRoot) };
-      return data && { data: data.byIndex, block: { ...block, leaves: data.leaves } };
+      const isRoot = (root: Uint8Array) => toHex(hashPair(root, bridgeRoot)) === dataRoot;
+      const { data, leaves } = trees[roots.findIndex(isRoot)] ?? {};
+      const header = toHex(encoded);
+      const proven = { hash, header, dataRoot, bridgeRoot: toHex(bridgeRoot) };
+      return data && { block: { ...proven, leaves: Buffer.concat(leaves ?? []) }, data };
     };
+    const [index] = trees.flatMap(({ data }) => [...data.keys()]);
     const proven = provenBy(NO_BRIDGE);
-    const index = trees.flatMap(({ byIndex }) => [...byIndex.keys()])[0];
-    if (proven || index === undefined) return proven ?? `${name} submits no data directly`;
-    const bridgeRoot = await this.#bridgeRoot(index, hash);
-    if (typeof bridgeRoot === 'string') return `${name} has bridge messages, and ${bridgeRoot}`;
-    return provenBy(bridgeRoot) ?? `${name} has another data root than its calls of submit_data`;
+    if (proven || index === undefined) return proven ?? NO_DATA;
+    const bridgeRoot = await this.#bridgeRoot(index, hash, options);
+    if (typeof bridgeRoot === 'string')
+      return `${name} has more than submitted data, such as bridge messages, and ${bridgeRoot}`;
+    return provenBy(bridgeRoot) ?? `${name} has another data root than its direct submissions`;
   }
 
   /** Returns what proves the data of a block with bridge messages; a text: why it is not known. */
-  async #bridgeRoot(index: number, hash: string): Promise<Uint8Array | string> {
+  async #bridgeRoot(
+    index: number,
+    hash: string,
+    options: AskOptions,
+  ): Promise<Uint8Array | string> {
     try {
-      const { result } = await this.#chain.call<unknown>('kate_queryDataProof', [index, hash]);
+      const params = [index, hash];
+      const { result } = await this.#chain.call<unknown>('kate_queryDataProof', params, options);
       const { dataProof } = isObject(result) ? result : {};
       const { roots } = isObject(dataProof) ? dataProof : {};
       const { bridgeRoot } = isObject(roots) ? roots : {};
@@ -135,16 +152,4 @@ export class Blocks {
       throw error;
     }
   }
-}
-
-function dataIn(
-  extrinsics: readonly Extrinsic[],
-  dataOf: (extrinsic: Extrinsic) => DataHashes | undefined,
-) {
-  const byIndex = new Map<number, DataHashes & { leafIndex: number }>();
-  for (const [index, extrinsic] of extrinsics.entries()) {
-    const data = dataOf(extrinsic);
-    if (data) byIndex.set(index, { ...data, leafIndex: byIndex.size });
-  }
-  return { byIndex, leaves: [...byIndex.values()].map(({ leaf }) => leaf) };
 }

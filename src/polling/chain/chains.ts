@@ -19,7 +19,7 @@ type ChainsDeps = {
     /** Stores it. May throw. */
     keep: (upstream: string, hash: string) => void;
   };
-} & Pick<QueueDeps, 'submissions' | 'proofs' | 'record' | 'poll'>;
+} & Pick<QueueDeps, 'submissions' | 'record' | 'poll'>;
 
 type Observe = (upstream: string, observation: Finalized) => Promise<Observation>;
 

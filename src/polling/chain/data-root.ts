@@ -9,9 +9,9 @@ const SLICE_BYTES = 64 * 1024;
 const MAX_HEAD_BYTES = 256;
 /** An extrinsic of version 4 with a signature. */
 const SIGNED_V4 = 0x84;
-/** Bytes of an address and of a signature by their kind; null: preceded by their length. */
-const ADDRESS_BYTES = [32, 0, null, 32, 20] as const;
-const ACCOUNT_INDEX = 1;
+/** The kind of an address; the runtime accepts this one and an account index. */
+const ACCOUNT_ID = 0;
+/** Bytes of a signature by its kind. */
 const SIGNATURE_BYTES = [64, 64, 65] as const;
 /** Pallet and call of `dataAvailability.submit_data`. */
 const SUBMIT_DATA = [29, 1] as const;
@@ -32,10 +32,10 @@ export const LAYOUTS = ['extension', 'argument'] as const;
 type Layout = (typeof LAYOUTS)[number];
 
 /** Hashes of submitted data: BLAKE2b-256, and Keccak-256, which is the leaf of the data tree. */
-export type DataHashes = { blake2b: string; leaf: Uint8Array };
+type SubmittedData = { appId: number; blake2b: string; leaf: Uint8Array };
 
 /** BLAKE2b-256 of an extrinsic, and the data that it submits in each layout. */
-export type Extrinsic = { hash: string; data: Partial<Record<Layout, DataHashes>> };
+export type Extrinsic = { hash: string; data: Partial<Record<Layout, SubmittedData>> };
 
 /** Hashes the extrinsics in a JSON list without brackets; null if it is no list of texts. */
 export async function readExtrinsics(json: Buffer): Promise<Extrinsic[] | null> {
@@ -65,9 +65,9 @@ async function readExtrinsic(hex: Buffer): Promise<Extrinsic> {
   const head = bytesOf(hex, 0, MAX_HEAD_BYTES);
   const whole = blake2b.create(HASH_256);
   const submitted = LAYOUTS.flatMap((layout) => {
-    const start = dataStart(head, bytes, layout);
-    if (start === null) return [];
-    return [{ layout, start, blake2b: blake2b.create(HASH_256), keccak: keccak_256.create() }];
+    const call = findCall(head, bytes, layout);
+    if (call === null) return [];
+    return [{ layout, ...call, blake2b: blake2b.create(HASH_256), keccak: keccak_256.create() }];
   });
   for (let from = 0; from < bytes; from += SLICE_BYTES) {
     const slice = bytesOf(hex, from, from + SLICE_BYTES);
@@ -79,17 +79,22 @@ async function readExtrinsic(hex: Buffer): Promise<Extrinsic> {
     }
     if (bytes > SLICE_BYTES) await setImmediate();
   }
-  const data = submitted.map(({ layout, blake2b, keccak }) => {
-    return [layout, { blake2b: toHex(blake2b.digest()), leaf: keccak.digest() }] as const;
+  const data = submitted.map(({ layout, appId, blake2b, keccak }) => {
+    return [layout, { appId, blake2b: toHex(blake2b.digest()), leaf: keccak.digest() }] as const;
   });
   return { hash: toHex(whole.digest()), data: Object.fromEntries(data) };
 }
 
 /**
- * Returns where the data of a direct call of `submit_data` begin, in bytes; null: another call, or
- * no data, which the data tree leaves out. `head`: the first bytes of an extrinsic of `bytes`.
+ * Returns the application of a direct call of `submit_data`, and where its data begin, in bytes;
+ * null: another call, or no data, which the data tree leaves out. `head`: the first bytes of an
+ * extrinsic of `bytes`.
  */
-function dataStart(head: Buffer, bytes: number, layout: Layout): number | null {
+function findCall(
+  head: Buffer,
+  bytes: number,
+  layout: Layout,
+): { appId: number; start: number } | null {
   let at = 0;
   const byte = () => head[at++] ?? Number.NaN;
   /** A function, because `at += byte()` would add to the position before that byte. */
@@ -108,22 +113,37 @@ function dataStart(head: Buffer, bytes: number, layout: Layout): number | null {
     return at <= head.length ? Math.floor(head.readUIntLE(at - size, size) / 4) : Number.NaN;
   };
   if (compact() + at !== bytes || byte() !== SIGNED_V4) return null;
-  const kind = byte();
-  if (kind === ACCOUNT_INDEX) compact();
-  else skip(ADDRESS_BYTES[kind] ?? compact());
+  if (byte() === ACCOUNT_ID) skip(32);
+  else compact(); // Account index
   skip(SIGNATURE_BYTES[byte()] ?? Number.NaN);
   // A mortal era has two bytes.
   if (byte() !== 0) skip(1);
   compact(); // Nonce
   compact(); // Tip
-  if (layout === 'extension') compact();
+  let appId = layout === 'extension' ? compact() : 0;
   if (byte() !== SUBMIT_DATA[0] || byte() !== SUBMIT_DATA[1]) return null;
-  if (layout === 'argument') compact();
+  if (layout === 'argument') appId = compact();
   const length = compact();
-  return length > 0 && at + length === bytes ? at : null;
+  return length > 0 && at + length === bytes ? { appId, start: at } : null;
 }
 
-/** Returns the root of the data that a block submits: zeros if there are none. */
+/** The data that a block submits, by the index of the transaction, and the leaves of their tree. */
+export type DataTree = {
+  data: ReadonlyMap<number, SubmittedData & { leafIndex: number }>;
+  leaves: readonly Uint8Array[];
+};
+
+/** The successor of spec 49 sorts the data by application. */
+export function treeOf(extrinsics: readonly Extrinsic[], layout: Layout): DataTree {
+  const submitted = extrinsics.flatMap(({ data: { [layout]: data } }, index) =>
+    data ? [{ ...data, index }] : [],
+  );
+  if (layout === 'argument') submitted.sort((one, other) => one.appId - other.appId);
+  const data = submitted.map((one, leafIndex) => [one.index, { ...one, leafIndex }] as const);
+  return { data: new Map(data), leaves: submitted.map(({ leaf }) => leaf) };
+}
+
+/** Returns the root of the leaves: zeros if there are none. */
 export function rootOf(leaves: readonly Uint8Array[]): Uint8Array {
   return levelsOf(leaves).at(-1)?.[0] ?? ZERO;
 }

@@ -90,9 +90,9 @@ async function missingBlock(chain: Chain, settings: ChainSettings): Promise<stri
   try {
     const number = headOf(chain);
     const hash = await hashOf(chain, number);
-    const { hashes, tree } = await new Blocks(chain).of(number, String(hash));
+    const { hashes, proof } = await new Blocks(chain, systemClock).of(number, String(hash));
     if (hashes === null) return 'it does not have the content of its newest final block';
-    return typeof tree === 'string' ? tree : null;
+    return typeof proof === 'string' ? proof : null;
   } catch (error) {
     if (error instanceof ChainError) return error.message;
     throw error;

@@ -22,9 +22,9 @@ const MAX_MESSAGE_BYTES = 512 * 1024;
 /** A block of Avail has up to 4 MiB of data, and hexadecimal digits double it. */
 const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
 /** A node announces a block in some seconds, and up to a hundred at once after a stall. */
-const MAX_BYTES_PER_S = 2 * 1024 * 1024;
+const MAX_BYTES_PER_S = 16 * 1024 * 1024;
 /** A small message counts as so many bytes, because it costs as much time. */
-const LEAST_BYTES = 4 * 1024;
+const LEAST_BYTES = 32 * 1024;
 export const MAX_PENDING_CALLS = 64;
 const MAX_REASON_CHARS = 200;
 const METHOD_NOT_FOUND = -32_601;

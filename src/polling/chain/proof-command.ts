@@ -48,7 +48,7 @@ async function verifyFile(file: string, dataFile: string): Promise<void> {
   const { block_number, block_hash, data_root } = proof;
   process.stdout.write(
     escapeText(
-      `valid: the data are in block ${block_number} ${block_hash}, data root ${data_root}`,
+      `valid, if the chain has this block: ${block_number} ${block_hash}, data root ${data_root}`,
     ),
   );
   process.stdout.write('\n');

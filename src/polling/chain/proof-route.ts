@@ -1,17 +1,54 @@
 import { z } from 'zod';
 import { operations, problemResponses, sendProblem } from '../../http/problems.ts';
 import type { TypedServer } from '../../http/typed-server.ts';
-import { canonicalId } from '../../submissions/submission.ts';
+import { DamagedRowError } from '../../lib/json.ts';
+import { dataOf } from '../../submissions/classify.ts';
+import { canonicalId, type ProvenBlock } from '../../submissions/submission.ts';
 import type { SubmissionQueries } from '../../submissions/submission-queries.ts';
 import { submissionIdSchema } from '../../submissions/track-request.ts';
-import { proofSchema, toProofBody } from './proof-body.ts';
-import type { ProofStore } from './proof-store.ts';
+import { siblingsOf, toHex } from './data-root.ts';
+
+const LEAF_BYTES = 32;
+
+/** For the data 0xabcd, which are alone in their block. */
+const EXAMPLE = {
+  block_number: 1462797,
+  block_hash: '0x4fae2570af81c02453514a8b24db3352cd29a1b6e2fb0ef1ad97e67f6b5612ea',
+  header:
+    '0xff483e972a04a9a62bb4b7d04ae403c615604e4090521ecc5bb7af67f71be09c3648590069e39af32bd0cc2d5f8ad822a3afcd7fe8d7211e4ca7c42654cdbda7a9b745164f812d38ede2df35b4470f878d10e7a6d3894653d2c698dc02c0fae914cf2add00020400041000f1f399f7e0d8c8ed712df0c21b4ec78f3b8533f1c3d0215e4023e1b7c80bfd91',
+  data_root: '0xf1f399f7e0d8c8ed712df0c21b4ec78f3b8533f1c3d0215e4023e1b7c80bfd91',
+  bridge_root: '0x0000000000000000000000000000000000000000000000000000000000000000',
+  leaf: '0xdbe576b4818846aa77e82f4ed5fa78f92766b141f282d36703886d196df39322',
+  index: 0,
+  siblings: [],
+};
+
+const hashSchema = z.string().regex(/^0x[0-9a-f]{64}$/);
+const proofSchema = z
+  .object({
+    block_number: z.int(),
+    block_hash: hashSchema.describe('BLAKE2b-256 hash of the header'),
+    header: z.string().describe('In SCALE; it ends with the data root'),
+    data_root: hashSchema.describe(
+      'Keccak-256 hash of the root of the submitted data and of `bridge_root`',
+    ),
+    bridge_root: hashSchema.describe('Root of the bridge messages; zeros if there are none'),
+    leaf: hashSchema.describe('Keccak-256 hash of the data'),
+    index: z.int().describe('Position of the leaf, from 0'),
+    siblings: z
+      .array(hashSchema)
+      .describe('Neighbours of the hash of the leaf and of the nodes above it, from the bottom'),
+  })
+  .describe('Proof that a block contains the data of a submission')
+  .meta({ id: 'Proof', examples: [EXAMPLE] });
+
+type ProofBody = z.output<typeof proofSchema>;
 
 const OPERATIONS = operations('submissions', {
   getProof: {
     summary: 'Get the proof that a block contains the data of a submission',
     description:
-      'Exists while `data_root` of the submission is not null: the upstream has the setting `chain.verify_data`, and the chain has confirmed the submission. `verifyProof` of the client and `dawatch proof --verify` check it offline.',
+      'Exists while `data_root` of the submission is not null. `verifyProof` of the client and `dawatch proof --verify` check it offline.',
     params: z.object({ id: submissionIdSchema }),
     response: { 200: proofSchema, ...problemResponses(404) },
   },
@@ -19,23 +56,42 @@ const OPERATIONS = operations('submissions', {
 
 export function registerProof(
   app: TypedServer,
-  { ledger }: { ledger: { submissions: SubmissionQueries; proofs: ProofStore } },
+  { ledger: { submissions } }: { ledger: { submissions: SubmissionQueries } },
 ): void {
   app.get(
     '/v1/submissions/:id/proof',
     { config: { roles: ['service', 'operator'] }, schema: OPERATIONS.getProof },
     async (request, reply) => {
       const id = canonicalId(request.params.id);
-      const submission = ledger.submissions.get(id);
-      const { proof = null, chain, chainReason } = submission ?? {};
-      const block = proof && ledger.proofs.find(proof.block);
-      if (proof && block) return toProofBody(block, proof.leaf);
+      const submission = submissions.get(id);
+      const { proof = null, chain, chainReason, envelope = null } = submission ?? {};
+      const block = proof && submissions.provenBlock(proof.blockHash);
+      if (proof && block) {
+        const { block_number } = dataOf(envelope) ?? {};
+        return toProofBody(block, { index: proof.leaf, block_number: Number(block_number) });
+      }
       const reason =
         chain === 'confirmed'
-          ? 'its upstream has no verify_data'
-          : (chainReason ?? 'it is not final');
+          ? 'it was confirmed without verify_data'
+          : (chainReason ?? 'the chain was not asked for its block');
       const detail = submission ? `${id} has no proof: ${reason}` : `${id} was never tracked here`;
       return sendProblem(reply, { status: 404, detail });
     },
   );
+}
+
+/** Throws DamagedRowError. */
+export function toProofBody(
+  { hash, header, dataRoot, bridgeRoot, leaves: bytes }: ProvenBlock,
+  { index, block_number }: Pick<ProofBody, 'index' | 'block_number'>,
+): ProofBody {
+  const leaves = Array.from({ length: Math.floor(bytes.length / LEAF_BYTES) }, (_, at) =>
+    bytes.subarray(at * LEAF_BYTES, (at + 1) * LEAF_BYTES),
+  );
+  const leaf = leaves[index];
+  if (!leaf) throw new DamagedRowError(`the proof block ${hash}`, 'leaves');
+  return {
+    ...{ block_number, block_hash: hash, header, data_root: dataRoot, bridge_root: bridgeRoot },
+    ...{ leaf: toHex(leaf), index, siblings: siblingsOf(leaves, index) },
+  };
 }

@@ -4,7 +4,6 @@ import { dataOf } from '../../submissions/classify.ts';
 import type { RecordedChange, Verdict } from '../../submissions/store-results.ts';
 import type { InVerification, SubmissionQueries } from '../../submissions/submission-queries.ts';
 import type { Chain, ChainSettings } from './port.ts';
-import type { ProofStore } from './proof-store.ts';
 import { ChainVerifier, type Finalized } from './verifier.ts';
 
 /** The longest time between two rounds. */
@@ -20,7 +19,6 @@ export type QueueDeps = {
   chain: Chain;
   settings: ChainSettings;
   submissions: SubmissionQueries;
-  proofs: Pick<ProofStore, 'keep'>;
   clock: Clock;
   /** Commits verdicts; returns nothing if the ledger fails. */
   record: (upstream: string, verdicts: readonly Verdict[]) => RecordedChange[];

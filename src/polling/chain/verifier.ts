@@ -5,7 +5,6 @@ import type { ChainResult, Submission } from '../../submissions/submission.ts';
 import { Blocks } from './blocks.ts';
 import { toHex } from './data-root.ts';
 import { type Chain, ChainError, type ChainSettings } from './port.ts';
-import type { ProofStore } from './proof-store.ts';
 
 /**
  * For how long the report of a poll waits for the verdict, which a node gives within milliseconds.
@@ -35,7 +34,6 @@ type VerifierDeps = {
   clock: Clock;
   /** Returns the `data_hash` of the caller, 0x and 64 digits in lower case; null: none. */
   dataHashOf: (submissionId: string) => string | null;
-  proofs: Pick<ProofStore, 'keep'>;
 };
 
 /**
@@ -49,19 +47,17 @@ export class ChainVerifier {
   readonly #dataHashOf: VerifierDeps['dataHashOf'];
   readonly #settings: ChainSettings;
   readonly #blocks: Blocks;
-  readonly #proofs: VerifierDeps['proofs'];
   readonly #hashes = new Map<string, Promise<{ node: string; hash: string | null }>>();
   #round = 0;
   /** The first round of each contradiction. Its reason identifies it, with all hashes. */
   readonly #doubts = new Map<string, number>();
 
-  constructor({ chain, settings, clock, dataHashOf, proofs }: VerifierDeps) {
+  constructor({ chain, settings, clock, dataHashOf }: VerifierDeps) {
     this.#chain = chain;
     this.#settings = settings;
     this.#clock = clock;
     this.#dataHashOf = dataHashOf;
-    this.#blocks = new Blocks(chain);
-    this.#proofs = proofs;
+    this.#blocks = new Blocks(chain, clock);
   }
 
   /** Forgets what the nodes have answered, except doubts, which no other chain can confirm. */
@@ -149,7 +145,9 @@ export class ChainVerifier {
     const { verdict, reason } = isLacking ? second : first;
     if (verdict !== 'contradicted') return firstResult;
     const isAgreed = second.node !== node && second.reason === first.reason;
-    if (isAgreed || this.#isDoubted(String(reason))) return { verdict, reason };
+    const isRepeated = this.#isDoubted(String(reason));
+    if (!isRepeated) this.#blocks.doubt(claim.hash);
+    if (isAgreed || isRepeated) return { verdict, reason };
     return unavailable(`${reason}; this is one answer, and another one is awaited`);
   }
 
@@ -174,14 +172,13 @@ export class ChainVerifier {
   async #proveData(claim: Claim, except: string | undefined): Promise<Answer> {
     const { number, hash, txIndex, txHash, dataHash, namedHash } = claim;
     if (txIndex === null || txHash === null)
-      return unavailable('the upstream names no transaction: tx_index or tx_hash is missing');
+      return settled('the upstream names no transaction: tx_index or tx_hash is missing');
     const options = except === undefined ? {} : { except };
-    const { node, hashes, tree } = await this.#blocks.of(number, hash, options);
+    const { node, hashes, proof } = await this.#blocks.of(number, hash, options);
     if (hashes === null)
-      return { ...unavailable(`the node lacks the body of block ${number}: it prunes`), node };
+      return { ...settled(`the node lacks the body of block ${number}: it prunes`), node };
     const name = `transaction ${txIndex} of block ${number}`;
     const contradicted = (reason: string): Answer => {
-      this.#blocks.doubt(hash);
       return { verdict: 'contradicted', reason: `${name} ${reason}`, node };
     };
     const onChain = hashes[txIndex];
@@ -189,14 +186,14 @@ export class ChainVerifier {
       const found = onChain === undefined ? `block ${number} has none` : `it is ${onChain}`;
       return contradicted(`is not ${escapeText(txHash, MAX_SHOWN_CHARS)}: ${found}`);
     }
-    if (typeof tree === 'string') return { ...unavailable(tree), node };
-    const data = tree.data.get(txIndex);
-    if (!data)
-      return unavailable(`${name} is no direct call of submit_data: a wrapped one proves nothing`);
+    if (typeof proof === 'string') return { ...settled(proof), node };
+    const { block, data } = { ...proof, data: proof.data.get(txIndex) };
+    if (!block || !data)
+      return settled(`${name} is no direct call of submit_data: a wrapped one proves nothing`);
     const isOf = (one: string) => one === data.blake2b || one === toHex(data.leaf);
     const [named, expected] = [namedHash, dataHash].map((one) => one === null || isOf(one));
     if (namedHash !== null && named && !expected)
-      return unavailable(
+      return settled(
         `${name} has the data that the upstream names, ${namedHash}, not ${dataHash}: the upstream encrypts, or submitted other data`,
       );
     if (!named || !expected) {
@@ -204,10 +201,9 @@ export class ChainVerifier {
       return contradicted(`submits data with the hash ${data.blake2b}, not ${other}`);
     }
     if (namedHash === null && dataHash === null)
-      return unavailable('neither the upstream nor the caller names a data_hash');
-    const { dataRoot } = tree.block;
-    const proof = { block: this.#proofs.keep(tree.block), leaf: data.leafIndex, dataRoot };
-    return { ...CONFIRMED, proof };
+      return settled('neither the upstream nor the caller names a data_hash');
+    const { dataRoot } = block;
+    return { ...CONFIRMED, proof: { block, blockHash: hash, leaf: data.leafIndex, dataRoot } };
   }
 
   /** Returns the hash of a final block; null: the node lacks it. Callers of a round share it. */
@@ -285,13 +281,18 @@ function compareData({ data_hash }: Record<string, unknown>, expected: string): 
   return { verdict: 'contradicted', reason };
 }
 
+/** Of the block and the claim, so that asking again changes nothing. */
+function settled(reason: string): ChainResult {
+  return { ...unavailable(reason), isSettled: true };
+}
+
 function unavailable(reason: string): ChainResult {
   return { verdict: 'unavailable', reason };
 }
 
 function unavailableBecause(error: unknown): ChainResult {
   const isOfNode = error instanceof ChainError;
-  return unavailable(isOfNode ? error.message : 'the ledger fails');
+  return unavailable(isOfNode ? error.message : 'the ledger cannot be read');
 }
 
 function normalized(hash: unknown): string {

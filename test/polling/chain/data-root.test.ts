@@ -1,14 +1,11 @@
+import { blake2b } from '@noble/hashes/blake2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { describe, expect, it } from 'vitest';
-import {
-  hashHeader,
-  InvalidProofError,
-  type Proof,
-  verifyProof,
-} from '../../../src/client/proof.ts';
-import { Blocks, type DataTree } from '../../../src/polling/chain/blocks.ts';
-import { ChainError } from '../../../src/polling/chain/port.ts';
-import { toProofBody } from '../../../src/polling/chain/proof-body.ts';
+import { InvalidProofError, type Proof, verifyProof } from '../../../src/client/proof.ts';
+import { Blocks, type ReadBlock } from '../../../src/polling/chain/blocks.ts';
+import { encodeHeader } from '../../../src/polling/chain/header.ts';
+import { type Chain, ChainError } from '../../../src/polling/chain/port.ts';
+import { toProofBody } from '../../../src/polling/chain/proof-route.ts';
 import {
   compact,
   submitDataExtrinsic,
@@ -17,6 +14,7 @@ import {
 } from '../../../src/sandbox/chain/extrinsics.ts';
 import { blockOf } from '../../support/chain/block.ts';
 import { stubChain } from '../../support/chain/stub-chain.ts';
+import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
 import recordedExtrinsics from './recorded-extrinsics.json' with { type: 'json' };
 import {
   dataRootOf,
@@ -31,6 +29,7 @@ const fromHex = (digits: string) => Buffer.from(digits, 'hex');
 const ZEROS = new Uint8Array(32);
 const text = (data: string) => Buffer.from(data);
 const at = (txIndex: number) => ({ seed: 1, blockNumber: 7, txIndex });
+const blocksOf = (chain: Chain) => new Blocks(chain, createVirtualClock(0));
 const submits = (data: Uint8Array, index = 0) => submitDataExtrinsic(at(index), data);
 
 /** What is read of a block whose header has a data root, 64 digits. */
@@ -43,13 +42,20 @@ async function read(
   const { chain } = stubChain(async (_, method, params) =>
     method === 'chain_getBlock' ? message : proofOf(params),
   );
-  return { hash, header, ...(await new Blocks(chain).of(7, hash)) };
+  return { hash, header, ...(await blocksOf(chain).of(7, hash)) };
 }
 
-async function readTree(extrinsics: readonly Uint8Array[], dataRoot: string): Promise<DataTree> {
-  const { tree } = await read(extrinsics, dataRoot);
-  if (typeof tree === 'string') throw new Error(tree);
-  return tree;
+async function readData(extrinsics: readonly Uint8Array[], dataRoot: string) {
+  return dataOf(await read(extrinsics, dataRoot));
+}
+
+function dataOf({ proof }: Pick<ReadBlock, 'proof'>) {
+  if (typeof proof === 'string') throw new Error(proof);
+  const proofOf = (index: number) => {
+    if (!proof.block) throw new Error('the block has no data');
+    return toProofBody(proof.block, { index, block_number: 7 });
+  };
+  return { data: proof.data, proofOf };
 }
 
 const withBridge = (blobRoot: Uint8Array, bridgeRoot: Uint8Array) =>
@@ -69,15 +75,15 @@ const ROOT_OF_3 = '877f9ed6aa67f160e9b9b7794bb851998d15b65d11bab3efc6ff444339a3d
 it('reproduces the data root of one submission in a test of Avail', async () => {
   const root = 'f1f399f7e0d8c8ed712df0c21b4ec78f3b8533f1c3d0215e4023e1b7c80bfd91';
   const data = fromHex('abcd');
-  const { block } = await readTree([submits(data)], root);
-  expect(toProofBody(block, 0)).toMatchObject({ data_root: `0x${root}`, siblings: [] });
+  const { proofOf } = await readData([submits(data)], root);
+  expect(proofOf(0)).toMatchObject({ data_root: `0x${root}`, siblings: [] });
 });
 
 it('reproduces the neighbours in a test of Avail, in which empty data do not count', async () => {
   const list = ['0', '', '1', '2'].map((data, index) => submits(text(data), index));
-  const { block, data } = await readTree(list, withBridge(fromHex(ROOT_OF_3), ZEROS));
+  const { data, proofOf } = await readData(list, withBridge(fromHex(ROOT_OF_3), ZEROS));
   expect([...data.keys()]).toEqual([0, 2, 3]);
-  const siblings = [0, 1, 2].map((index) => toProofBody(block, index).siblings);
+  const siblings = [0, 1, 2].map((index) => proofOf(index).siblings);
   expect(siblings).toEqual(
     [
       [LEAF_1, HALF],
@@ -93,7 +99,7 @@ it('finds no data in a block without any', async () => {
     transferExtrinsic(at(1)),
     submits(text('')),
   ];
-  expect([...(await readTree(others, EMPTY)).data]).toEqual([]);
+  expect([...(await readData(others, EMPTY)).data]).toEqual([]);
 });
 
 /** A signed extrinsic of the runtime after spec 49: no application in the extensions. */
@@ -104,12 +110,15 @@ function nextExtrinsic(...call: Uint8Array[]): Uint8Array {
   return Buffer.concat([compact(parts.length), parts]);
 }
 
-it('reads the calls of the next runtime, which name the application', async () => {
-  const data = text('some data');
-  const call = [Buffer.from([29, 1]), compact(71), compact(data.length), data];
-  const root = withBridge(keccak_256(keccak_256(data)), ZEROS);
-  const tree = await readTree([nextExtrinsic(...call)], root);
-  expect(hex(tree.data.get(0)?.leaf ?? ZEROS)).toBe(hex(keccak_256(data)));
+it('reads the calls of the next runtime, whose tree is sorted by application', async () => {
+  const [first, second] = [text('first'), text('second')];
+  const submit = (appId: number, data: Uint8Array) =>
+    nextExtrinsic(Buffer.from([29, 1]), compact(appId), compact(data.length), data);
+  const leaves = [second, first].map((data) => keccak_256(keccak_256(data)));
+  const root = withBridge(keccak_256(Buffer.concat(leaves)), ZEROS);
+  const { proofOf } = await readData([submit(900, first), submit(3, second)], root);
+  verifyProof(proofOf(0), second);
+  verifyProof(proofOf(1), first);
 });
 
 it('reads all calls of a block in one layout, so that none can look like another', async () => {
@@ -117,7 +126,7 @@ it('reads all calls of a block in one layout, so that none can look like another
   // The application 71 of today's layout has the bytes of `submit_data` in the next one.
   const lure = Buffer.from([29, 1, ...compact(0), ...compact(data.length)]);
   const root = withBridge(keccak_256(keccak_256(data)), ZEROS);
-  const { data: found } = await readTree([submits(data), nextExtrinsic(lure, data)], root);
+  const { data: found } = await readData([submits(data), nextExtrinsic(lure, data)], root);
   expect([...found.keys()]).toEqual([0]);
 });
 
@@ -150,30 +159,29 @@ it('takes the root of bridge messages from the node, and proves it', async () =>
     return { dataProof: { roots: { bridgeRoot: bridge } } };
   };
   const extrinsics = [timestampExtrinsic(0), submits(data)];
-  const { hash, tree } = await read(extrinsics, root, respond(`0x${hex(bridgeRoot)}`));
-  expect(calls).toEqual([[1, hash]]);
-  const { block } = tree as DataTree;
-  verifyProof(toProofBody(block, 0), data);
+  const found = await read(extrinsics, root, respond(`0x${hex(bridgeRoot)}`));
+  expect(calls).toEqual([[1, found.hash]]);
+  verifyProof(dataOf(found).proofOf(0), data);
   const other = await read(extrinsics, root, respond(`0x${hex(ZEROS)}`));
-  expect(other.tree).toBe('block 7 has another data root than its calls of submit_data');
+  expect(other.proof).toBe('block 7 has another data root than its direct submissions');
   const lacking = await read(extrinsics, root, () => {
     throw new ChainError('method_not_found', 'the node does not offer kate_queryDataProof');
   });
-  expect(lacking.tree).toBe(
-    'block 7 has bridge messages, and the node does not offer kate_queryDataProof',
+  expect(lacking.proof).toBe(
+    'block 7 has more than submitted data, such as bridge messages, and the node does not offer kate_queryDataProof',
   );
 });
 
 it('proves nothing by a header of another block, or one without the extension', async () => {
   const { hash, message } = blockOf(7, [submits(text('a'))], { data: [text('a')] });
   const { extension, ...header } = message.block.header;
-  const treeOf = async (changed: object) => {
+  const proofOf = async (changed: object) => {
     const block = { ...message.block, header: changed };
-    const { tree } = await new Blocks(stubChain(async () => ({ block })).chain).of(7, hash);
-    return tree;
+    const { proof } = await blocksOf(stubChain(async () => ({ block })).chain).of(7, hash);
+    return proof;
   };
-  expect(await treeOf(header)).toBe('the header of block 7 has no V3 extension');
-  expect(await treeOf({ ...header, extension, stateRoot: `0x${'0'.repeat(64)}` })).toBe(
+  expect(await proofOf(header)).toBe('the header of block 7 has no V3 extension');
+  expect(await proofOf({ ...header, extension, stateRoot: `0x${'0'.repeat(64)}` })).toBe(
     'the node sends another header for block 7',
   );
 });
@@ -200,14 +208,14 @@ it('computes the hash of a header of Avail', () => {
       V3: {
         appLookup: { size: 1, index: [] },
         commitment: {
-          ...{ rows: 1, cols: 4, commitment: `0x${commitment.repeat(2)}` },
+          ...{ rows: 1, cols: 4, commitment: [...fromHex(commitment.repeat(2))] },
           dataRoot: `0x${hex(ZEROS)}`,
         },
       },
     },
   };
-  expect(hashHeader(header)).toBe(
-    '0xc9941af1cb862db9f2e4c0c94f457d1217b363ecf6e6cc0dbeb5cbfeb35fbc12',
+  expect(hex(blake2b(encodeHeader(header) ?? ZEROS, { dkLen: 32 }))).toBe(
+    'c9941af1cb862db9f2e4c0c94f457d1217b363ecf6e6cc0dbeb5cbfeb35fbc12',
   );
 });
 
@@ -217,8 +225,7 @@ describe('a proof', () => {
   const dataAt = (index: number) => list[index] as Buffer;
   const prove = async (index: number) => {
     const { chain } = stubChain(async () => block.message);
-    const { tree } = await new Blocks(chain).of(7, block.hash);
-    return toProofBody((tree as DataTree).block, index);
+    return dataOf(await blocksOf(chain).of(7, block.hash)).proofOf(index);
   };
 
   it.each([0, 1, 149, 298, 299])(
@@ -256,6 +263,8 @@ describe('a proof', () => {
     ['an index outside the tree', { index: 512 }],
     ['a fraction as index', { index: 0.5 }],
     ['a negative index', { index: -1 }],
+    ['a text as block number', { block_number: '7' }],
+    ['a million siblings', { siblings: Array(1_000_000).fill(`0x${'0'.repeat(64)}`) }],
   ])('is refused as invalid if it is %s', async (_, change) => {
     const proof = await prove(0);
     const isWhole =

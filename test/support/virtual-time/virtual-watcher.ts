@@ -93,7 +93,6 @@ export function openWatcher(world: World) {
     const queue = new VerificationQueue({
       ...{ upstream: 'default', chain, settings: chainSettings, clock: own },
       submissions: ledger.submissions,
-      proofs: ledger.proofs,
       record: (upstream, verdicts) => monitor.recordVerdicts(upstream, verdicts),
       poll: (upstream, id) => void monitor.pollOnDemand(upstream, id),
     });

@@ -28,7 +28,8 @@ const NO_BRIDGE = new Uint8Array(32);
 /** Returns the hashes of the data that are found in an extrinsic; null: none. */
 export async function hashesIn({ extrinsic, layout }: SignedExtrinsic) {
   const read = await readAll([extrinsic]);
-  return read[0]?.data[layout] ?? null;
+  const { blake2b, leaf } = read[0]?.data[layout] ?? {};
+  return leaf ? { blake2b, leaf } : null;
 }
 
 export function hashesOf(data: string | null) {
