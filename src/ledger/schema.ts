@@ -53,7 +53,7 @@ const SUBMISSIONS = `
     deadline_at INTEGER NOT NULL,
     grace_ends_at INTEGER NOT NULL,
     stuck_at INTEGER NOT NULL,
-    metadata TEXT CHECK (json_valid(metadata)),
+    metadata TEXT CHECK (metadata IS NULL OR json_valid(metadata)),
     callback_url TEXT,
     chain TEXT CHECK (chain IN ('confirmed', 'contradicted', 'unavailable')),
     in_verification INTEGER NOT NULL DEFAULT 0 CHECK (in_verification IN (0, 1)),
@@ -103,8 +103,8 @@ const SUBMISSIONS = `
     previous_status TEXT,
     upstream_state TEXT,
     error TEXT,
-    response TEXT CHECK (json_valid(response)),
-    changes TEXT CHECK (json_valid(changes)),
+    response TEXT CHECK (response IS NULL OR json_valid(response)),
+    changes TEXT CHECK (changes IS NULL OR json_valid(changes)),
     polls INTEGER NOT NULL,
     chain TEXT CHECK (chain IN ('confirmed', 'contradicted', 'unavailable')),
     chain_reason TEXT,
@@ -139,7 +139,7 @@ const SUBMISSIONS = `
     upstream TEXT REFERENCES upstreams (name),
     submission INTEGER REFERENCES submissions (id),
     history_seq INTEGER REFERENCES history (seq),
-    detail TEXT CHECK (json_valid(detail)),
+    detail TEXT CHECK (detail IS NULL OR json_valid(detail)),
     alert INTEGER
   ) STRICT;
   CREATE INDEX outbox_by_alert ON outbox (alert) WHERE alert IS NOT NULL;
@@ -159,7 +159,7 @@ const NOTIFICATIONS = `
     webhook_id TEXT NOT NULL UNIQUE,
     url TEXT,
     types TEXT NOT NULL CHECK (json_valid(types)),
-    metadata TEXT CHECK (json_valid(metadata)),
+    metadata TEXT CHECK (metadata IS NULL OR json_valid(metadata)),
     description TEXT NOT NULL,
     secret TEXT NOT NULL,
     old_secret TEXT,

@@ -1,10 +1,12 @@
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CredentialStore } from '../../src/access/credentials-store.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { openBeside } from '../../src/ledger/open.ts';
-import { openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
+import { context, observation } from '../support/ledger/domain.ts';
+import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const CREDENTIAL = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' } as const;
@@ -33,6 +35,39 @@ function withSchema(alter: (version: number) => number): { file: string; end: ()
   db.pragma(`user_version = ${alter(Number(db.pragma('user_version', { simple: true })))}`);
   return { file: ledger.file, end: () => ledger.close() };
 }
+
+const isMissing = (program: string) =>
+  !process.env.CI && spawnSync(program, ['--version']).status !== 0;
+
+const IN_PYTHON = `
+import sqlite3, sys
+ledger = sqlite3.connect(sys.argv[1])
+copy = sqlite3.connect(':memory:')
+copy.executescript('\\n'.join(ledger.iterdump()))
+for db in (ledger, copy):
+    print(db.execute('PRAGMA integrity_check').fetchone()[0])
+    print(db.execute('SELECT count(*) FROM history').fetchone()[0])`;
+const IN_A_SHELL = `
+for db in "$1" "$1.copy"; do
+  test -e "$db" || sqlite3 "$1" .dump | sqlite3 "$db"
+  sqlite3 "$db" 'PRAGMA integrity_check; SELECT count(*) FROM history'
+done`;
+
+it.each(
+  [
+    ['sqlite3', 'sh', ['-c', IN_A_SHELL, 'sh']] as const,
+    ['python3', 'python3', ['-c', IN_PYTHON]] as const,
+  ].filter(([program]) => !isMissing(program)),
+)(
+  '%s of the system finds the ledger of a running server intact, and reloads a dump of it',
+  (_name, program, args) => {
+    const server = openLedger();
+    server.track(trackRequests(3), 0);
+    server.record([observation('finalized', 1, 's0')], context());
+    const output = execFileSync(program, [...args, server.file], { encoding: 'utf8' });
+    expect(output.trim().split('\n')).toEqual(['ok', '4', 'ok', '4']);
+  },
+);
 
 describe('a command beside a server', () => {
   it("and the server see each other's writes at the next read", () => {

@@ -36,7 +36,7 @@ CREATE TABLE submissions (
     deadline_at INTEGER NOT NULL,
     grace_ends_at INTEGER NOT NULL,
     stuck_at INTEGER NOT NULL,
-    metadata TEXT CHECK (json_valid(metadata)),
+    metadata TEXT CHECK (metadata IS NULL OR json_valid(metadata)),
     callback_url TEXT,
     chain TEXT CHECK (chain IN ('confirmed', 'contradicted', 'unavailable')),
     in_verification INTEGER NOT NULL DEFAULT 0 CHECK (in_verification IN (0, 1)),
@@ -85,8 +85,8 @@ CREATE TABLE history (
     previous_status TEXT,
     upstream_state TEXT,
     error TEXT,
-    response TEXT CHECK (json_valid(response)),
-    changes TEXT CHECK (json_valid(changes)),
+    response TEXT CHECK (response IS NULL OR json_valid(response)),
+    changes TEXT CHECK (changes IS NULL OR json_valid(changes)),
     polls INTEGER NOT NULL,
     chain TEXT CHECK (chain IN ('confirmed', 'contradicted', 'unavailable')),
     chain_reason TEXT,
@@ -122,7 +122,7 @@ CREATE TABLE outbox (
     upstream TEXT REFERENCES upstreams (name),
     submission INTEGER REFERENCES submissions (id),
     history_seq INTEGER REFERENCES history (seq),
-    detail TEXT CHECK (json_valid(detail))
+    detail TEXT CHECK (detail IS NULL OR json_valid(detail))
   ) STRICT;
 INSERT INTO outbox VALUES(1,'evt_aefd173f539947ceab6c16dacdd458b5','submission.finalized',1795784960428,'default',1,12,NULL);
 INSERT INTO outbox VALUES(2,'evt_f971edfbd76c4da39ada301b03a42cfc','submission.finalized',1795784960451,'default',2,13,NULL);
@@ -139,7 +139,7 @@ CREATE TABLE webhooks (
     webhook_id TEXT NOT NULL UNIQUE,
     url TEXT,
     types TEXT NOT NULL CHECK (json_valid(types)),
-    metadata TEXT CHECK (json_valid(metadata)),
+    metadata TEXT CHECK (metadata IS NULL OR json_valid(metadata)),
     description TEXT NOT NULL,
     secret TEXT NOT NULL,
     old_secret TEXT,
