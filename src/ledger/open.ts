@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { damaged, guarded, guardedLock, LedgerError, sqliteCodeOf } from './errors.ts';
 import {
+  closeUnchanged,
   createPrivateFile,
   INSTALLATION,
   lockFile,
@@ -79,26 +80,6 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
       throw error;
     }
   });
-}
-
-/**
- * Closes a connection, and leaves its log as it is. The last connection of a file copies the log to
- * it and deletes the log, so the one that is closed last here cannot write.
- */
-export function closeUnchanged(db: Database.Database): void {
-  if ((statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) {
-    db.close();
-    return;
-  }
-  const last = new Database(db.name, { readonly: true });
-  try {
-    // Takes the lock that keeps the other connection from being the last one.
-    last.pragma('schema_version');
-  } catch {
-    // A damaged file is locked nevertheless.
-  }
-  db.close();
-  last.close();
 }
 
 /** Moves the log into the file, except after a failed sync: the next start needs it. */

@@ -11,6 +11,7 @@ import {
 import Database from 'better-sqlite3';
 import { guarded, guardedLock, LedgerError, toLedgerError } from './errors.ts';
 import {
+  closeUnchanged,
   copyToPrivateFile,
   createPrivateFile,
   isSqliteFile,
@@ -19,13 +20,7 @@ import {
   refuseLinkedSideFiles,
   syncWithFolder,
 } from './files.ts';
-import {
-  closeUnchanged,
-  createFolder,
-  openSnapshot,
-  RECORD_MISSING_EVENTS,
-  realPath,
-} from './open.ts';
+import { createFolder, openSnapshot, RECORD_MISSING_EVENTS, realPath } from './open.ts';
 import {
   completeReplacement,
   markingFailedSync,
@@ -33,14 +28,20 @@ import {
   publishReplacement,
   REPLACEMENT,
 } from './recovery.ts';
-import { isDawatchDatabase } from './schema.ts';
+import { isDawatchDatabase, migrate } from './schema.ts';
 import { openStaging, publish, refuseTaken, type Staging, verifyLedger } from './staging.ts';
 
 /** More pages at once would delay a server on the same disk. */
 const PAGES_AT_ONCE = 256;
 
 /** `done` and `total`: pages. */
-export type BackupStep = { kind: 'copying'; done: number; total: number } | { kind: 'checking' };
+type BackupStep = { kind: 'copying'; done: number; total: number } | { kind: 'checking' };
+
+type BackupOptions = {
+  /** Rehearses the restore: migrates the copy, which must have the rows of the ledger. */
+  verify?: boolean;
+  onStep?: (step: BackupStep) => void;
+};
 
 /**
  * Copies a ledger in use, checks the copy and moves it: `target` is never incomplete. Throws
@@ -49,14 +50,15 @@ export type BackupStep = { kind: 'copying'; done: number; total: number } | { ki
 export async function backupLedger(
   file: string,
   target: string,
-  onStep: (step: BackupStep) => void = () => undefined,
-): Promise<{ bytes: number }> {
+  { verify = false, onStep = () => undefined }: BackupOptions = {},
+): Promise<{ bytes: number; submissions: number }> {
   if (target === '') throw new LedgerError('read_only', 'the path of the backup is empty');
   // A read transaction: without it, every write of the server would restart the copy.
   const source = openSnapshot(file);
   let staging: Staging | undefined;
   try {
     refuseTaken(target);
+    const rows = verify ? countRows(source) : [];
     staging = openStaging(target);
     createPrivateFile(staging.file);
     await copyPages(source, staging.file, onStep);
@@ -64,14 +66,42 @@ export async function backupLedger(
     // is open.
     source.close();
     onStep({ kind: 'checking' });
-    const { bytes } = verifyLedger(staging.file, 'the copy');
+    const checked = verifyLedger(staging.file, 'the copy');
+    if (verify) rehearseRestore(staging.file, rows);
     publish(staging.file, target);
-    return { bytes };
+    return checked;
   } catch (error) {
     throw toLedgerError(target, error);
   } finally {
     source.close();
     staging?.close();
+  }
+}
+
+type RowCount = { table: string; rows: number };
+
+function countRows(db: Database.Database): RowCount[] {
+  const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all();
+  return (tables as string[]).map((table) => {
+    return { table, rows: Number(db.prepare(`SELECT count(*) FROM "${table}"`).pluck().get()) };
+  });
+}
+
+/** Migrates as the next start does, compares the rows, and rolls back. Throws LedgerError. */
+function rehearseRestore(file: string, expected: readonly RowCount[]): void {
+  const db = new Database(file);
+  try {
+    db.exec('BEGIN');
+    migrate(db);
+    const found = new Map(countRows(db).map(({ table, rows }) => [table, rows]));
+    const other = expected.find(({ table, rows }) => (found.get(table) ?? rows) !== rows);
+    if (other) throw new Error(`its table ${other.table} does not have ${other.rows} rows`);
+  } catch (error) {
+    const known = toLedgerError(file, error);
+    const message = `the copy cannot be restored: ${error instanceof Error ? error.message : error}`;
+    throw known instanceof LedgerError ? known : new LedgerError('corrupt', message, error);
+  } finally {
+    db.close();
   }
 }
 

@@ -10,28 +10,13 @@ import {
 import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { guarded, LedgerError, sqliteCodeOf } from './errors.ts';
-import { lockFile, syncWithFolder } from './files.ts';
+import { closeUnchanged, lockFile, syncWithFolder } from './files.ts';
 import { assertLedger } from './schema.ts';
 
 /**
- * Returns its size. Throws LedgerError if damaged, not a ledger, or too new. `name`: for errors.
+ * Reads all of an open file. Throws LedgerError, with the file called `name`, if it is damaged.
+ * SQLite verifies constraints only for a connection that can write.
  */
-export function verifyLedger(file: string, name: string): { bytes: number; submissions: number } {
-  return guarded(name, () => {
-    const db = new Database(file, { fileMustExist: true });
-    try {
-      assertLedger(db, name);
-      assertUndamaged(db, name);
-      const pragma = (name: string) => Number(db.pragma(name, { simple: true }));
-      const submissions = Number(db.prepare('SELECT count(*) FROM submissions').pluck().get());
-      return { bytes: pragma('page_count') * pragma('page_size'), submissions };
-    } finally {
-      db.close();
-    }
-  });
-}
-
-/** Reads all of an open file. Throws LedgerError, with the file called `name`, if it is damaged. */
 export function assertUndamaged(db: Database.Database, name: string): void {
   const verdict = db.pragma('integrity_check(1)', { simple: true });
   if (verdict !== 'ok') throw new LedgerError('corrupt', `${name} is damaged (${verdict})`);
@@ -43,35 +28,33 @@ export function assertUndamaged(db: Database.Database, name: string): void {
     );
 }
 
-/** SQLite does not verify constraints of a connection that only reads. */
-const JSON_COLUMNS = [
-  ['submissions', 'submission_id', 'metadata'],
-  ['history', 'seq', 'response'],
-  ['history', 'seq', 'changes'],
-  ['outbox', 'id', 'detail'],
-  ['webhooks', 'webhook_id', 'types'],
-  ['webhooks', 'webhook_id', 'metadata'],
-] as const;
+/** A hash of an upstream's response, or of a caller, that is not hexadecimal. */
+const MALFORMED_HASH = `
+  SELECT 'the ' || d.key || ' of the history entry ' || h.seq FROM history h, json_each(h.response, '$.data') d
+  WHERE d.key IN ('block_hash', 'tx_hash', 'data_hash') AND d.type = 'text'
+    AND iif(trim(d.value) LIKE '0x%', substr(trim(d.value), 3), trim(d.value)) GLOB '*[^0-9A-Fa-f]*'
+  UNION ALL
+  SELECT 'the data_hash of ' || submission_id FROM submissions WHERE substr(data_hash, 3) GLOB '*[^0-9a-f]*'
+  LIMIT 1`;
 
-/** Blocks, perhaps for minutes. Throws LedgerError if damaged or unreadable. */
-export function assertIntact(file: string): void {
-  guarded(file, () => {
-    const db = new Database(file, { readonly: true, fileMustExist: true });
+/**
+ * Returns its size, and leaves the file as it is. Throws LedgerError if damaged, not a ledger, or
+ * too new. Blocks, perhaps for minutes. `name`: for errors.
+ */
+export function verifyLedger(file: string, name: string): { bytes: number; submissions: number } {
+  return guarded(name, () => {
+    const db = new Database(file, { fileMustExist: true });
     try {
-      assertUndamaged(db, file);
-      for (const [table, key, column] of JSON_COLUMNS) {
-        const row = db
-          .prepare(`SELECT ${key} FROM ${table} WHERE json_valid(${column}) = 0 LIMIT 1`)
-          .pluck()
-          .get();
-        if (row !== undefined)
-          throw new LedgerError(
-            'corrupt',
-            `${file} is damaged (the ${column} of ${row} in ${table} is not JSON)`,
-          );
-      }
+      assertLedger(db, name);
+      assertUndamaged(db, name);
+      const hash = db.prepare(MALFORMED_HASH).pluck().get();
+      if (hash !== undefined)
+        throw new LedgerError('corrupt', `${name} is damaged (${hash} is not hexadecimal)`);
+      const pragma = (name: string) => Number(db.pragma(name, { simple: true }));
+      const submissions = Number(db.prepare('SELECT count(*) FROM submissions').pluck().get());
+      return { bytes: pragma('page_count') * pragma('page_size'), submissions };
     } finally {
-      db.close();
+      closeUnchanged(db);
     }
   });
 }

@@ -135,14 +135,6 @@ export function storedTime(ms: number, row: string, column: string): number {
   return ms;
 }
 
-/** The unchanged `data` of an envelope; null if it has none. Throws DamagedRowError. */
-export function storedData(envelope: string | null, row: string): Record<string, unknown> | null {
-  if (envelope === null) return null;
-  const body = parseJson(envelope);
-  if (body === undefined) throw new DamagedRowError(row, 'response');
-  return isObject(body) && isObject(body.data) ? body.data : null;
-}
-
 /** The years 0000 to 9999, which have four digits in ISO 8601. */
 const [FIRST_MS, LAST_MS] = [-62_167_219_200_000, 253_402_300_799_999];
 

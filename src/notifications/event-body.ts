@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { simplify } from '../http/json-schema.ts';
 import { timeSchema } from '../http/typed-server.ts';
 import { iso } from '../lib/clock.ts';
-import { type DamagedRowError, storedData } from '../lib/json.ts';
+import type { DamagedRowError } from '../lib/json.ts';
+import { storedData } from '../submissions/classify.ts';
 import {
   AlertEventType,
   SubmissionEventType,

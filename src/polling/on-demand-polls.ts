@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Observation } from '../submissions/classify.ts';
+import { type Observation, storedData } from '../submissions/classify.ts';
 import { canonicalId, Status, type Submission } from '../submissions/submission.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -174,8 +174,10 @@ export class CachedLookup {
     const { get, pollOnDemand } = this.#deps;
     const submission = get(id);
     const submissionId = submission?.submissionId ?? canonicalId(id);
-    if (submission?.status === Status.finalized && submission.envelope !== null)
+    if (submission?.status === Status.finalized && submission.envelope !== null) {
+      storedData(submission.envelope, `the history of ${submissionId}`);
       return { kind: 'envelope', text: submission.envelope };
+    }
     const recent = this.#recent.get(submissionId);
     if (recent && this.#isRecent(recent)) return fromObservation(recent);
     const result = await pollOnDemand(submission?.upstream ?? upstream, submissionId);

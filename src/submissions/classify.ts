@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type HttpResult, retryAfterMs } from '../lib/http-call.ts';
-import { isObject, isTextTooDeep, MAX_NESTING, parseJson } from '../lib/json.ts';
+import { DamagedRowError, isObject, isTextTooDeep, MAX_NESTING, parseJson } from '../lib/json.ts';
 import type { ChainResult } from './submission.ts';
 
 type HttpResponse = Extract<HttpResult, { kind: 'response' }>;
@@ -116,6 +116,9 @@ function classifyEnvelope(
   const other = idsIn(body).find((id) => isAnother(submissionId, id));
   if (other !== undefined)
     return unavailable('malformed', `a response about another submission: ${other}`);
+  const hash = malformedHash(envelope.data ?? {});
+  if (hash !== undefined)
+    return unavailable('malformed', `HTTP ${httpStatus} with a ${hash} that is not hexadecimal`);
 
   const error = errorText(envelope.error);
   const kept = text.length <= MAX_ENVELOPE_CHARS ? text : truncateTexts({ ...envelope, error });
@@ -246,6 +249,24 @@ function readEnvelope(body: unknown): Envelope | undefined {
 export function dataOf(envelope: string | null): Record<string, unknown> | null {
   const body = envelope === null ? null : parseJson(envelope);
   return isObject(body) && isObject(body.data) ? body.data : null;
+}
+
+/** As `dataOf`, of a stored envelope. Throws DamagedRowError, also for a malformed hash. */
+export function storedData(envelope: string | null, row: string): Record<string, unknown> | null {
+  const data = dataOf(envelope);
+  const isDamaged = data
+    ? malformedHash(data) !== undefined
+    : envelope !== null && parseJson(envelope) === undefined;
+  if (isDamaged) throw new DamagedRowError(row, 'response');
+  return data;
+}
+
+/** Returns the name of a hash that is not hexadecimal; undefined: there is none. */
+function malformedHash(data: Record<string, unknown>): string | undefined {
+  return ['block_hash', 'tx_hash', 'data_hash'].find((name) => {
+    const hash = data[name];
+    return typeof hash === 'string' && !/^(?:0x)?[0-9a-f]*$/i.test(hash.trim());
+  });
 }
 
 /** Whether two envelopes have equal `data`. Fields outside the interface are ignored. */

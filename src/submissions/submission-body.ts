@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { nextCursorSchema, timeSchema } from '../http/typed-server.ts';
 import { iso } from '../lib/clock.ts';
-import { nearestTime, storedData } from '../lib/json.ts';
-import type { Observation } from './classify.ts';
+import { nearestTime } from '../lib/json.ts';
+import { type Observation, storedData } from './classify.ts';
 import { durationsOf } from './option-changes.ts';
 import {
   byName,

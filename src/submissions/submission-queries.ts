@@ -1,5 +1,5 @@
 import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database.ts';
-import { storedObject, storedTime } from '../lib/json.ts';
+import { DamagedRowError, storedObject, storedTime } from '../lib/json.ts';
 import { readChanges } from './option-changes.ts';
 import type { Deadline } from './store-results.ts';
 import {
@@ -53,6 +53,8 @@ export function toSubmission({ id: _id, ...stored }: SubmissionRow): Submission 
   storedTime(row.deadlineAt, name, 'deadline_at');
   storedTime(row.finalizedAt ?? 0, name, 'finalized_at');
   storedTime(row.finalityAt ?? 0, name, 'finality_at');
+  for (const { name: column, key, schema } of TEXT_OPTIONS)
+    if (!schema.nullable().safeParse(row[key]).success) throw new DamagedRowError(name, column);
   return {
     ...row,
     watched: row.watched === 1,

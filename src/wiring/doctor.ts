@@ -7,7 +7,7 @@ import { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { realPath } from '../ledger/open.ts';
 import { needsRecovery } from '../ledger/recovery.ts';
 import { assertOwnSchema, schemaOf } from '../ledger/schema.ts';
-import { assertIntact } from '../ledger/staging.ts';
+import { verifyLedger } from '../ledger/staging.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { DeadLetters, Webhook } from '../notifications/delivery.ts';
 import { receiverChecks } from '../notifications/doctor.ts';
@@ -177,8 +177,8 @@ function mayWrite(path: string): boolean {
 /** Reads all of the ledger, and blocks meanwhile. */
 function checkIntegrity(path: string): Finding {
   try {
-    assertIntact(path);
-    return ok('ledger.integrity', 'intact, including indexes');
+    verifyLedger(path, path);
+    return ok('ledger.integrity', 'structure, constraints and hashes are valid');
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const advice = 'stop the server, keep a copy of the file, and restore the last backup';

@@ -6,11 +6,13 @@ import { backupLedger } from '../../src/ledger/restore.ts';
 
 const [ledger = '', target = '', stop] = process.argv.slice(2);
 try {
-  await backupLedger(ledger, target, () => {
-    if (!stop) return;
-    process.send?.({ half: true });
-    // Sent messages leave the process before the thread blocks.
-    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
+  await backupLedger(ledger, target, {
+    onStep() {
+      if (!stop) return;
+      process.send?.({ half: true });
+      // Sent messages leave the process before the thread blocks.
+      setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
+    },
   });
   process.send?.({ done: true });
 } catch (error) {

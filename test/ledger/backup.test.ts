@@ -65,12 +65,15 @@ describe('a backup', () => {
     const ledger = openLedger();
     const target = join(tempFolder(), 'copy.db');
     const busy: unknown[] = [];
-    await backupLedger(ledger.file, target, ({ kind }) => {
-      ledger.track(trackRequests(5, `${busy.length}-${kind}`), 0);
-      const other = rawConnection(ledger.file);
-      other.pragma('busy_timeout = 0');
-      const [result] = other.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
-      busy.push([kind, result?.busy]);
+    await backupLedger(ledger.file, target, {
+      verify: true,
+      onStep({ kind }) {
+        ledger.track(trackRequests(5, `${busy.length}-${kind}`), 0);
+        const other = rawConnection(ledger.file);
+        other.pragma('busy_timeout = 0');
+        const [result] = other.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
+        busy.push([kind, result?.busy]);
+      },
     });
     expect(busy[0]).toEqual(['copying', 1]);
     expect(busy.at(-1)).toEqual(['checking', 0]);

@@ -48,7 +48,7 @@ it('nothing is written through a link at the path of a backup, not even a later 
     if (readdirSync(dirname(target)).every((name) => name !== 'copy.db'))
       symlinkSync(linked, target);
   };
-  await expect(backupLedger(file, target, plant)).rejects.toThrow('already exists');
+  await expect(backupLedger(file, target, { onStep: plant })).rejects.toThrow('already exists');
   await expect(backupLedger(file, target)).rejects.toThrow('already exists');
   expect(existsSync(linked)).toBe(false);
   expect(readdirSync(dirname(target))).toEqual(['copy.db']);
@@ -66,9 +66,12 @@ it('every created file is for its owner only, also with the umask 0', async () =
     expect(modeOf(`${file}${suffix}`), suffix).toBe(0o600);
   const backup = join(folder, 'copy.db');
   const during = new Set<number>();
-  await backupLedger(file, backup, () => {
-    for (const name of readdirSync(folder).filter((other) => other.startsWith('copy.db.partial-')))
-      during.add(modeOf(join(folder, name)));
+  await backupLedger(file, backup, {
+    onStep() {
+      const isPartial = (name: string) => name.startsWith('copy.db.partial-');
+      for (const name of readdirSync(folder).filter(isPartial))
+        during.add(modeOf(join(folder, name)));
+    },
   });
   expect([...during]).toEqual([0o700]);
   ledger.close();

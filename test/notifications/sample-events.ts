@@ -123,6 +123,6 @@ export function hostileEvent(text: string): EventRecord {
     error: text,
     upstreamState: text.slice(0, 200),
     metadata: { [text.slice(0, 100)]: text.slice(0, 500) },
-    envelope: JSON.stringify({ data: { tx_hash: text, block_hash: text } }),
+    envelope: JSON.stringify({ data: { fees: text, amount_data: text } }),
   });
 }

@@ -328,7 +328,7 @@ describe('the ledger', () => {
     });
   });
 
-  it('with an overwritten page, or a text that is not JSON, is damaged', async () => {
+  it('with an overwritten page, a text that is not JSON or a hash that is not hexadecimal, is damaged', async () => {
     const overwritten = closedLedger(2_000);
     const descriptor = openSync(overwritten, 'r+');
     const offset = Math.floor(statSync(overwritten).size / 4_096 / 2) * 4_096;
@@ -339,7 +339,13 @@ describe('the ledger', () => {
     db.pragma('ignore_check_constraints = ON');
     db.exec("DROP TRIGGER history_is_append_only; UPDATE history SET response = '{'");
     db.close();
-    for (const file of [overwritten, unreadable])
+    const withHash = closedLedger();
+    const other = rawConnection(withHash);
+    other.exec(
+      `DROP TRIGGER history_is_append_only; UPDATE history SET response = '{"data":{"block_hash":"0xg1"}}'`,
+    );
+    other.close();
+    for (const file of [overwritten, unreadable, withHash])
       expect((await ledgerFindings(file, true)).at(-1)).toMatchObject({
         name: 'ledger.integrity',
         status: 'problem',

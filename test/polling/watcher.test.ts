@@ -153,11 +153,11 @@ test('a finalized submission whose data changes is corrected with an event', asy
   httpResponse = response(200, {
     state: 'Finalized',
     error: null,
-    data: { ...data, block_hash: '0xother' },
+    data: { ...data, block_hash: '0x07e4' },
   });
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.statuses('a')).toEqual(['tracking', 'finalized', 'finalized']);
-  expect(world.get('a').envelope).toContain('0xother');
+  expect(world.get('a').envelope).toContain('0x07e4');
   expect(world.get('a').polls).toBe(2);
 });
 

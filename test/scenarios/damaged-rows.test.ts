@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
+import { backupLedger } from '../../src/ledger/restore.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { context, observation } from '../support/ledger/domain.ts';
@@ -89,6 +90,28 @@ it('a damaged row is one clear 500 that names it, and stops nothing else', async
   expect(deliveries).toMatchObject([{ dead_reason: 'undeliverable', submission_id: 's1' }]);
   expect(deliveries[0]?.last_error).toContain('is damaged: its metadata cannot be read');
 });
+
+it.each([
+  [
+    'block_hash',
+    `DROP TRIGGER history_is_append_only; UPDATE history SET response = replace(response, '"0x', '"0x%')`,
+  ],
+  ['data_hash', `UPDATE submissions SET data_hash = '0x%'`],
+])(
+  'a %s that is not hexadecimal is not served, and no backup is made of it',
+  async (_name, damage) => {
+    const { database } = damagedLedger('http://127.0.0.1:1', damage);
+    const app = await openApp({ database, adminToken: ADMIN, tuning: { alertCheckMs: 3_600_000 } });
+    onTestFinished(() => app.close());
+    const paths = ['/v1/submissions/s1', '/v1/get_submission_info?submission_id=s1'];
+    for (const path of paths) {
+      const { status, text } = await call(app.url, path, { headers: { 'x-api-key': API_KEY } });
+      expect([status, text]).toEqual([500, expect.stringContaining('damaged')]);
+    }
+    const copy = join(tempFolder(), 'copy.db');
+    await expect(backupLedger(database, copy)).rejects.toThrow('is not hexadecimal');
+  },
+);
 
 it('a damaged row fails no other read of the same turn', async () => {
   const damage = "UPDATE submissions SET metadata = '[1]' WHERE submission_id = 's1'";

@@ -37,7 +37,15 @@ describe('unknown content is no error', () => {
   it.each(Object.keys(FINAL_DATA).filter((name) => name !== 'block_hash'))(
     'accepts a wrong type in %s',
     (name) => {
-      for (const wrong of [true, [], {}, -1.5, 'text', null, [['0x']]])
+      for (const wrong of [
+        true,
+        [],
+        {},
+        -1.5,
+        name.endsWith('hash') ? 'C0de' : 'text',
+        null,
+        [['0x']],
+      ])
         expect(classifyText(JSON.stringify(finalEnvelope({ [name]: wrong })))).toMatchObject({
           kind: 'finalized',
         });

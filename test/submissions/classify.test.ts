@@ -169,6 +169,17 @@ describe('the failures of a lookup', () => {
       response(200, { submission: { id: ID, state: 'Finalized', block_hash: 'fa4e' } }),
       { kind: 'unavailable', reason: 'malformed' },
     ],
+    ...['block_hash', 'tx_hash', 'data_hash'].map(
+      (name): Row => [
+        `a ${name} that is not hexadecimal`,
+        response(200, finalEnvelope({ [name]: '0x12g4' })),
+        {
+          kind: 'unavailable',
+          reason: 'malformed',
+          error: `HTTP 200 with a ${name} that is not hexadecimal`,
+        },
+      ],
+    ),
     [
       '502 of a proxy',
       response(502, html),

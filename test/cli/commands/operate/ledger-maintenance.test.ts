@@ -17,10 +17,27 @@ describe('backup', () => {
     const { file, env } = openWorld();
     const { code, stdout } = await cli(['backup', file, '--json'], { env });
     expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toEqual({ file, bytes: expect.any(Number) });
+    expect(JSON.parse(stdout)).toEqual({ file, bytes: expect.any(Number), submissions: 2_000 });
     const copy = new Ledger({ file, now: 0 });
     expect(copy.submissions.get('s7')?.status).toBe('tracking');
     copy.close();
+  });
+
+  it('--verify refuses a copy that the next start could not migrate, and says what was checked otherwise', async () => {
+    const { ledger, file, env } = openWorld();
+    const { code, stdout } = await cli(['backup', '--verify', file], { env });
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/ 2000 submissions; structure checked, restore rehearsed\n$/),
+    ]);
+    ledger.database.connection.pragma('user_version = 0');
+    const other = `${file}.2`;
+    expect(await cli(['backup', '--verify', other], { env })).toMatchObject({
+      code: 5,
+      stderr: 'dawatch: the copy cannot be restored: table meta already exists\n',
+    });
+    expect(existsSync(other)).toBe(false);
+    expect((await cli(['backup', other], { env })).stdout).toMatch(/; structure checked\n$/);
   });
 
   it('lets the server run first', { timeout: 60_000 }, async () => {
