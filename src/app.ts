@@ -65,6 +65,9 @@ export type AppDeps = {
   tuning?: Partial<Tuning>;
 };
 
+/** A shorter step of the clock is not reported. */
+const REPORTED_STEP_MS = 60_000;
+
 /**
  * Opens the ledger and the features, starts what runs in the background, listens, and polls. What
  * was opened is closed in reverse order, also if starting fails midway. Throws StartError,
@@ -89,6 +92,12 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => upstreams.close());
     const metrics = createMetrics({ version: VERSION });
     const { counters } = metrics;
+    const ignoreSteps = clock.onStep?.((stepMs) => {
+      if (Math.abs(stepMs) < REPORTED_STEP_MS) return;
+      counters.clockStepped(stepMs < 0 ? 'back' : 'forward');
+      log.warn({ step_s: Math.round(stepMs / 1_000) }, 'clock.stepped');
+    });
+    opened.push(() => ignoreSteps?.());
     const ledger = openLedger({ config, clock, log, onSyncFailed: deps.onSyncFailed });
     opened.push(() => ledger.close());
     const first = ensureCredential({ config, ledger, now: now() });

@@ -169,7 +169,7 @@ async function measureWay(): Promise<string[][]> {
 async function measureTimers(): Promise<string[]> {
   const clock: Clock = {
     now: () => systemClock.now(),
-    skippedMs: () => systemClock.skippedMs(),
+    elapsed: () => systemClock.elapsed(),
     after: (ms, run) => systemClock.after(Math.min(ms, 50), run),
   };
   const world = await open({ clock });

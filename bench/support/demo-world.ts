@@ -180,6 +180,7 @@ function catchingUpClock(begin: number): Clock & { leftMs(): number } {
       const ms = passed();
       return Math.floor(ms < meetAfter ? begin + ms * SPEED : realBegin + ms);
     },
+    elapsed: passed,
     after(delayMs, run) {
       const fast = Math.min(delayMs, leftMs());
       return systemClock.after(fast / SPEED + (delayMs - fast), run);

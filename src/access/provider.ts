@@ -84,8 +84,8 @@ export class Provider {
 
   async #configuration(): Promise<Configuration> {
     const cached = this.#discovered;
-    if (cached && Date.now() - cached.at < DISCOVERY_MS) return cached.configuration;
-    const discovered = { at: Date.now(), configuration: discover(this.#settings) };
+    if (cached && performance.now() - cached.at < DISCOVERY_MS) return cached.configuration;
+    const discovered = { at: performance.now(), configuration: discover(this.#settings) };
     this.#discovered = discovered;
     try {
       return await discovered.configuration;

@@ -3,11 +3,18 @@ import { performance } from 'node:perf_hooks';
 /** The time in epoch milliseconds, which never goes back within a process, and timers. */
 export type Clock = {
   now(): number;
-  /** Milliseconds by which the clock was set forward. Nothing was polled then. Absent: never. */
-  skippedMs?(): number;
+  /** Milliseconds since an arbitrary moment, for durations: steps of the clock do not change it. */
+  elapsed(): number;
+  /**
+   * Calls `listener` when the clock has been set, before `now` returns the new time. `stepMs`:
+   * negative if it was set back. Returns a function that ends this. Absent: it is never set.
+   */
+  onStep?(listener: StepListener): () => void;
   /** 0: after the current turn of the event loop. Returns a function that cancels it. */
   after(delayMs: number, run: () => void): () => void;
 };
+
+type StepListener = (stepMs: number, now: number) => void;
 
 export type ClockSources = {
   /** The machine's wall clock, epoch milliseconds. It can be set in either direction. */
@@ -33,23 +40,22 @@ type Timer = { dueAt: number; run: () => void; cancel: () => void };
  * the monotonic clock, and compared with the wall clock whenever it is read.
  *
  *     forward   The wall clock is more than a second ahead: the machine slept, a virtual machine
- *               was paused, or the clock was set. The clock follows at once, and `skippedMs` grows
- *               by the step. Timers that are due by then fire within a second; the others wait for
- *               the rest of their time. An elapsed time that includes the step includes the sleep.
+ *               was paused, or the clock was set. The clock follows at once. Timers that are due by
+ *               then fire within a second; the others wait for the rest of their time.
  *     back      The wall clock is more than a second behind. The clock runs slower by 1/64 until
  *               the wall clock has caught up: it is right again after 64 times the step, and
  *               durations are right to 2 % until then, never negative. Timers take as long as ever.
  *               A clock that was set back by hours is right at once after a restart.
  *
- * Steps of up to a second are ignored. The request budget and time limits depend on `skippedMs`;
- * see PollLoop.now.
+ * Steps of up to a second are ignored.
  */
 export class SystemClock implements Clock {
   readonly #sources: ClockSources;
   #origin: number;
   #readAt: number;
-  #isSlow = false;
-  #skippedMs = 0;
+  /** How far the wall clock, which was set back, is behind this one. */
+  #behindMs = 0;
+  readonly #stepListeners = new Set<StepListener>();
   readonly #timers = new Set<Timer>();
   #cancelCheck: (() => void) | undefined;
 
@@ -63,9 +69,13 @@ export class SystemClock implements Clock {
     return Math.floor(this.#read());
   }
 
-  /** Whole milliseconds, as the ledger stores them. Updated by `now`: read it afterwards. */
-  skippedMs(): number {
-    return Math.round(this.#skippedMs);
+  elapsed(): number {
+    return this.#sources.monotonic();
+  }
+
+  onStep(listener: StepListener): () => void {
+    this.#stepListeners.add(listener);
+    return () => this.#stepListeners.delete(listener);
   }
 
   after(delayMs: number, run: () => void): () => void {
@@ -93,15 +103,23 @@ export class SystemClock implements Clock {
     const behindMs = this.#origin + before - wallNow;
     if (aheadMs > STEP_MS) {
       this.#origin += aheadMs;
-      this.#skippedMs += aheadMs;
-      this.#isSlow = false;
+      this.#behindMs = 0;
       setImmediate(() => this.#rearm());
-    } else if (this.#isSlow || behindMs > STEP_MS) {
+      this.#stepped(aheadMs);
+    } else if (this.#behindMs > 0 || behindMs > STEP_MS) {
+      const setBackMs = behindMs - this.#behindMs;
       const correctionMs = Math.min(Math.max(0, behindMs), elapsedMs * (1 - SLOW_RATE));
       this.#origin -= correctionMs;
-      this.#isSlow = behindMs > correctionMs;
+      this.#behindMs = Math.max(0, behindMs - correctionMs);
+      if (setBackMs > STEP_MS) this.#stepped(-setBackMs);
     }
     return this.#origin + after;
+  }
+
+  /** In whole milliseconds, as the ledger stores times. */
+  #stepped(ms: number): void {
+    const now = Math.floor(this.#origin + this.#readAt);
+    for (const listener of this.#stepListeners) listener(Math.round(ms), now);
   }
 
   #arm(timer: Timer, delayMs: number): void {
@@ -144,7 +162,8 @@ export class SystemClock implements Clock {
   }
 }
 
-export const systemClock = new SystemClock({
+/** The clocks and timers of the machine. */
+export const MACHINE: ClockSources = {
   // Read once, so that a test that fakes `Date` does not change this clock.
   wall: Date.now,
   monotonic: () => performance.now(),
@@ -153,7 +172,9 @@ export const systemClock = new SystemClock({
     if (background) timer.unref();
     return () => clearTimeout(timer);
   },
-});
+};
+
+export const systemClock = new SystemClock(MACHINE);
 
 /** Formats epoch milliseconds as ISO 8601 in UTC. Throws RangeError. */
 export function iso(ms: number): string {

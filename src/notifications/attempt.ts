@@ -25,7 +25,7 @@ export async function send(
     stop: AbortSignal;
     onFailed: (error: unknown) => void;
   },
-): Promise<{ sent: SentPart[]; at: number }> {
+): Promise<{ sent: SentPart[]; at: number; durationMs: number }> {
   const { clock, stop, onFailed } = deps;
   const limit = new AbortController();
   const aborted = Promise.withResolvers<void>();
@@ -40,7 +40,8 @@ export async function send(
   let cancelLimit: (() => void) | undefined;
   try {
     const at = clock.now();
-    if (stop.aborted) return { sent: [], at };
+    const startedAt = clock.elapsed();
+    if (stop.aborted) return { sent: [], at, durationMs: 0 };
     cancelLimit = clock.after(SEND_LIMIT_MS, abort);
     const { readable, message, sent } = serialize(deliveries, onFailed);
     if (message.length > 0) {
@@ -54,7 +55,7 @@ export async function send(
       });
       sent.push({ deliveries: readable, result });
     }
-    return { sent, at };
+    return { sent, at, durationMs: Math.floor(clock.elapsed() - startedAt) };
   } finally {
     cancelLimit?.();
     stop.removeEventListener('abort', abort);
@@ -100,11 +101,11 @@ export function resultsOf(attempt: {
   deliveries: readonly DueDelivery[];
   result: SendResult;
   at: number;
+  durationMs: number;
   now: number;
   random: number;
 }) {
-  const { destination, channel, deliveries, result, at, now, random } = attempt;
-  const durationMs = now - at;
+  const { destination, channel, deliveries, result, at, durationMs, now, random } = attempt;
   const error = result.kind === 'failed' ? result.error : null;
   const { httpStatus, response } = result;
   const { kind } = parseDestination(destination);

@@ -322,7 +322,7 @@ export class Dispatcher {
       stop: this.#abort.signal,
       onFailed,
     })
-      .then(({ sent, at }) => this.#onSent(queue, { channel, sent, at }))
+      .then((attempted) => this.#onSent(queue, channel, attempted))
       .catch((error) => {
         onFailed(error);
         for (const { id } of deliveries) queue.inFlight.delete(id);
@@ -340,7 +340,8 @@ export class Dispatcher {
 
   #onSent(
     queue: DestinationQueue,
-    { channel, sent, at }: { channel: Channel; sent: SentPart[]; at: number },
+    channel: Channel,
+    { sent, ...times }: { sent: SentPart[]; at: number; durationMs: number },
   ): void {
     const now = this.#deps.clock.now();
     // An attempt that dawatch aborted is not recorded: it is made again after the next start.
@@ -359,7 +360,7 @@ export class Dispatcher {
     const random = this.#deps.random();
     const { destination } = queue;
     for (const part of parts)
-      this.#writer.add(resultsOf({ destination, ...part, channel, at, now, random }));
+      this.#writer.add(resultsOf({ destination, ...part, channel, ...times, now, random }));
     // After a failure, the commit of its result makes the queue ready again.
     if (!isAborted && !hasFailed) this.#makeReady(queue);
   }

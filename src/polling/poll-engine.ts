@@ -1,3 +1,4 @@
+import type { Clock } from '../lib/clock.ts';
 import type { Classification, Observation } from '../submissions/classify.ts';
 
 export type PollBatch = { upstream: string; submissionIds: readonly string[] };
@@ -16,17 +17,17 @@ export type SendPoll = (upstream: string, submissionId: string) => Promise<Class
 /** Polls a batch at once from this process. The batches respect the request budget. */
 export function createLocalEngine(deps: {
   sendPoll: SendPoll;
-  clock: { now(): number };
+  clock: Pick<Clock, 'now' | 'elapsed'>;
 }): PollEngine {
   const { sendPoll, clock } = deps;
   return {
     async poll(batch: PollBatch, report) {
       await Promise.all(
         batch.submissionIds.map(async (submissionId) => {
-          const sentAt = clock.now();
+          const sentAt = clock.elapsed();
           const answer = await sendPoll(batch.upstream, submissionId);
-          const at = clock.now();
-          report({ submissionId, at, durationMs: at - sentAt, ...answer });
+          const durationMs = Math.floor(clock.elapsed() - sentAt);
+          report({ submissionId, at: clock.now(), durationMs, ...answer });
         }),
       );
     },

@@ -62,7 +62,7 @@ export class PollLoop {
   #stopped = false;
   /** On-demand and scheduled polls alternate, so that neither kind starves the other. */
   #isOnDemandNext = false;
-  #skippedMs = 0;
+  #endSteps: (() => void) | undefined;
   #cancelTimer: (() => void) | undefined;
   #arrived: Observation[] = [];
   #cancelCommit: (() => void) | undefined;
@@ -88,7 +88,7 @@ export class PollLoop {
       onFailed,
       onEnd: this.#onRegistered,
     });
-    const isLedgerAvailable = () => this.now() >= this.#retryAt;
+    const isLedgerAvailable = () => deps.clock.now() >= this.#retryAt;
     this.#onDemand = new OnDemandPolls({ ...deps, isLedgerAvailable });
   }
 
@@ -101,19 +101,14 @@ export class PollLoop {
   }
 
   /**
-   * Returns the time. After a step of the clock, the real time that passed is unknown: the budget
+   * After a step forward, the real time that passed is unknown: ages do not include it, the budget
    * counts as exhausted, and passed deadlines wait for an answer anew.
    */
-  now(): number {
-    const { clock, scheduler } = this.#deps;
-    const now = clock.now();
-    const skippedMs = clock.skippedMs?.() ?? 0;
-    if (!this.#running || skippedMs === this.#skippedMs) return now;
+  readonly #skip = (stepMs: number, now: number): void => {
+    if (stepMs < 0) return;
     this.#deadlines.begin(now);
-    this.#skippedMs = skippedMs;
-    scheduler.resumeBudget(now, now);
-    return now;
-  }
+    this.#deps.scheduler.skip(stepMs, now);
+  };
 
   /**
    * Continues with everything open in the ledger; tries again every second while that is
@@ -139,17 +134,17 @@ export class PollLoop {
       return;
     }
     const { record, returnedId, first } = stored;
-    this.#skippedMs = clock.skippedMs?.() ?? 0;
     scheduler.health.restore(record, returnedId, now);
     this.#storedPause = record.pausedUntil ?? 0;
     if (record.pollingUntil !== null) scheduler.resumeBudget(record.pollingUntil, now);
     if (record.snapshot !== null) scheduler.restore(record.snapshot);
     this.#running = true;
+    this.#endSteps = clock.onStep?.(this.#skip);
     this.#registration.run(first);
   }
 
   readonly #onRegistered = (): void => {
-    this.#deadlines.begin(this.now());
+    this.#deadlines.begin(this.#deps.clock.now());
     this.wake();
   };
 
@@ -170,7 +165,7 @@ export class PollLoop {
   /** Ends the submission at its deadline, which is new. The caller wakes the loop. */
   addDeadline(submission: Submission): void {
     const { submissionId, deadlineAt } = submission;
-    if (this.#running) this.#deadlines.add(submissionId, deadlineAt, this.now());
+    if (this.#running) this.#deadlines.add(submissionId, deadlineAt, this.#deps.clock.now());
   }
 
   /**
@@ -179,7 +174,7 @@ export class PollLoop {
    */
   pollOnDemand(submissionId: string): Promise<OnDemandResult> {
     if (!this.#running) return Promise.resolve(NOT_POLLING);
-    const result = this.#onDemand.poll(submissionId, this.now());
+    const result = this.#onDemand.poll(submissionId, this.#deps.clock.now());
     this.wake();
     return result;
   }
@@ -200,7 +195,7 @@ export class PollLoop {
 
   /** Acts on deadlines that have passed. Results that have arrived decide first. */
   #passDeadlines(): void {
-    const now = this.now();
+    const now = this.#deps.clock.now();
     const isPolling = this.#running && !this.#registration.isRunning && !this.#isLedgerFailing;
     if (!isPolling || now < this.#retryAt || !this.#deadlines.isDue(now)) return;
     const { listener, scheduler } = this.#deps;
@@ -218,7 +213,7 @@ export class PollLoop {
 
   #isReady(): boolean {
     if (this.#registration.isRunning) return false;
-    const now = this.now();
+    const now = this.#deps.clock.now();
     const isDue = () => this.#wakeAt() <= now || this.#onDemand.isWaiting;
     return now >= this.#retryAt && this.#extendPolling(now, isDue);
   }
@@ -250,7 +245,7 @@ export class PollLoop {
   #ledgerWorks(): void {
     if (!this.#isLedgerFailing) return;
     this.#isLedgerFailing = false;
-    this.#deadlines.begin(this.now());
+    this.#deadlines.begin(this.#deps.clock.now());
     this.#deps.listener.ledgerRecovered();
   }
 
@@ -310,18 +305,18 @@ export class PollLoop {
     this.#writeHealth();
     for (const entry of recorded) this.#deps.listener.recorded(entry);
     for (const observation of observations) this.#onDemand.resolve(observation);
-    this.#onDemand.refuseDuringOutage(this.now());
+    this.#onDemand.refuseDuringOutage(this.#deps.clock.now());
     return true;
   }
 
   #record(observations: readonly Observation[]): RecordedChange[] {
     const { ledger, recheck, scheduler, listener } = this.#deps;
-    const detections = this.#detectionLags.detect(observations, scheduler, this.now());
+    const detections = this.#detectionLags.detect(observations, scheduler, this.#deps.clock.now());
     let recorded: RecordedChange[];
     // Only the commit is guarded: an error after it must not record the same observations again.
     try {
       const { upSince, provenAt } = scheduler.health;
-      const context = { now: this.now(), upSince, provenAt, recheck };
+      const context = { now: this.#deps.clock.now(), upSince, provenAt, recheck };
       recorded = ledger.store.record(observations, context, detections);
     } catch (error) {
       // One transaction each: one that cannot be recorded must not affect the others.
@@ -338,7 +333,7 @@ export class PollLoop {
 
   #schedule(observations: readonly Observation[], recorded: readonly RecordedChange[]): void {
     const { scheduler } = this.#deps;
-    const now = this.now();
+    const now = this.#deps.clock.now();
     const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));
     for (const observation of observations) {
       const { watched = false } = newest.get(observation.submissionId) ?? {};
@@ -366,7 +361,7 @@ export class PollLoop {
   recordVerdicts(verdicts: readonly Verdict[]): RecordedChange[] {
     const { scheduler, ledger, recheck, listener } = this.#deps;
     if (!this.#running || verdicts.length === 0) return [];
-    const now = this.now();
+    const now = this.#deps.clock.now();
     let recorded: RecordedChange[];
     try {
       recorded = ledger.store.verify(verdicts, { ...contextOfRequest(now), recheck });
@@ -427,7 +422,7 @@ export class PollLoop {
   /** Pauses polling if the ledger cannot be written, and reschedules dropped observations. */
   #writeFailed(error: unknown, dropped: readonly Observation[] = []): void {
     const { scheduler, listener } = this.#deps;
-    const now = this.now();
+    const now = this.#deps.clock.now();
     this.#isLedgerFailing ||= error instanceof LedgerError;
     if (this.#isLedgerFailing) this.#retryAt = now + WRITE_RETRY_MS;
     const retryAt = now + (this.#isLedgerFailing ? WRITE_RETRY_MS : POISON_RETRY_MS);
@@ -443,6 +438,7 @@ export class PollLoop {
     this.#registration.cancel();
     if (!this.#running) return;
     this.#running = false;
+    this.#endSteps?.();
     this.#cancelTimer?.();
     const { clock, listener } = this.#deps;
     await new Promise<void>((resolve) => {
@@ -455,7 +451,7 @@ export class PollLoop {
     this.#commit();
     this.#stopped = true;
     try {
-      this.#recordPolling(this.now());
+      this.#recordPolling(this.#deps.clock.now());
     } catch (error) {
       listener.writeFailed(error);
     }

@@ -109,6 +109,12 @@ export class Entry implements Paced, Due, Candidate {
     this.openAt = NEVER;
   }
 
+  /** Takes a step of the clock out of its age. It is due no later. */
+  skip(stepMs: number): void {
+    this.#times[this.#at + TRACKED] = this.trackedAt + stepMs;
+    this.openAt += stepMs;
+  }
+
   get trackedAt(): number {
     return this.#times[this.#at + TRACKED] as number;
   }

@@ -101,6 +101,12 @@ export class Scheduler {
     if (now - polledUntil < perMs + this.leaseMs) this.budget.exhaust(now);
   }
 
+  /** The clock was set forward, or the machine slept: ages and budget do not include that time. */
+  skip(stepMs: number, now: number): void {
+    this.budget.exhaust(now);
+    for (const entry of this.#entries.values()) entry.skip(stepMs);
+  }
+
   /** Number of polls that may be sent now; at most one, the probe, during an outage. */
   #available(now: number): number {
     const { isUp, pausedUntil, probeAt } = this.health;

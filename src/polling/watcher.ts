@@ -95,7 +95,7 @@ export class Watcher {
     const loop = this.#loops.get(upstream);
     if (!loop?.isRunning) return;
     this.#recent.get(upstream)?.addHead(head);
-    loop.scheduler.observeHead(head, loop.now());
+    loop.scheduler.observeHead(head, this.#clock.now());
     loop.wake();
   }
 

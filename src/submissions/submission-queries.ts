@@ -126,6 +126,10 @@ export class SubmissionQueries {
     return this.#db.value<string | null>(sql, submissionId) ?? null;
   }
 
+  newestChangeAt(): number | undefined {
+    return this.#db.value<number>('SELECT at FROM history ORDER BY seq DESC LIMIT 1');
+  }
+
   /** Returns both as of one moment, oldest change first; undefined for an unknown id. */
   getWithHistory(submissionId: string): SubmissionHistory | undefined {
     return this.#db.snapshot(() => {

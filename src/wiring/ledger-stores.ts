@@ -89,6 +89,8 @@ export class Ledger {
   }
 }
 
+const DAY_MS = 86_400_000;
+
 /**
  * Makes this server the primary. `onSyncFailed`: committed data could not be stored; must end the
  * process. Default: the error is uncaught. Throws LedgerError.
@@ -118,6 +120,8 @@ export function openLedger({
     () => ledger.claim(clock.now()),
   );
   if (isCopy) log.warn({ generation }, 'ledger.continued');
+  const behindMs = (ledger.submissions.newestChangeAt() ?? 0) - clock.now();
+  if (behindMs > DAY_MS) log.warn({ behind_s: Math.round(behindMs / 1_000) }, 'clock.behind');
   return ledger;
 }
 

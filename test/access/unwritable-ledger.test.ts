@@ -52,7 +52,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
   sessions.begin(session, { actor: ACTOR, detail: 'token', now: 0 });
   limit(db, audit);
 
-  const clock = { now: () => 1_000_000, after: () => () => undefined };
+  const clock = { now: () => 1_000_000, elapsed: () => 0, after: () => () => undefined };
   const caller = { id: 1, role: 'admin', name: ACTOR.name } as const;
   const server = fastify().withTypeProvider<ZodTypeProvider>();
   onTestFinished(() => server.close());

@@ -18,6 +18,7 @@ async function openWorld() {
       await app.close();
       const clock: Clock = {
         now: () => systemClock.now() + laterMs,
+        elapsed: () => systemClock.elapsed(),
         after: (delayMs, run) => systemClock.after(delayMs, run),
       };
       app = await openApp({ database, upstreamUrl: sandbox.url, clock });

@@ -18,7 +18,7 @@ function openIntake() {
   const intake = new Intake({
     config: { submissions: { deadline_s: 60, unknown_grace_s: 60, stuck_after_s: 60 } as never },
     store: { track },
-    clock: { now: () => 0, after: () => () => undefined },
+    clock: { now: () => 0, elapsed: () => 0, after: () => () => undefined },
     hasUpstream: () => true,
     refusalOf: () => undefined,
   });

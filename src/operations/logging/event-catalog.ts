@@ -2,6 +2,10 @@
 export const LOG_EVENTS = {
   'server.started': 'the server accepts requests',
   'server.stopped': 'the server has stopped',
+  'clock.stepped':
+    'the clock was set by `step_s` seconds, forward or back, or the machine slept ([the clock](troubleshooting.md#the-clock))',
+  'clock.behind':
+    'the server starts more than a day (`behind_s`) before the newest change in its ledger: the clock is wrong, or was',
   'http.listening': 'a listening socket is open',
   'http.responded': 'a response was sent',
   'auth.failed':

@@ -93,6 +93,12 @@ export function createCounters(registry: Registry) {
     'Calls of the heartbeat address, by result: sent, failed, or withheld because the server does not work',
     ['result'],
   );
+  const steps = counter(
+    'clock_steps_total',
+    'Steps of the clock by more than a minute, by direction: forward (or the machine slept) or back',
+    ['direction'],
+  );
+  for (const direction of ['forward', 'back'] as const) steps.inc({ direction }, 0);
   const responses = counter('http_requests_total', 'Completed HTTP requests', [
     'method',
     'route',
@@ -147,6 +153,7 @@ export function createCounters(registry: Registry) {
     /** A `count` of 0 creates the sample without counting. */
     heartbeat: (result: 'sent' | 'failed' | 'withheld', count = 1) =>
       heartbeats.inc({ result }, count),
+    clockStepped: (direction: 'forward' | 'back') => steps.inc({ direction }),
     /** `durationMs` null: the request was held open, so its duration is not observed. */
     responded(response: {
       method: string;
@@ -160,7 +167,6 @@ export function createCounters(registry: Registry) {
     },
     shed: (reason: ShedReason) => sheds.inc({ reason }),
     authenticationFailed: (reason: AuthenticationFailure) => authenticationFailures.inc({ reason }),
-    /** A `count` of 0 creates the sample without counting. */
   };
 }
 

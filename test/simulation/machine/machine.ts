@@ -36,7 +36,7 @@ export class Machine {
   aheadMs = 0;
   isAlive = false;
   #process = 0;
-  #skippedMs = 0;
+  #onStep = new Set<(stepMs: number, now: number) => void>();
   #order = 0;
   #immediates = 0;
   #starting = 0;
@@ -113,7 +113,11 @@ export class Machine {
   get clock(): Clock {
     return {
       now: () => this.wall(),
-      skippedMs: () => this.#skippedMs,
+      elapsed: () => this.now,
+      onStep: (listener) => {
+        this.#onStep.add(listener);
+        return () => this.#onStep.delete(listener);
+      },
       after: (delayMs, run) => this.after(delayMs, run),
     };
   }
@@ -156,10 +160,10 @@ export class Machine {
    */
   skip(ms: number): void {
     this.aheadMs += ms;
-    this.#skippedMs += ms;
     for (const timer of this.#timers)
       if (timer.process !== null) timer.at = Math.max(this.now, timer.at - ms);
     this.#timers.sort(byTime);
+    for (const listener of this.#onStep) listener(ms, this.wall());
   }
 
   /**
@@ -167,7 +171,7 @@ export class Machine {
    */
   boot(start: () => Promise<void>): void {
     this.isAlive = true;
-    this.#skippedMs = 0;
+    this.#onStep.clear();
     this.#killIn = Number.POSITIVE_INFINITY;
     this.wait(start());
   }

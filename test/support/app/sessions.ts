@@ -55,6 +55,7 @@ export function shiftedClock(): Clock & { advance(ms: number): void } {
   let shiftMs = 0;
   return {
     now: () => systemClock.now() + shiftMs,
+    elapsed: () => systemClock.elapsed(),
     after: (delayMs, run) => systemClock.after(delayMs, run),
     advance(ms) {
       shiftMs += ms;

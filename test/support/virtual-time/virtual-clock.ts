@@ -9,7 +9,6 @@ export type VirtualClock = Clock & {
   advance(ms: number): Promise<void>;
   /** Sets the clock forward: timers that are due by then fire at the next `advance`. */
   skip(ms: number): void;
-  skippedMs(): number;
   /** The number of pending timers. */
   readonly pending: number;
 };
@@ -19,6 +18,7 @@ export function createVirtualClock(startMs: number, settle = settlePromises): Vi
   let now = startMs;
   let order = 0;
   let skippedMs = 0;
+  const listeners = new Set<(stepMs: number, now: number) => void>();
   const timers = new Set<Timer>();
   const next = (untilMs: number): Timer | undefined => {
     let first: Timer | undefined;
@@ -32,6 +32,11 @@ export function createVirtualClock(startMs: number, settle = settlePromises): Vi
   };
   return {
     now: () => Math.floor(now),
+    elapsed: () => now - skippedMs,
+    onStep(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
     after(delayMs, run) {
       const timer = { at: now + Math.max(0, delayMs), order: order++, run };
       timers.add(timer);
@@ -51,8 +56,8 @@ export function createVirtualClock(startMs: number, settle = settlePromises): Vi
     skip(ms) {
       now += ms;
       skippedMs += ms;
+      for (const listener of listeners) listener(ms, Math.floor(now));
     },
-    skippedMs: () => skippedMs,
     get pending() {
       return timers.size;
     },
@@ -76,6 +81,10 @@ export class HeldClock implements Clock {
 
   now(): number {
     return systemClock.now();
+  }
+
+  elapsed(): number {
+    return systemClock.elapsed();
   }
 
   after(delayMs: number, run: () => void): () => void {

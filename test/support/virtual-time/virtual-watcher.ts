@@ -83,10 +83,8 @@ export function openWatcher(world: World) {
     createLedger(file);
     const ledger = new Ledger({ file, now: clock.now() });
     // The timers of a killed process never fire.
-    const { now, skippedMs } = clock;
     const own = {
-      now,
-      skippedMs,
+      ...clock,
       after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()),
     };
     const { chain, settings: chainSettings } = verification;
