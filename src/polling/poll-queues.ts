@@ -9,8 +9,9 @@ export type BudgetSettings = {
 };
 
 /**
- * An exact sliding window. A request counts from its sending until `perMs` after its completion, so
- * the upstream never counts more, wherever its window begins.
+ * An exact sliding window. A request counts from its sending until `perMs` after its completion or
+ * timeout, so the upstream never counts more, wherever its window begins, unless it reads a request
+ * after that.
  */
 export class RequestBudget {
   readonly #settings: BudgetSettings;

@@ -1,6 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RequestBudget } from '../../src/polling/poll-queues.ts';
+import { openWatcher } from '../support/virtual-time/virtual-watcher.ts';
+
+it('a request that times out counts until a window after its end', async () => {
+  const timedOut = { kind: 'failure', reason: 'timeout', detail: 'no response' } as const;
+  const world = openWatcher({
+    respond: () => new Promise((resolve) => world.clock.after(10_000, () => resolve(timedOut))),
+    scheduler: { budget: { requests: 2, perMs: 60_000, concurrency: 2 } },
+  });
+  world.track(['a', 'b', 'c', 'd']);
+  await world.clock.advance(10_000 + 60_000);
+  expect(world.polls).toHaveLength(2);
+  await world.clock.advance(1_000);
+  expect(world.polls).toHaveLength(4);
+});
 
 /** Sends as many requests as are available; returns their number. */
 function sendAll(budget: RequestBudget, now: number): number {
