@@ -177,7 +177,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
         get: notifications.get,
         defect: polling.defect,
         isLedgerWritable: () => watcher.health().ledgerWritable,
-        unusedNodes: polling.unusedNodes,
+        live: polling.live,
         polling: begun.promise,
       });
     }

@@ -24,6 +24,8 @@ import {
 } from './rules.ts';
 import type { AlertSettings } from './settings.ts';
 
+type UpstreamFacts = Pick<LiveFacts, 'unusedNodes' | 'pauses'>;
+
 type Server = {
   config: AlertSettings;
   clock: Clock;
@@ -38,6 +40,7 @@ type Server = {
     redisDownMs: number;
     noWorkersMs: number;
     chainNodeMs: number;
+    pausedMs: number;
   };
 };
 
@@ -46,7 +49,7 @@ export function openAlerts({ config, clock, log, counters, ...server }: Server) 
   const alerts = new Alerts(database, { outbox, stats });
   const publicUrl = config.server.public_url;
   let isWatcherWriting = () => true;
-  let unusedNodes: () => LiveFacts['unusedNodes'] = () => [];
+  let live: () => UpstreamFacts = () => ({ unusedNodes: [], pauses: [] });
   const watch = new AlertWatch({
     store: alerts,
     upstreams: server.upstreams.names,
@@ -54,7 +57,7 @@ export function openAlerts({ config, clock, log, counters, ...server }: Server) 
     thresholds: { ...config.alerts, ...server.tuning },
     checkMs: server.tuning.alertCheckMs,
     redis: server.redisHealth,
-    unusedNodes: () => unusedNodes(),
+    live: () => live(),
     isLedgerWritable: () => isWatcherWriting(),
     publicUrl,
     onReported: ({ type, alert }) => logAlert(log, type, alert),
@@ -71,12 +74,12 @@ export function openAlerts({ config, clock, log, counters, ...server }: Server) 
       /** Returns why this server does not work; undefined if it works. */
       defect: () => string | undefined;
       isLedgerWritable: () => boolean;
-      unusedNodes: () => LiveFacts['unusedNodes'];
+      live: () => UpstreamFacts;
       /** Resolves when polling has begun; until then, the heartbeat is not sent. */
       polling: Promise<void>;
     }): void {
       const { get, defect, polling } = running;
-      ({ isLedgerWritable: isWatcherWriting, unusedNodes } = running);
+      ({ isLedgerWritable: isWatcherWriting, live } = running);
       watch.start();
       const { url, every_s } = config.heartbeat;
       if (url === undefined) return;
@@ -124,7 +127,7 @@ type AlertWatchDeps = {
   thresholds: AlertThresholds;
   checkMs: number;
   redis: () => LiveFacts['redis'];
-  unusedNodes: () => LiveFacts['unusedNodes'];
+  live: () => UpstreamFacts;
   isLedgerWritable: () => boolean;
   publicUrl: string | undefined;
   onReported: (reported: { type: AlertEventType; alert: Alert }) => void;
@@ -170,7 +173,7 @@ export class AlertWatch {
     }
     try {
       const live = {
-        ...{ now, redis: this.#deps.redis(), unusedNodes: this.#deps.unusedNodes() },
+        ...{ now, redis: this.#deps.redis(), ...this.#deps.live() },
         unwritableSince: this.#unwritableSince,
       };
       const conditions = conditionsOf({ ...store.facts(upstreams, now), ...live }, thresholds);

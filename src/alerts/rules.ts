@@ -18,6 +18,8 @@ export type LiveFacts = {
     | undefined;
   /** Nodes of chains that have a problem, and why they are not used. */
   unusedNodes: readonly { upstream: string; host: string; problem: string; since: number }[];
+  /** Upstreams, with their long pauses. */
+  pauses: readonly { upstream: string; reason: string | null; pause: { since: number } | null }[];
 };
 
 export type AlertFacts = LiveFacts & {
@@ -55,6 +57,7 @@ export type AlertThresholds = {
   redisDownMs: number;
   noWorkersMs: number;
   chainNodeMs: number;
+  pausedMs: number;
 };
 
 /** A condition that holds now. There is at most one alert for each rule and subject. */
@@ -105,6 +108,19 @@ const RULES: Record<AlertRule, Rule> = {
         .filter(({ state }) => state === BreakerState.unauthorized)
         .map((one) => outage(one, 'rejects the API key')),
     over: (subject) => `The upstream ${subject} no longer rejects the API key`,
+    path: () => PACING_PATH,
+  },
+  upstream_paused: {
+    find: ({ pauses, now }, { thresholds }) =>
+      pauses.flatMap(({ upstream, reason, pause }) =>
+        when(pause !== null && now - pause.since >= thresholds.pausedMs, {
+          subject: upstream,
+          summary: `The upstream ${upstream} asks for pauses only (${truncate(reason ?? 'Retry-After', MAX_REASON_CHARS)})`,
+          count: null,
+          since: pause?.since ?? now,
+        }),
+      ),
+    over: (subject) => `The upstream ${subject} accepts requests again`,
     path: () => PACING_PATH,
   },
   stuck: {

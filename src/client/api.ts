@@ -71,6 +71,7 @@ export type AlertRule =
   | 'contradicted'
   | 'upstream_down'
   | 'credentials_refused'
+  | 'upstream_paused'
   | 'backlog'
   | 'dead_letters'
   | 'webhook_disabled'
@@ -705,8 +706,10 @@ export type Readiness = {
   upstreams: {
     [key: string]: {
       state: UpstreamState;
-      /** The newest response of an outage; null if there is none. Operators only */
+      /** The newest response of an outage or a pause; null if there is none. Operators only */
       reason?: string | null;
+      /** While the state is paused: until when no request is sent; otherwise null */
+      paused_until?: string | null;
       /** Submissions being polled; operators only */
       tracked?: number;
       /** Requests in flight; operators only */
@@ -728,7 +731,7 @@ export type Readiness = {
 };
 
 /**
- * degraded: submissions are accepted, but an upstream or Redis does not respond
+ * degraded: submissions are accepted, but an upstream is not up, or Redis
  */
 export type ReadinessStatus = 'ok' | 'degraded' | 'unavailable';
 
@@ -1064,8 +1067,10 @@ export type UpstreamEventType = 'upstream.down' | 'upstream.up' | 'upstream.unau
 export type UpstreamPacing = {
   upstream: string;
   state: UpstreamState;
-  /** The newest response of an outage; null if there is none */
+  /** The newest response of an outage or a pause; null if there is none */
   reason: string | null;
+  /** While the state is paused: until when no request is sent; otherwise null */
+  paused_until: string | null;
   /** Submissions being polled */
   tracked: number;
   /** Requests that one second of lag is worth, as configured */
@@ -1131,9 +1136,9 @@ export type UpstreamPacing = {
 };
 
 /**
- * up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key
+ * up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key; paused: it asked for no requests for more than 30 s, with 429 or Retry-After
  */
-export type UpstreamState = 'up' | 'down' | 'probing' | 'unauthorized';
+export type UpstreamState = 'up' | 'down' | 'probing' | 'unauthorized' | 'paused';
 
 /** The upstream's own response, unchanged */
 export type UpstreamSubmission = {

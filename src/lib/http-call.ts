@@ -254,23 +254,26 @@ function describe(error: unknown): string {
 
 export const MAX_RETRY_AFTER_MS = 3_600_000;
 
-/** Whole ms; null if absent or unusable. A date is relative to the Date header: no clock skew. */
+/** A number from here on is a Unix time, as several gateways send it, and not a delay. */
+const UNIX_TIME_MS = 1e12;
+
+/** Whole ms; null if absent or unusable. A time is relative to the Date header: no clock skew. */
 export function retryAfterMs(response: {
   retryAfter: string | null;
   date: string | null;
 }): number | null {
-  const text = response.retryAfter?.trim();
-  if (!text) return null;
-  const ms = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : untilDate(text, response.date);
-  return ms !== null && ms > 0 ? Math.min(Math.ceil(ms), MAX_RETRY_AFTER_MS) : null;
+  const text = response.retryAfter?.trim() ?? '';
+  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1_000 : dateMs(text);
+  const isDelay = /^\d/.test(text) && number < UNIX_TIME_MS;
+  const ms = isDelay ? number : number - Date.parse(response.date ?? '');
+  return ms > 0 ? Math.min(Math.ceil(ms), MAX_RETRY_AFTER_MS) : null;
 }
 
 /** All are GMT, although the last form does not include the zone. */
 const httpDate =
   /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]*, .* (?:GMT|UTC)| [A-Z][a-z]{2} [ \d]\d .* \d{4})$/;
 
-function untilDate(text: string, dateHeader: string | null): number | null {
-  if (!httpDate.test(text) || !dateHeader) return null;
-  const ms = Date.parse(/ (?:GMT|UTC)$/.test(text) ? text : `${text} GMT`) - Date.parse(dateHeader);
-  return Number.isNaN(ms) ? null : ms;
+function dateMs(text: string): number {
+  if (!httpDate.test(text)) return Number.NaN;
+  return Date.parse(/ (?:GMT|UTC)$/.test(text) ? text : `${text} GMT`);
 }

@@ -26,6 +26,7 @@ export const ALERT_SEVERITIES = {
   contradicted: 'warning',
   upstream_down: 'critical',
   credentials_refused: 'critical',
+  upstream_paused: 'warning',
   backlog: 'warning',
   dead_letters: 'warning',
   webhook_disabled: 'warning',

@@ -1,4 +1,5 @@
 import { LedgerError } from '../ledger/errors.ts';
+import { iso } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { dataOf, type Observation, upstreamTime } from '../submissions/classify.ts';
@@ -16,6 +17,8 @@ export type WatcherListener = {
   finalized?: (finalization: Finalization) => void;
   /** The circuit breaker opened, closed, or is open for another reason than before. */
   upstream?: (change: UpstreamChange) => void;
+  /** The upstream asks to be left alone for long: the first pause of several in a row. */
+  paused?: (pause: { upstream: string; until: number; reason: string | null }) => void;
   writeFailed?: (error: unknown) => void;
   ledgerRecovered?: () => void;
   /** A listener threw, which is a defect of that listener. */
@@ -47,6 +50,7 @@ export function combineListeners(listeners: readonly WatcherListener[]): Require
     expired: (ended) => each((listener) => listener.expired?.(ended)),
     finalized: (finality) => each((listener) => listener.finalized?.(finality)),
     upstream: (change) => each((listener) => listener.upstream?.(change)),
+    paused: (pause) => each((listener) => listener.paused?.(pause)),
     writeFailed: (error) => each((listener) => listener.writeFailed?.(error)),
     ledgerRecovered: () => each((listener) => listener.ledgerRecovered?.()),
     listenerFailed,
@@ -88,6 +92,11 @@ export function logMonitor(log: Log): WatcherListener {
       const level = event === 'upstream.up' ? 'info' : 'error';
       log[level]({ upstream, reason: escapeText(reason), ...outage }, event);
     },
+    paused: ({ upstream, until, reason }) =>
+      log.warn(
+        { upstream, until: iso(until), reason: escapeText(reason ?? 'Retry-After') },
+        'upstream.paused',
+      ),
     writeFailed: (error) => {
       const problem = error instanceof LedgerError ? error.message : undefined;
       if (problem !== undefined && problem === ledgerProblem) return;

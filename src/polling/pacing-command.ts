@@ -65,9 +65,12 @@ export function addPacing(program: Command): void {
 }
 
 function paragraph(pacing: UpstreamPacing, now: number): string {
-  const { upstream, state, reason, tracked, budget } = pacing;
+  const { upstream, state, reason, paused_until, tracked, budget } = pacing;
   const facts: [string, string][] = [
-    ['state', `${state}, ${tracked} tracked${reason === null ? '' : `: ${reason}`}`],
+    [
+      'state',
+      `${state}${paused_until === null ? '' : ` until ${paused_until}`}, ${tracked} tracked${reason === null ? '' : `: ${reason}`}`,
+    ],
     ['mode', `${pacing.mode}: ${MODES[pacing.mode] ?? '?'}`],
     ...(pacing.chain ? chainFacts(pacing.chain, now) : []),
     ['slots', slotText(pacing, now)],

@@ -16,14 +16,18 @@ import type { UpstreamPacing, Watcher } from './watcher.ts';
 export const upstreamStateSchema = z
   .enum(UPSTREAM_STATES)
   .describe(
-    'up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key',
+    'up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key; paused: it asked for no requests for more than 30 s, with 429 or Retry-After',
   )
   .meta({ id: 'UpstreamState' });
 
 export const upstreamReasonSchema = z
   .string()
   .nullable()
-  .describe('The newest response of an outage; null if there is none');
+  .describe('The newest response of an outage or a pause; null if there is none');
+
+export const pausedUntilSchema = timeSchema
+  .nullable()
+  .describe('While the state is paused: until when no request is sent; otherwise null');
 
 export const requestsPerSubmissionSchema = z
   .number()
@@ -59,6 +63,7 @@ const upstreamSchema = z
     upstream: z.string(),
     state: upstreamStateSchema,
     reason: upstreamReasonSchema,
+    paused_until: pausedUntilSchema,
     tracked: z.int().describe('Submissions being polled'),
     lag_price: z.number().describe('Requests that one second of lag is worth, as configured'),
     mode: modeSchema,
@@ -170,6 +175,7 @@ const pacingSchema = z
             upstream: 'default',
             state: 'up',
             reason: null,
+            paused_until: null,
             tracked: 150,
             lag_price: 1,
             mode: 'slots',
@@ -261,6 +267,7 @@ function toPacingBody({ description, budget, next, ...health }: UpstreamPacing):
     upstream: health.upstream,
     state: health.state,
     reason: health.reason,
+    paused_until: health.pause && iso(health.pause.until),
     tracked: health.tracked,
     lag_price: lagPrice,
     mode,

@@ -75,6 +75,8 @@ export class PollLoop {
   readonly #changes: UpstreamChange[] = [];
   /** The end of the pause that the ledger has. */
   #storedPause = 0;
+  /** The start of the newest pause that listeners know. */
+  #reportedPause = 0;
 
   constructor(deps: PollLoopDeps) {
     this.#deps = deps;
@@ -410,9 +412,13 @@ export class PollLoop {
         this.#changes.shift();
         listener.upstream(change);
       }
-      const { pausedUntil } = scheduler.health;
+      const { pausedUntil, pausedSince, isPauseLong, reason } = scheduler.health;
+      if (isPauseLong && pausedSince !== this.#reportedPause) {
+        this.#reportedPause = pausedSince;
+        listener.paused({ upstream, until: pausedUntil, reason });
+      }
       if (pausedUntil <= this.#storedPause) return;
-      ledger.upstreams.setPause(upstream, pausedUntil);
+      ledger.upstreams.setPause(upstream, pausedUntil, reason);
       this.#storedPause = pausedUntil;
     } catch (error) {
       this.#writeFailed(error);

@@ -16,6 +16,8 @@ export const MADE_UP_ID = '00000000-0000-0000-0000-000000000000';
 const MAX_RETURNED = 10;
 /** After a 429 without a usable Retry-After: 1 s, 2 s, 4 s … up to this. */
 const MAX_PAUSE_MS = 60_000;
+/** A longer pause is reported. */
+const LONG_PAUSE_MS = 30_000;
 const MAX_REASON_CHARS = 200;
 
 /** Returns the response in one line: `HTTP 500 …`, `the connection was refused`. */
@@ -65,7 +67,7 @@ export class UpstreamHealth {
   #probes = 0;
   #probeAt = Number.POSITIVE_INFINITY;
   #probedAt = Number.NEGATIVE_INFINITY;
-  #pausedSince = Number.NEGATIVE_INFINITY;
+  #pausedSince = Number.POSITIVE_INFINITY;
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #throttledInARow = 0;
 
@@ -107,9 +109,14 @@ export class UpstreamHealth {
     return this.#pausedUntil;
   }
 
-  /** Start of the pause; -Infinity: an earlier process. */
+  /** Since when each response has asked for a pause; Infinity: the newest one does not. */
   get pausedSince(): number {
     return this.#pausedSince;
+  }
+
+  /** Whether the pauses without another response in between last long. */
+  get isPauseLong(): boolean {
+    return this.#pausedUntil - this.#pausedSince > LONG_PAUSE_MS;
   }
 
   /** When the next probe may be sent; Infinity while the upstream is up. */
@@ -132,11 +139,12 @@ export class UpstreamHealth {
   restore(record: UpstreamRecord, returnedId: string | undefined, now: number): void {
     if (returnedId !== undefined) this.#returned.push(returnedId);
     const { state, outSince, reason, pausedUntil } = record;
-    if (pausedUntil !== null) this.#pausedUntil = Math.min(pausedUntil, now + MAX_RETRY_AFTER_MS);
+    this.#reason = reason;
+    if (pausedUntil !== null && pausedUntil > now)
+      this.#pause(now, Math.min(pausedUntil, now + MAX_RETRY_AFTER_MS));
     if (outSince === null) return;
     this.#state = state;
     this.#since = Math.min(outSince, now);
-    this.#reason = reason;
     this.#probeAt = now;
   }
 
@@ -301,11 +309,14 @@ export class UpstreamHealth {
     } else if (kind === 'unavailable' && observation.retryAfterMs !== null) {
       // A 4xx concerns only its request, and so does its Retry-After.
       if (observation.reason !== 'refused') this.#pause(now, now + observation.retryAfterMs);
-    } else if (now >= this.#pausedUntil) this.#throttledInARow = 0;
+    } else if (now >= this.#pausedUntil) {
+      this.#throttledInARow = 0;
+      this.#pausedSince = Number.POSITIVE_INFINITY;
+    }
   }
 
   #pause(now: number, until: number): void {
-    if (now >= this.#pausedUntil) this.#pausedSince = now;
+    this.#pausedSince = Math.min(this.#pausedSince, now);
     this.#pausedUntil = Math.max(this.#pausedUntil, until);
   }
 }

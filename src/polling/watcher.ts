@@ -23,8 +23,10 @@ export type WatcherSettings = {
 export type UpstreamSummary = {
   upstream: string;
   state: UpstreamState;
-  /** The newest response of an outage; null: there is no outage. */
+  /** The newest response of an outage or a long pause; null: there is none. */
   reason: string | null;
+  /** A long pause; null: there is none. */
+  pause: { since: number; until: number } | null;
   tracked: number;
   inFlight: number;
 };
@@ -191,13 +193,17 @@ export class Watcher {
   }
 
   health(): { ledgerWritable: boolean; upstreams: UpstreamSummary[] } {
-    const loops = [...this.#loops];
+    const isWritable = this.#ledger.database.isWritable(this.#clock.now());
     return {
       ledgerWritable:
-        this.#ledger.database.isWritable(this.#clock.now()) &&
-        loops.every(([, loop]) => !loop.isLedgerFailing),
-      upstreams: loops.map(([upstream, loop]) => healthOf(upstream, loop)),
+        isWritable && [...this.#loops.values()].every((loop) => !loop.isLedgerFailing),
+      upstreams: this.upstreams(),
     };
+  }
+
+  upstreams(): UpstreamSummary[] {
+    const now = this.#clock.now();
+    return [...this.#loops].map(([upstream, loop]) => healthOf(upstream, loop, now));
   }
 
   /**
@@ -214,19 +220,23 @@ export class Watcher {
   pacing(): UpstreamPacing[] {
     const now = this.#clock.now();
     return [...this.#loops].map(([upstream, loop]) => ({
-      ...healthOf(upstream, loop),
+      ...healthOf(upstream, loop, now),
       ...loop.scheduler.outlook(now),
     }));
   }
 }
 
-function healthOf(upstream: string, { scheduler }: PollLoop): UpstreamSummary {
+function healthOf(upstream: string, { scheduler }: PollLoop, now: number): UpstreamSummary {
   const { health, size, inFlight } = scheduler;
+  const { isUp, pausedSince: since, pausedUntil: until } = health;
+  // The request after a pause may start the next one.
+  const isPaused = isUp && health.isPauseLong && (now < until || inFlight > 0);
   const isProbing = health.state === BreakerState.down && inFlight > 0;
   return {
     upstream,
-    state: isProbing ? 'probing' : health.state,
-    reason: health.isUp ? null : health.reason,
+    state: isPaused ? 'paused' : isProbing ? 'probing' : health.state,
+    reason: isUp && !isPaused ? null : health.reason,
+    pause: isPaused ? { since, until } : null,
     tracked: size,
     inFlight,
   };

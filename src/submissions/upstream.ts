@@ -35,8 +35,8 @@ export const BreakerState = {
 } as const;
 export type BreakerState = (typeof BreakerState)[keyof typeof BreakerState];
 
-/** In every response, metric and page. `probing`: down, with a test in flight. */
-export const UPSTREAM_STATES = ['up', 'down', 'probing', 'unauthorized'] as const;
+/** In every response, metric and page. `probing`: down, with a test in flight. `paused`: long. */
+export const UPSTREAM_STATES = ['up', 'down', 'probing', 'unauthorized', 'paused'] as const;
 export type UpstreamState = (typeof UPSTREAM_STATES)[number];
 
 export function isSeen({ kind }: { kind: string }): boolean {
@@ -109,8 +109,9 @@ export class UpstreamStore {
     return new Map(rows.map(({ name, ...chain }) => [name, chain]));
   }
 
-  setPause(name: string, until: number): void {
-    this.#db.run`UPDATE upstreams SET paused_until = ${until} WHERE name = ${name}`;
+  setPause(name: string, until: number, reason: string | null): void {
+    this.#db
+      .run`UPDATE upstreams SET paused_until = ${until}, reason = ${reason} WHERE name = ${name}`;
   }
 
   /** Until when this process may send polls. A null snapshot changes nothing. */

@@ -38,7 +38,7 @@ type Running = {
   get: HttpPost['get'];
   defect: () => string | undefined;
   isLedgerWritable: () => boolean;
-  unusedNodes: Polling['unusedNodes'];
+  live: Polling['live'];
   polling: Promise<void>;
 };
 

@@ -2,9 +2,14 @@ import { z } from 'zod';
 import { type Authenticator, isOperator } from '../access/access.ts';
 import { operations } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import { iso } from '../lib/clock.ts';
 import { chainSchema, chainState, toChainBody } from '../polling/chain/chain-body.ts';
 import type { ChainStatus } from '../polling/chain/port.ts';
-import { upstreamReasonSchema, upstreamStateSchema } from '../polling/pacing-route.ts';
+import {
+  pausedUntilSchema,
+  upstreamReasonSchema,
+  upstreamStateSchema,
+} from '../polling/pacing-route.ts';
 import type { UpstreamSummary } from '../polling/watcher.ts';
 
 /** The state of Redis, without which a server works, too. */
@@ -25,7 +30,7 @@ export type Readiness = {
 
 const readinessStatus = z
   .enum(['ok', 'degraded', 'unavailable'])
-  .describe('degraded: submissions are accepted, but an upstream or Redis does not respond')
+  .describe('degraded: submissions are accepted, but an upstream is not up, or Redis')
   .meta({ id: 'ReadinessStatus' });
 const ledgerState = z.enum(['ok', 'not_writable']).meta({ id: 'LedgerState' });
 const redisState = z
@@ -42,7 +47,10 @@ const readinessSchema = z
         state: upstreamStateSchema,
         reason: upstreamReasonSchema
           .optional()
-          .describe('The newest response of an outage; null if there is none. Operators only'),
+          .describe(
+            'The newest response of an outage or a pause; null if there is none. Operators only',
+          ),
+        paused_until: pausedUntilSchema.optional(),
         tracked: z.int().optional().describe('Submissions being polled; operators only'),
         in_flight: z.int().optional().describe('Requests in flight; operators only'),
         chain: z
@@ -118,11 +126,14 @@ function readinessOf(
     status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
     ledger: ledgerWritable ? 'ok' : 'not_writable',
     upstreams: Object.fromEntries(
-      upstreams.map(({ upstream, state, reason, tracked, inFlight, chain }) => [
+      upstreams.map(({ upstream, state, reason, pause, tracked, inFlight, chain }) => [
         upstream,
         {
           state,
-          ...(isDetailed && { reason, tracked, in_flight: inFlight }),
+          ...(isDetailed && {
+            ...{ reason, tracked, in_flight: inFlight },
+            paused_until: pause && iso(pause.until),
+          }),
           ...(chain && { chain: isDetailed ? toChainBody(chain) : { state: chainState(chain) } }),
         },
       ]),

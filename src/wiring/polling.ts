@@ -70,7 +70,8 @@ export function openPolling(deps: {
     watcher,
     lookup,
     chainOf: chains.statusOf,
-    unusedNodes: chains.unusedNodes,
+    /** What the alert rules of upstreams depend on. */
+    live: () => ({ unusedNodes: chains.unusedNodes(), pauses: watcher.upstreams() }),
     /** How long a poll on demand may wait: for the request budget, and for the upstream. */
     longestPollMs:
       ON_DEMAND_WAIT_MS + Math.max(...upstreams.named.map(([, upstream]) => leaseMsOf(upstream))),

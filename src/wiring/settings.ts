@@ -154,6 +154,8 @@ export const TUNING = {
   redisDownMs: 10_000,
   noWorkersMs: 30_000,
   chainNodeMs: 60_000,
+  /** Pauses of an upstream, one after the other, that are no usual limit of its rate. */
+  pausedMs: 300_000,
   /**
    * Five failures in a row are not normal. Probed soon after a short outage, rarely in a long one.
    */

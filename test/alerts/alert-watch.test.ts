@@ -12,7 +12,7 @@ import {
 
 const THRESHOLDS = {
   ...{ failures: 3, backlog: 10 },
-  ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000 },
+  ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000, pausedMs: 300_000 },
 };
 
 const farFrom = (now: number) => {
@@ -37,7 +37,7 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
     thresholds: THRESHOLDS,
     checkMs: 5_000,
     redis: () => undefined,
-    unusedNodes: () => [],
+    live: () => ({ unusedNodes: [], pauses: [] }),
     isLedgerWritable: () => state.isWritable,
     publicUrl: 'https://dawatch.example.com/ops/',
     onReported: () => undefined,

@@ -57,11 +57,11 @@ async function openWorld(kind: 'chat' | 'webhook') {
     upstreams: ['default'],
     thresholds: {
       ...{ failures: 3, backlog: 10_000 },
-      ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000 },
+      ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000, pausedMs: 300_000 },
     },
     checkMs: 5 * SECOND,
     redis: () => undefined,
-    unusedNodes: () => [],
+    live: () => ({ unusedNodes: [], pauses: [] }),
     isLedgerWritable: () => true,
     publicUrl: undefined,
     onReported: () => undefined,

@@ -20,10 +20,11 @@ const QUIET: AlertFacts = {
   unwritableSince: null,
   redis: undefined,
   unusedNodes: [],
+  pauses: [],
 };
 const LIMITS = {
   ...{ failures: 3, backlog: 10 },
-  ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000 },
+  ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000, pausedMs: 300_000 },
 };
 const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<AlertFacts> => ({
   upstreams: [
@@ -52,6 +53,11 @@ const unused = (now: number, ...hosts: string[]): Partial<AlertFacts> => ({
   unusedNodes: hosts.map((host) => {
     return { upstream: 'default', host, problem: 'the connection was refused', since: 0 };
   }),
+});
+
+const paused = (now: number): Partial<AlertFacts> => ({
+  now,
+  pauses: [{ upstream: 'default', reason: 'HTTP 429', pause: { since: 0 } }],
 });
 
 /** The texts for operators: of an active condition, for one and for many, and of its end. */
@@ -190,6 +196,10 @@ const TEXTS: Record<
     holds: [[redis({ workersLeftAt: 0 }), 'All workers have left: this server polls alone']],
     over: 'A worker has joined, or Redis is no longer configured',
   },
+  upstream_paused: {
+    holds: [[paused(300_000), 'The upstream default asks for pauses only (HTTP 429)']],
+    over: 'The upstream default accepts requests again',
+  },
   chain_node: {
     holds: [
       [
@@ -300,6 +310,8 @@ describe('the rules', () => {
       { ...redis({ workers: ['w'] }), ...open('no_workers', 'workers') },
       [],
     ],
+    ['an upstream that asks for pauses', paused(299_999), []],
+    ['and for nothing else for five minutes', paused(300_000), ['upstream_paused default null']],
     ['a node of the chain that reconnects', unused(59_999, 'a'), []],
     ['a node that cannot be used', unused(60_000, 'a'), ['chain_node default 1']],
   ])('%s', (_name, facts, expected) => {

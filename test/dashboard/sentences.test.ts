@@ -35,6 +35,11 @@ describe('the sentence of the overview', () => {
     ['down', [], '1 upstream is down; 212 submissions wait.'],
     ['unauthorized', [], '1 upstream refuses the API key; 212 submissions wait.'],
     [
+      'paused',
+      [alert({ rule: 'upstream_paused' })],
+      '1 upstream asks for a pause for 4 min; 212 submissions wait.',
+    ],
+    [
       'up',
       [alert({ rule: 'stuck' }), alert({ rule: 'backlog' })],
       '2 alerts are firing; 12 submissions are open, 1,200 became final in the last hour.',

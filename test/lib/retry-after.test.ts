@@ -18,12 +18,26 @@ describe('Retry-After in seconds', () => {
     expect(wait(text, 'Wed, 21 Oct 2015 07:28:00 GMT')).toBe(ms);
   });
 
-  it.each(['3601', '86400', '99999999999999999999', '9'.repeat(400)])(
-    '%s is limited to an hour',
-    (text) => {
-      expect(wait(text)).toBe(HOUR_MS);
-    },
-  );
+  it.each(['3601', '86400', '999999999'])('%s is limited to an hour', (text) => {
+    expect(wait(text)).toBe(HOUR_MS);
+  });
+});
+
+describe('Retry-After as a Unix time, from a value of 1,000,000,000 on', () => {
+  const date = 'Wed, 21 Oct 2026 07:28:00 GMT';
+  const at = Date.parse(date) / 1_000;
+  it.each([
+    [`${at + 42}`, 42_000],
+    [`${at + 0.5}`, 500],
+    [`${at + 7_200}`, HOUR_MS],
+    ['99999999999999999999', HOUR_MS],
+    ['9'.repeat(400), HOUR_MS],
+    [`${at}`, null],
+    ['1000000000', null],
+  ])('%s is relative to the Date header', (text, ms) => {
+    expect(wait(text, date)).toBe(ms);
+    expect(wait(text, null)).toBeNull();
+  });
 });
 
 describe('Retry-After as a date', () => {

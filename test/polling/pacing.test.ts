@@ -31,6 +31,7 @@ it('shows the learned distribution and polls of each upstream', async () => {
     chain: null,
     state: 'up',
     reason: null,
+    paused_until: null,
     tracked: 0,
     lag_price: 1,
     mode: 'slots',

@@ -145,6 +145,31 @@ test('a 429 stops all polls until its Retry-After has passed', async () => {
   expect(world.get('id-19').status).toBe('finalized');
 });
 
+test('pauses without another response in between are one, which is reported once', async () => {
+  let httpResponse: HttpResult = response(429, 'Slow down', { retryAfter: '25' });
+  const reported: unknown[] = [];
+  const world = openWatcher({
+    respond: () => httpResponse,
+    listener: { paused: (pause) => reported.push(pause) },
+  });
+  const shown = () => world.monitor.upstreams()[0];
+  world.track(['a']);
+  await world.clock.advance(20_000);
+  expect([shown()?.state, reported]).toEqual(['up', []]);
+  await world.clock.advance(5 * MINUTE_MS);
+  const since = world.polls[0]?.at;
+  expect(shown()).toMatchObject({
+    state: 'paused',
+    reason: 'HTTP 429 Slow down',
+    pause: { since },
+  });
+  expect(reported).toMatchObject([{ upstream: 'default', reason: 'HTTP 429 Slow down' }]);
+  expect(world.polls.length).toBeGreaterThan(5);
+  httpResponse = pending;
+  await world.clock.advance(MINUTE_MS);
+  expect(shown()).toMatchObject({ state: 'up', reason: null, pause: null });
+});
+
 test('a finalized submission whose data changes is corrected with an event', async () => {
   let httpResponse: HttpResult = finalized;
   const world = openWatcher({ respond: () => httpResponse, recheck: true });

@@ -54,6 +54,7 @@ async function open(database: string, upstreamUrl: string, timeoutS = 10) {
     upstreamUrl,
     adminToken: ADMIN_TOKEN,
     upstream: { timeout_s: timeoutS },
+    tuning: { pausedMs: 0 },
     onLog: (line) => log.push(line),
   });
   onTestFinished(() => app.close());
@@ -80,11 +81,15 @@ it.each(FAULTS)('an outage names its reason: %s', async (what, startUpstream, re
 it.each([
   ['down', 502, '<title>502 Bad Gateway</title>', /^HTTP 502 .*502 Bad Gateway/],
   ['unauthorized', 401, 'Invalid API key', /^HTTP 401 Invalid API key$/],
+  ['paused', 429, 'Slow down', /^HTTP 429 Slow down$/],
 ] as const)(
-  'each place that shows an outage names its reason, also after a restart: %s',
+  'each place that shows an outage or a pause names its reason, also after a restart: %s',
   async (state, status, text, reason) => {
     const database = join(tempFolder(), 'ledger.db');
-    const upstream = await serve((_, response) => response.writeHead(status).end(text));
+    // Several gateways send a Unix time.
+    const pausedUntil = Math.floor(Date.now() / 1_000) + 120;
+    const head = status === 429 ? { 'retry-after': String(pausedUntil) } : {};
+    const upstream = await serve((_, response) => response.writeHead(status, head).end(text));
     const { app, log, get, upstreamOf } = await open(database, upstream.url);
     await call(app.url, '/v1/submissions', { method: 'POST', body: { submission_id: ID } });
     const event = `upstream.${state}`;
@@ -100,15 +105,24 @@ it.each([
     const line = JSON.parse(log.find((one) => one.includes(event)) ?? '{}');
     expect(line.reason, 'the log').toMatch(reason);
     const [{ summary }] = await alerts();
-    expect(/\((.+)\); /.exec(summary)?.[1], 'the alert').toMatch(reason);
-    expect((await upstreamOf('/readyz')).reason, '/readyz').toMatch(reason);
-    expect((await upstreamOf('/v1/pacing')).reason, '/v1/pacing').toMatch(reason);
+    expect(/\(([^)]+)\)/.exec(summary)?.[1], 'the alert').toMatch(reason);
+    const until = state === 'paused' ? pausedUntil * 1_000 : Number.NaN;
+    for (const path of ['/readyz', '/v1/pacing']) {
+      const shown = await upstreamOf(path);
+      expect(shown, path).toMatchObject({ state: expect.stringMatching(`${state}|probing`) });
+      expect(shown.reason, path).toMatch(reason);
+      // The Date header is in whole seconds.
+      if (state === 'paused')
+        expect(Math.abs(Date.parse(shown.paused_until) - until)).toBeLessThan(15_000);
+      else expect(shown.paused_until).toBeNull();
+    }
     const { stdout } = await cli(['pacing'], { env: { DAWATCH_URL: app.url } });
-    expect(/^ {2}state +\w+, 1 tracked: (.+)$/m.exec(stdout)?.[1], 'the command').toMatch(reason);
+    expect(/^ {2}state +.+, 1 tracked: (.+)$/m.exec(stdout)?.[1], 'the command').toMatch(reason);
 
     await app.close();
     // Nothing responds any more, and the timeout has not passed yet.
     const restarted = await open(database, (await serve(() => undefined)).url);
     expect((await restarted.upstreamOf('/readyz')).reason, 'after a restart').toMatch(reason);
+    if (state === 'paused') expect(restarted.log.join()).toContain('upstream.paused');
   },
 );

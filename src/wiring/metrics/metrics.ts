@@ -131,7 +131,7 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
   const submissions = create('submissions', 'Submissions in the ledger, by status', 'status');
   const state = create(
     'upstream_state',
-    '1 for the current state of the upstream. up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key',
+    '1 for the current state of the upstream. up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key; paused: it asked for no requests for more than 30 s',
     'upstream',
     'state',
   );

@@ -304,16 +304,18 @@ export function headlineOf({ at, upstreams, submissions, total }, alerts) {
     const begins = alerts
       .filter(
         ({ rule, subject }) =>
-          /^(?:upstream_down|credentials_refused)$/.test(rule) &&
+          /^(?:upstream_down|upstream_paused|credentials_refused)$/.test(rule) &&
           failing.some(({ name }) => name === subject),
       )
       .map(({ since }) => Date.parse(since));
     const since =
       begins.length > 0 ? ` for ${duration((Date.parse(at) - Math.min(...begins)) / 1_000)}` : '';
-    const isRefused = failing.every(({ state }) => state === 'unauthorized');
-    const what = isRefused
+    const are = (expected) => failing.every(({ state }) => state === expected);
+    const what = are('unauthorized')
       ? `${upstreamsOf(failing.length, 'refuses', 'refuse')} the API key`
-      : `${upstreamsOf(failing.length, 'is', 'are')} down`;
+      : are('paused')
+        ? `${upstreamsOf(failing.length, 'asks', 'ask')} for a pause`
+        : `${upstreamsOf(failing.length, 'is', 'are')} down`;
     return {
       state: 'bad',
       text: `${what}${since}; ${submissionsOf(waiting)} ${waiting === 1 ? 'waits' : 'wait'}.`,

@@ -41,7 +41,8 @@ export function PacingPage() {
 
 /** @param {{ upstream: UpstreamPacing, now: number }} props */
 function Upstream({ upstream, now }) {
-  const { upstream: name, state, mode, slot, senders, observed, lag_price: price, next } = upstream;
+  const { upstream: name, state, reason, paused_until: paused } = upstream;
+  const { mode, slot, senders, observed, lag_price: price, next } = upstream;
   const id = `pacing-${name}`;
   return html`<section aria-labelledby=${id}>
     <h2 id=${id}>${name} ${state !== 'up' && html`<${Badge} state=${state} />`}</h2>
@@ -51,6 +52,9 @@ function Upstream({ upstream, now }) {
       <div>
         <${Facts}
           of=${[
+            ...(paused
+              ? [['Paused', `for ${untilText(paused, now)}: ${reason ?? 'Retry-After'}`]]
+              : []),
             ['Last hour', lastHourText(upstream)],
             ['Price of 1 s of lag', `${price} ${price === 1 ? 'request' : 'requests'}`],
             ['Finality', MODES[mode] ?? mode],
