@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { checkPrimary } from '../ledger/primary.ts';
 import { restoreLedger } from '../ledger/restore.ts';
-import { vacuumLedger } from '../ledger/space.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { createProgress, plural, toJson } from './output.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from './settings-file.ts';
@@ -86,24 +85,4 @@ export function checkClaim(ledger: string, claim: string): void {
     );
   const state = primary ? `generation ${primary.generation} of the replica` : 'no replica yet';
   process.stdout.write(`${ledger} may be served: ${state}\n`);
-}
-
-export function addVacuum(program: Command): void {
-  withSettings(program.command('vacuum'))
-    .description('Rewrite the ledger without unused space. The server must be stopped.')
-    .option('--json', 'print JSON')
-    .addHelpText(
-      'after',
-      '\nNeeds free disk space of the size of the ledger, and the same again for temporary files (in SQLITE_TMPDIR, otherwise /var/tmp or /tmp).\n' +
-        'A running server returns unused space by itself, except a tenth of the file.\n\nExample:\n  dawatch vacuum',
-    )
-    .action((options: SettingsOptions & { json?: boolean }) => {
-      const ledger = ledgerOf(options);
-      if (process.stderr.isTTY) process.stderr.write('verifying, then rewriting …\n');
-      const { before, after } = vacuumLedger(ledger, Date.now());
-      const text = options.json
-        ? JSON.stringify({ before, after })
-        : `${ledger}: ${before} → ${after} bytes`;
-      process.stdout.write(`${text}\n`);
-    });
 }

@@ -26,7 +26,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   backup: async () => (await import('./ledger-command.ts')).addBackup,
   doctor: async () => (await import('./doctor-command.ts')).addDoctor,
   restore: async () => (await import('./ledger-command.ts')).addRestore,
-  vacuum: async () => (await import('./ledger-command.ts')).addVacuum,
 };
 
 /** Returns the code to exit with at once; undefined: process.exitCode applies. */

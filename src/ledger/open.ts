@@ -96,7 +96,7 @@ const SERVER_BUSY_MS = 50;
 /**
  * Links resolved. Throws LedgerError without a ledger: a wrong folder must not get an empty one.
  */
-export function existingLedgerPath(file: string): string {
+function existingLedgerPath(file: string): string {
   const path = realPath(file);
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;
   const advice =

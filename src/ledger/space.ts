@@ -1,8 +1,5 @@
-import { statSync } from 'node:fs';
 import { guarded } from './errors.ts';
 import type { LedgerDatabase } from './ledger-database.ts';
-import { existingLedgerPath, openDatabase } from './open.ts';
-import { markingFailedSync } from './recovery.ts';
 
 /** This many free pages, or a tenth of the file if that is more, are kept for future writes. */
 const MIN_FREE_PAGES = 256;
@@ -20,22 +17,4 @@ export function shrink({ connection, file }: LedgerDatabase, pages: number): boo
     // A file that another program has rewritten may not be able to shrink.
     return left > 0 && left < before;
   });
-}
-
-/** Returns its bytes before and after. Throws LedgerError, leaving the ledger unchanged. */
-export function vacuumLedger(file: string, now: number): { before: number; after: number } {
-  guarded(file, () => existingLedgerPath(file));
-  const { db, close } = openDatabase({ file, now });
-  try {
-    const before = statSync(db.name).size;
-    const vacuum = () => {
-      db.pragma('auto_vacuum = INCREMENTAL');
-      db.exec('VACUUM');
-      db.pragma('wal_checkpoint(TRUNCATE)');
-    };
-    guarded(file, () => markingFailedSync(db.name, vacuum));
-    return { before, after: statSync(db.name).size };
-  } finally {
-    close();
-  }
 }

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { shrink, vacuumLedger } from '../../src/ledger/space.ts';
+import { shrink } from '../../src/ledger/space.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
   integrityOf,
@@ -77,17 +77,4 @@ it('the write-ahead log is shortened by the next commits once no reader uses it'
   reader.exec('COMMIT');
   for (const prefix of ['copies', 'begins']) fill(ledger, 1, prefix);
   expect(ledger.stats.bytes().wal).toBe(64 * MIB);
-});
-
-it('dawatch vacuum shrinks a ledger', () => {
-  const ledger = openLedger();
-  ledger.track(trackRequests(5_000), 0);
-  ledger.close();
-  const db = rawConnection(ledger.file);
-  db.exec("DELETE FROM history; DELETE FROM submissions WHERE submission_id <> 's7'");
-  db.close();
-  const { before, after } = vacuumLedger(ledger.file, 0);
-  expect(statSync(ledger.file).size).toBe(after);
-  expect(after).toBeLessThan(before / 2);
-  expect(integrityOf(ledger.file)).toBe('ok');
 });

@@ -172,7 +172,6 @@ export async function recordWorkload(): Promise<Recording> {
   const beforeBackup = new Set(acknowledged);
   await Promise.all([backUp('backup.db'), traffic(BATCHES)]);
   await server.stop();
-  await recorder.run(['vacuum', ...config]);
   await start();
   await traffic(BATCHES);
   await server.stop();

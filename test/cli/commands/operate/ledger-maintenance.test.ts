@@ -74,14 +74,3 @@ it('restore requires a stopped server and prints the path of the previous ledger
   expect(response).toMatchObject({ file, submissions: 2_000, kept: expect.anything() });
   expect(existsSync(response.kept)).toBe(true);
 });
-
-it('vacuum requires a stopped server, and prints the sizes', async () => {
-  const { ledger, env } = openWorld();
-  expect(await cli(['vacuum'], { env })).toMatchObject({ code: 5, stdout: '' });
-  ledger.close();
-  const { code, stdout } = await cli(['vacuum', '--json'], { env });
-  expect([code, JSON.parse(stdout)]).toEqual([
-    0,
-    { before: expect.any(Number), after: expect.any(Number) },
-  ]);
-});

@@ -5,7 +5,7 @@ import { cli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 /** Every command that requires an existing ledger. */
-const COMMANDS = ['backup copy.db', 'vacuum', 'token create --role service --name billing'];
+const COMMANDS = ['backup copy.db', 'token create --role service --name billing'];
 it.each(COMMANDS)('%s reports a missing ledger with its path and creates none', async (command) => {
   const cwd = tempFolder();
   const { code, stdout, stderr } = await cli(command.split(' '), { cwd });
