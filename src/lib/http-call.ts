@@ -269,11 +269,7 @@ export function retryAfterMs(response: {
   return ms > 0 ? Math.min(Math.ceil(ms), MAX_RETRY_AFTER_MS) : null;
 }
 
-/** All are GMT, although the last form does not include the zone. */
-const httpDate =
-  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]*, .* (?:GMT|UTC)| [A-Z][a-z]{2} [ \d]\d .* \d{4})$/;
-
+/** NaN unless it is a date of HTTP, in the present or the obsolete format. */
 function dateMs(text: string): number {
-  if (!httpDate.test(text)) return Number.NaN;
-  return Date.parse(/ (?:GMT|UTC)$/.test(text) ? text : `${text} GMT`);
+  return /^[A-Z][a-z]+, .* (?:GMT|UTC)$/.test(text) ? Date.parse(text) : Number.NaN;
 }

@@ -310,8 +310,7 @@ export function registerMetrics(
   let last: { at: number; text: ReturnType<typeof scrape> } | undefined;
   app.get('/metrics', { schema: OPERATIONS.getMetrics }, async (_request, reply) => {
     const now = deps.clock.now();
-    // Uses the absolute difference, because the clock can be set back.
-    if (!last || Math.abs(now - last.at) >= MAX_AGE_MS) {
+    if (!last || now - last.at >= MAX_AGE_MS) {
       const text = scrape(now);
       last = { at: now, text };
       text.catch(() => {
