@@ -75,9 +75,9 @@ class Simulation {
     expect(wakeAt, 'never wakes').toBeLessThan(Number.POSITIVE_INFINITY);
     const next = Math.min(wakeAt, this.#responses[0]?.at ?? Number.POSITIVE_INFINITY);
     const between = now + (next - now) * 0.9 * this.#random();
-    expect(scheduler.next(between), `polled at ${between}, before the wake time ${wakeAt}`).toEqual(
-      [],
-    );
+    // Times that are as close as numbers can be have none between them.
+    if (between < wakeAt)
+      expect(scheduler.next(between), `polled at ${between}, before ${wakeAt}`).toEqual([]);
     this.now = next;
     if (this.#responses[0]?.at === next) this.#deliver();
   }
