@@ -145,6 +145,8 @@ it('verifies a pending submission when the node is back', async () => {
   const sandbox = await openSandbox();
   const { connected, track, until } = await open({ sandbox, verify: 'require' });
   await connected();
+  // The pace of the sandbox is learned.
+  await until(await track(), { status: 'finalized' });
   await setFault(sandbox, 'silent');
   const id = await track();
   await until(id, {
