@@ -9,6 +9,7 @@ import {
   isCommands,
   PAGES,
 } from '../support/documents.ts';
+import { EXCEPTIONS, UNCHECKED } from '../support/unexecuted-blocks.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { openMachine } from './support/reader.ts';
 
@@ -21,28 +22,6 @@ const ROOT = join(import.meta.dirname, '../..');
 const { client, pacing } = inject('packages');
 const folder = removedAfterTests();
 
-/** Commands that are not executed, and why. */
-const EXCEPTIONS: [command: RegExp, reason: string][] = [
-  [/^npx dawatch demo|^npm ci && npm run demo/, 'readme.install.ts runs it'],
-  [/^npx dawatch proof/, 'docs-chain.test.ts runs it with a node'],
-  [/^npm install --global dawatch/, 'all pages share one installation, of the packed package'],
-  [/^docker /, 'needs Docker; image.install.ts runs docker-compose.yml with Podman'],
-  [/^kubectl |^for pod in \$\(kubectl/, 'needs a cluster'],
-  [/^helm /, 'needs a cluster; helm.install.ts renders the chart with the values of the page'],
-  [/^cosign |^npm audit signatures/, 'needs a published release'],
-  [/^psql /, 'needs the database of the old poller'],
-  [/api (?:DELETE )?.v1.mutes(?:.3| --data)/, 'needs a mute, or a time in the future'],
-  [/\/var\/lib\/dawatch/, 'changes the machine; backup.md has the same commands on a folder'],
-  [/^systemctl (?:dis|en)able|^useradd|^install |^cp |^nginx|prometheus$/, 'changes the machine'],
-  [/^journalctl/, 'needs systemd'],
-];
-/** Other blocks that have no checker, by their first line. */
-const UNCHECKED: [firstLine: RegExp, reason: string][] = [
-  [/^position x |^block hash =/, 'a picture'],
-  [/^id: 42\n/, 'a part of a response'],
-  [/^<script type="importmap">/, 'browser.install.ts loads the client with it'],
-  [/^snapshot: /, 'no package has Litestream 0.5; helm.install.ts compares the keys'],
-];
 const isExecuted = ({ text: command }: Command): boolean =>
   !EXCEPTIONS.some(([pattern]) => pattern.test(command));
 const isUnchecked = ({ text: code }: Block): boolean =>
@@ -53,28 +32,6 @@ const inLanguages = (...languages: string[]) =>
   others.filter(({ language }) => languages.includes(language));
 const named = (list: Block[]): [string, Block][] =>
   list.map((block) => [`${block.page}:${block.line}`, block]);
-
-describe('every block of the documents', () => {
-  it('is executed, checked, or listed here with a reason', () => {
-    const checked = ['js', 'ts', 'json', 'yaml', 'ini', 'python', 'php'];
-    // The page's Redis executes these.
-    const isRedis = (block: Block) => /^ACL /.test(block.text) && block.language === 'text';
-    const unknown = others.filter((block) => !checked.includes(block.language) && !isRedis(block));
-    unknown.push(...blocks.filter((block) => isCommands(block) && commandsOf(block).length === 0));
-    expect(unknown.map(({ page, line }) => `${page}:${line}`)).toEqual([]);
-  });
-
-  it('that is an exception still exists', () => {
-    const commands = blocks.filter(isCommands).flatMap(commandsOf);
-    const unused = EXCEPTIONS.filter(
-      ([pattern]) => !commands.some((each) => pattern.test(each.text)),
-    );
-    const missing = UNCHECKED.filter(
-      ([pattern]) => !blocks.some((each) => pattern.test(each.text)),
-    );
-    expect([...unused, ...missing]).toEqual([]);
-  });
-});
 
 let machine: Awaited<ReturnType<typeof openMachine>>;
 beforeAll(async () => {
