@@ -230,12 +230,12 @@ const RULES: Record<AlertRule, Rule> = {
       return when(now - since >= thresholds.redisDownMs || isOpen('redis'), {
         subject: 'redis',
         summary:
-          'Redis does not respond: this server polls alone; queued submissions and events for queues wait',
+          'Redis does not work: this server polls alone; queued submissions and events for queues wait',
         count: null,
         since,
       });
     },
-    over: () => 'Redis responds again',
+    over: () => 'Redis works again',
   },
   no_workers: {
     find({ redis, now }, { thresholds, isOpen }) {

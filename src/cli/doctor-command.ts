@@ -45,9 +45,7 @@ const EXIT_CODES: Record<Level, number> = { ok: 0, warning: 1, problem: 2 };
 
 export function addDoctor(program: Command): void {
   withSettings(program.command('doctor'))
-    .description(
-      'Show why a server with these settings does not work, and the solution. Changes nothing.',
-    )
+    .description('Show why a server with these settings does not work, and the solution.')
     .option('--full', 'also read all of the ledger, which can take long')
     .addOption(
       durationOption('--timeout', 'time limit of a connection attempt or a response', {
@@ -64,7 +62,7 @@ Example:
   dawatch doctor --json | jq -r '.checks[] | select(.status != "ok") | .action'
 
 Run it on the host of the server, whether the server runs or not. It polls each upstream once for an id that does not exist,
-and gets the first page of each receiver's host.
+gets the first page of each receiver's host, and writes a key to Redis that expires. It changes nothing else.
 
 Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
     )

@@ -725,6 +725,8 @@ export type Readiness = {
   /** Present if Redis is configured */
   redis?: {
     state: RedisState;
+    /** Names of the paused queues, whose jobs wait */
+    paused: string[];
     /** Names of the connected workers; without any, this server polls. Operators only */
     workers?: string[];
   };

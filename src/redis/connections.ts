@@ -19,9 +19,9 @@ const OPTIONS = {
   // With jitter, so that clients do not reconnect at the same time.
   retryStrategy: (times: number) =>
     Math.min(times * 100, MAX_RECONNECT_DELAY_MS) * (0.75 + Math.random() / 4),
-  // After a failover the former primary refuses writes, and the host name resolves to the new one.
-  // READONLY is the error code of Redis, which ioredis has in the message only.
-  reconnectOnError: ({ message }: Error) => message.startsWith('READONLY'),
+  // After a failover the host name resolves to the new primary. In errors of scripts, Redis 6.2 has
+  // the code of a replica behind its own; with replica-serve-stale-data no, it is MASTERDOWN.
+  reconnectOnError: ({ message }: Error) => /\b(?:READONLY|MASTERDOWN)\b/.test(message),
   keepAlive: KEEP_ALIVE_MS,
   // Setting the client info is optional and would need a permission.
   disableClientInfo: true,
@@ -37,19 +37,26 @@ export function openRedis({ url }: RedisSettings): Redis {
     commandTimeout: COMMAND_TIMEOUT_MS,
     socketTimeout: SILENCE_MS.commands,
   });
-  // Errors appear in the next command; without a listener ioredis would print them.
-  redis.on('error', () => undefined);
+  handleErrors(redis);
   return redis;
+}
+
+/** Errors appear in the next command; without a listener ioredis would print them. */
+function handleErrors(redis: Redis): void {
+  redis.on('error', (error: Error & { command?: { name: string } }) => {
+    // ioredis would use database 0.
+    if (error.command?.name === 'select') redis.disconnect(true);
+  });
 }
 
 /**
  * For BullMQ's endless loops: commands wait until Redis is reachable. `close` also closes the
  * duplicates that BullMQ opens, which it leaves open while Redis is unreachable.
  */
-export function openLoopRedis({ url }: RedisSettings): { redis: Redis; close(): void } {
+export function openLoopRedis({ url }: RedisSettings) {
   const opened: Redis[] = [];
   const register = (redis: Redis): Redis => {
-    redis.on('error', () => undefined);
+    handleErrors(redis);
     const duplicate = redis.duplicate.bind(redis);
     redis.duplicate = (override) => register(duplicate(override));
     opened.push(redis);
@@ -63,6 +70,10 @@ export function openLoopRedis({ url }: RedisSettings): { redis: Redis; close(): 
   const redis = register(new Redis(url, options));
   return {
     redis,
+    /** Connects again: a connection that only reads does not notice that the primary has changed. */
+    reconnect() {
+      for (const one of opened) if (one.status === 'ready') one.disconnect(true);
+    },
     close() {
       for (const one of opened) disconnect(one);
     },
@@ -79,6 +90,22 @@ export function disconnect(redis: Redis): void {
 export async function waitUntilReady(redis: Redis, limitMs: number): Promise<void> {
   if (redis.status !== 'ready')
     await once(redis, 'ready', { signal: AbortSignal.timeout(limitMs) });
+}
+
+export const POLLS_QUEUE = 'dawatch-polls';
+/** The data of a job is the body of POST /v1/submissions. */
+export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
+export const EVENTS_QUEUE = 'dawatch-events';
+const QUEUES = [POLLS_QUEUE, SUBMISSIONS_QUEUE, EVENTS_QUEUE];
+
+/** Returns the paused queues. Rejects if Redis refuses a write: it is full, or a replica. */
+export async function probe(redis: Redis): Promise<string[]> {
+  const [, , ...paused] = await Promise.all([
+    redis.set('bull:dawatch-probe', '1', 'PX', 10_000),
+    readServer(redis),
+    ...QUEUES.map((queue) => redis.hexists(`bull:${queue}:meta`, 'paused')),
+  ]);
+  return QUEUES.filter((_, index) => paused[index] === 1);
 }
 
 /**

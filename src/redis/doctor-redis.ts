@@ -1,6 +1,4 @@
-import type { Redis } from 'ioredis';
 import { escapeText } from '../lib/text.ts';
-import { StartError } from '../operations/config/start-error.ts';
 import {
   type Finding,
   ok,
@@ -13,6 +11,7 @@ import {
   disconnect,
   fieldOf,
   openRedis,
+  probe,
   type RedisSettings,
   waitUntilReady,
 } from './connections.ts';
@@ -27,14 +26,11 @@ export function redisCheck({ redis }: { redis: RedisConfig }, limitMs: number) {
 }
 
 export async function checkRedis(settings: RedisSettings, limitMs: number): Promise<Finding[]> {
-  let redis: Redis | undefined;
+  const redis = openRedis(settings);
   try {
-    redis = openRedis(settings);
     await waitUntilReady(redis, limitMs);
-    return judge(await redis.info());
+    return judge(await redis.info(), await probe(redis).catch((error: Error) => error));
   } catch (error) {
-    if (error instanceof StartError)
-      return [problem('redis', error.message, 'correct the file, or the setting that names it')];
     const isLate = error instanceof Error && error.name === 'AbortError';
     const message = error instanceof Error ? error.message : String(error);
     const detail = isLate ? `no response within ${limitMs / 1_000} s` : escapeText(message, 200);
@@ -46,14 +42,12 @@ export async function checkRedis(settings: RedisSettings, limitMs: number): Prom
       ),
     ];
   } finally {
-    if (redis) disconnect(redis);
+    disconnect(redis);
   }
 }
 
-/** With any other policy a full Redis may evict pending jobs. */
-const SAFE_EVICTION_POLICY = 'noeviction';
-
-function judge(info: string): Finding[] {
+/** `work`: the names of the paused queues; an error if Redis refuses what the server does. */
+function judge(info: string, work: string[] | Error): Finding[] {
   // Dragonfly emulates a cluster in a single process.
   const isDragonfly = fieldOf(info, 'dragonfly_version') !== null;
   if (fieldOf(info, 'redis_mode') === 'cluster' && !isDragonfly)
@@ -65,23 +59,29 @@ function judge(info: string): Finding[] {
       ),
     ];
   const version = fieldOf(info, 'redis_version');
-  const appendOnly = fieldOf(info, 'aof_enabled');
-  const evictionPolicy = fieldOf(info, 'maxmemory_policy');
-  const isSafe = evictionPolicy === SAFE_EVICTION_POLICY;
+  const evictionPolicy = fieldOf(info, 'maxmemory_policy') ?? SAFE_EVICTION_POLICY;
   return reported(
     ok('redis', version === null ? 'it responds' : `it responds, version ${version}`),
-    fieldOf(info, 'role') === 'slave' &&
-      problem('redis.role', 'it is a read-only replica', `set ${SETTING} to the primary`),
-    appendOnly === '1' && ok('redis.persistence', 'the append-only file is enabled'),
-    appendOnly === '0' &&
+    work instanceof Error &&
+      problem(
+        'redis.writes',
+        `it refuses what the server does: ${escapeText(work.message, 200)}`,
+        `correct what it names; for READONLY, set ${SETTING} to the primary`,
+      ),
+    Array.isArray(work) &&
+      work.length > 0 &&
+      problem(
+        'redis.queues',
+        `paused: ${work.join(', ')}`,
+        'resume them where they were paused, such as a board for BullMQ; their jobs wait',
+      ),
+    fieldOf(info, 'aof_enabled') === '0' &&
       warning(
         'redis.persistence',
         'the append-only file is disabled: a restart loses enqueued submissions that were not yet accepted',
         'set appendonly to yes',
       ),
-    isSafe && ok('redis.eviction', 'it evicts nothing when its memory is full'),
-    evictionPolicy !== null &&
-      !isSafe &&
+    evictionPolicy !== SAFE_EVICTION_POLICY &&
       warning(
         'redis.eviction',
         `it evicts pending jobs when its memory is full (${evictionPolicy})`,
@@ -89,3 +89,6 @@ function judge(info: string): Finding[] {
       ),
   );
 }
+
+/** With any other policy a full Redis may evict pending jobs. */
+const SAFE_EVICTION_POLICY = 'noeviction';

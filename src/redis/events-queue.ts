@@ -1,5 +1,6 @@
 import { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
+import { escapeText } from '../lib/text.ts';
 import {
   type Channel,
   failed,
@@ -9,13 +10,12 @@ import {
 import type { EventBody } from '../notifications/event-body.ts';
 import {
   disconnect,
+  EVENTS_QUEUE,
   fieldOf,
   openRedis,
   type RedisSettings,
   waitUntilReady,
 } from './connections.ts';
-
-export const EVENTS_QUEUE = 'dawatch-events';
 
 /** Above this the queue has no consumers, and Redis keeps the jobs in memory. */
 const MAX_WAITING = 100_000;
@@ -104,5 +104,9 @@ function queueRetryDelayMs(attempts: number): number {
 function resultOfError(error: unknown): SendResult {
   if (error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError)
     throw error;
-  return failed('Redis is not reachable', { retryAfterMs: null });
+  const isReply = error instanceof Error && error.name === 'ReplyError';
+  const reason = isReply
+    ? `refuses the events: ${escapeText(error.message, 200)}`
+    : 'is not reachable';
+  return failed(`Redis ${reason}`, { retryAfterMs: null });
 }

@@ -7,10 +7,7 @@ import type { Log } from '../operations/logging/event-catalog.ts';
 import { countEffects, type TrackRequestResult } from '../submissions/intake.ts';
 import type { TrackEffect } from '../submissions/store-results.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
-import { openLoopRedis, type RedisSettings } from './connections.ts';
-
-/** The data of a job is the body of POST /v1/submissions. */
-export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
+import { openLoopRedis, type RedisSettings, SUBMISSIONS_QUEUE } from './connections.ts';
 
 type Accepted = Record<TrackEffect, number>;
 

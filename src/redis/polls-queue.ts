@@ -5,8 +5,8 @@ import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { UNAVAILABLE_REASONS } from '../submissions/classify.ts';
+import { POLLS_QUEUE, probe } from './connections.ts';
 
-export const POLLS_QUEUE = 'dawatch-polls';
 export const MAX_IDS_PER_JOB = 50;
 
 /** Contains no secrets: a worker has its own API key for the upstream. */
@@ -94,8 +94,9 @@ export class RedisLink {
   #disconnectedSince: number;
   #workersLeftAt: number | null = null;
   #workers: readonly string[] = [];
+  #paused: readonly string[] = [];
   #probedAt = Number.NEGATIVE_INFINITY;
-  /** The last message of Redis or of the network. */
+  /** The first message of Redis or of the network since Redis worked. */
   #detail: string | undefined;
   #cancelProbe: (() => void) | undefined;
   #isClosed = false;
@@ -109,7 +110,7 @@ export class RedisLink {
     this.#deps = deps;
     this.#disconnectedSince = deps.clock.now();
     deps.redis.on('error', ({ message }) => {
-      this.#detail = message;
+      this.#detail ??= message;
     });
     deps.redis.on('close', () => this.#setDisconnected());
     this.#scheduleProbe();
@@ -121,6 +122,7 @@ export class RedisLink {
     return {
       state: isUp ? ('up' as const) : ('disconnected' as const),
       workers: isUp ? this.#workers : [],
+      paused: isUp ? this.#paused : [],
       disconnectedSince: isUp ? null : this.#disconnectedSince,
       workersLeftAt: this.#workersLeftAt,
     };
@@ -147,14 +149,14 @@ export class RedisLink {
   async #probe(): Promise<void> {
     const { redis, queue, clock, log } = this.#deps;
     try {
-      // A full Redis, and a replica, accept reads only.
-      await redis.set('bull:dawatch-probe', '1', 'PX', 10_000);
+      const paused = await probe(redis);
       const workers = await listWorkers(queue, redis);
       if (this.#isClosed || redis.status !== 'ready') return;
       if (this.#state !== 'up') log.info({ workers: workers.length }, 'redis.connected');
       this.#state = 'up';
       this.#detail = undefined;
       this.#probedAt = clock.now();
+      this.#paused = paused;
       this.#setWorkers(workers);
     } catch (error) {
       this.#detail ??= error instanceof Error ? error.message : String(error);

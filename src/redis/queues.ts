@@ -7,11 +7,18 @@ import { leaseMsOf, type UsableUpstream } from '../polling/upstreams.ts';
 import type { TrackRequestResult } from '../submissions/intake.ts';
 import type { TrackBody } from '../submissions/track-request.ts';
 import type { UpstreamStore } from '../submissions/upstream.ts';
-import { disconnect, openLoopRedis, openRedis, type RedisSettings } from './connections.ts';
+import {
+  disconnect,
+  EVENTS_QUEUE,
+  openLoopRedis,
+  openRedis,
+  POLLS_QUEUE,
+  type RedisSettings,
+} from './connections.ts';
 import { BullmqEngine, untilPreviousPollsEnded } from './engine.ts';
-import { createQueueChannel, EVENTS_QUEUE } from './events-queue.ts';
+import { createQueueChannel } from './events-queue.ts';
 import { IntakeWorker } from './intake.ts';
-import { openPollsQueue, POLLS_QUEUE, RedisLink } from './polls-queue.ts';
+import { openPollsQueue, RedisLink } from './polls-queue.ts';
 import type { RedisConfig } from './settings.ts';
 
 export type RedisServer = {
@@ -79,6 +86,7 @@ export function openPolls(deps: {
     skipVersionCheck: true,
   });
   events.on('error', () => undefined);
+  redis.on('close', loops.reconnect);
   const link = new RedisLink({ ...deps, redis, queue });
   const engine = new BullmqEngine({ ...deps, redis, queue, events, link });
   const closing = new AbortController();

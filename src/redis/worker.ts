@@ -6,8 +6,8 @@ import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { createLocalEngine, type PollEngine } from '../polling/poll-engine.ts';
 import { openUpstreams, timeoutMsOf } from '../polling/upstreams.ts';
-import { openLoopRedis, type RedisSettings, readServer } from './connections.ts';
-import { POLLS_QUEUE, type PollJob, type PollResult } from './polls-queue.ts';
+import { openLoopRedis, POLLS_QUEUE, type RedisSettings, readServer } from './connections.ts';
+import type { PollJob, PollResult } from './polls-queue.ts';
 import type { WorkerSettings } from './settings.ts';
 
 /** As long as a server waits for requests in flight. */

@@ -16,6 +16,7 @@ import type { UpstreamSummary } from '../polling/watcher.ts';
 export type RedisHealth = {
   state: 'up' | 'disconnected';
   workers: readonly string[];
+  paused: readonly string[];
   disconnectedSince: number | null;
   /** When the last worker left, epoch ms; null: there is one, or there has been none. */
   workersLeftAt: number | null;
@@ -64,6 +65,7 @@ const readinessSchema = z
     redis: z
       .object({
         state: redisState,
+        paused: z.array(z.string()).describe('Names of the paused queues, whose jobs wait'),
         workers: z
           .array(z.string())
           .optional()
@@ -121,7 +123,8 @@ function readinessOf(
   { ledgerWritable, upstreams, redis }: Readiness,
   { isDetailed }: { isDetailed: boolean },
 ): z.output<typeof readinessSchema> {
-  const allUp = upstreams.every(({ state }) => state === 'up') && redis?.state !== 'disconnected';
+  const isRedisUp = !redis || (redis.state === 'up' && redis.paused.length === 0);
+  const allUp = isRedisUp && upstreams.every(({ state }) => state === 'up');
   return {
     status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
     ledger: ledgerWritable ? 'ok' : 'not_writable',
@@ -139,9 +142,10 @@ function readinessOf(
       ]),
     ),
     ...(redis && {
-      redis: isDetailed
-        ? { state: redis.state, workers: [...redis.workers] }
-        : { state: redis.state },
+      redis: {
+        ...{ state: redis.state, paused: [...redis.paused] },
+        ...(isDetailed && { workers: [...redis.workers] }),
+      },
     }),
   };
 }

@@ -187,10 +187,10 @@ const TEXTS: Record<
     holds: [
       [
         redis({ disconnectedSince: 0 }),
-        'Redis does not respond: this server polls alone; queued submissions and events for queues wait',
+        'Redis does not work: this server polls alone; queued submissions and events for queues wait',
       ],
     ],
-    over: 'Redis responds again',
+    over: 'Redis works again',
   },
   no_workers: {
     holds: [[redis({ workersLeftAt: 0 }), 'All workers have left: this server polls alone']],

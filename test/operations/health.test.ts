@@ -1,10 +1,14 @@
 import { fastify } from 'fastify';
 import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
+import { SUBMISSIONS_QUEUE } from '../../src/redis/connections.ts';
 import { registerHealth } from '../../src/wiring/health-routes.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
-import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { openQueue } from '../support/redis/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
 
@@ -41,6 +45,29 @@ it('is alive', async () => {
   const response = await call(app.url, '/livez');
   expect(response).toMatchObject({ status: 200, text: '{"status":"ok"}' });
 });
+
+it.skipIf(isRedisMissing())(
+  'names the paused queues of Redis, and is degraded until they are resumed',
+  async () => {
+    const redis = await redisForTest();
+    const withRedis = await openApp({
+      database: `${tempFolder()}/dawatch.db`,
+      redisUrl: redis.url,
+    });
+    onTestFinished(() => withRedis.close());
+    const until = (status: string, paused: string[]) =>
+      vi.waitFor(async () => {
+        const body = JSON.parse((await call(withRedis.url, '/readyz')).text);
+        expect(body).toMatchObject({ status, redis: { state: 'up', paused } });
+      }, 15_000);
+    const queue = openQueue(redis, SUBMISSIONS_QUEUE);
+    await until('ok', []);
+    await queue.pause();
+    await until('degraded', [SUBMISSIONS_QUEUE]);
+    await queue.resume();
+    await until('ok', []);
+  },
+);
 
 it('is ready while its upstreams respond', async () => {
   expect(await readiness()).toMatchObject({

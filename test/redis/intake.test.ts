@@ -1,7 +1,8 @@
 import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import { IntakeWorker, SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
+import { SUBMISSIONS_QUEUE } from '../../src/redis/connections.ts';
+import { IntakeWorker } from '../../src/redis/intake.ts';
 import type { TrackBody } from '../../src/submissions/track-request.ts';
 import { openQueue, recordLog } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';

@@ -1,6 +1,7 @@
 import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createQueueChannel, EVENTS_QUEUE } from '../../src/redis/events-queue.ts';
+import { EVENTS_QUEUE } from '../../src/redis/connections.ts';
+import { createQueueChannel } from '../../src/redis/events-queue.ts';
 import { describeChannel, type Rig } from '../notifications/channel-conformance.ts';
 import { failedEvent, outgoing } from '../notifications/sample-events.ts';
 import { CLIENT_NAME, openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
@@ -98,6 +99,15 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await send(last);
     await vi.waitFor(async () => expect(await queue.getCompletedCount()).toBe(2), 10_000);
     expect(done).toEqual([event.id, last.id]);
+  });
+
+  it('names why Redis refuses events', async () => {
+    const { send, redisClient } = await rig();
+    await redisClient.config('SET', 'maxmemory', '1');
+    expect(await send(failedEvent())).toMatchObject({
+      kind: 'failed',
+      error: expect.stringMatching(/^Redis refuses the events: OOM /),
+    });
   });
 
   it('fails while Redis is unreachable, and delivers again afterwards', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { POLLS_QUEUE } from '../../src/redis/polls-queue.ts';
+import { POLLS_QUEUE } from '../../src/redis/connections.ts';
 import { openEngine, openQueue } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 

@@ -5,7 +5,7 @@ import { Queue } from 'bullmq';
 import fc from 'fast-check';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
-import { EVENTS_QUEUE } from '../../src/redis/events-queue.ts';
+import { EVENTS_QUEUE } from '../../src/redis/connections.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { escapedIn, reveals, secretText } from '../support/escapes.ts';
 import { allRows } from '../support/ledger/ledger-file.ts';

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { EVENTS_QUEUE } from '../../src/redis/events-queue.ts';
-import { POLLS_QUEUE } from '../../src/redis/polls-queue.ts';
+import { EVENTS_QUEUE, POLLS_QUEUE } from '../../src/redis/connections.ts';
 import { startWorker } from '../../src/redis/worker.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
@@ -95,7 +94,10 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     for (const name of workers) openWorker(redis, sandbox.url, name);
     await ready(app.url, { redis: { workers: workers.toSorted() } });
     // Only admins can read the names of hosts.
-    expect(JSON.parse((await call(app.url, '/readyz')).text).redis).toEqual({ state: 'up' });
+    expect(JSON.parse((await call(app.url, '/readyz')).text).redis).toEqual({
+      state: 'up',
+      paused: [],
+    });
     const ids = submit(200);
     await post(app.url, { submission_ids: ids });
     await final(app.url, ids);

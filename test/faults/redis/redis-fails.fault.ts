@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { describe, test } from 'vitest';
-import { SUBMISSIONS_QUEUE } from '../../../src/redis/intake.ts';
+import { SUBMISSIONS_QUEUE } from '../../../src/redis/connections.ts';
 import { sleep } from '../../support/processes/killable-server.ts';
 import { openQueue, openRedisClient } from '../../support/redis/bullmq-rig.ts';
 import {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { type Job, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
@@ -6,7 +7,7 @@ import { onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLocalEngine, type SendPoll } from '../../../src/polling/poll-engine.ts';
 import type { RedisSettings } from '../../../src/redis/connections.ts';
-import { POLLS_QUEUE } from '../../../src/redis/polls-queue.ts';
+import { POLLS_QUEUE } from '../../../src/redis/connections.ts';
 import { openPolls } from '../../../src/redis/queues.ts';
 import { openPollWorker } from '../../../src/redis/worker.ts';
 import type { Classification } from '../../../src/submissions/classify.ts';
@@ -46,17 +47,28 @@ export function openEngine(
     leaseMsOf: () => leaseMs,
   });
   onTestFinished(close);
+  /** Polls a batch; returns the observations. */
+  async function poll(...submissionIds: string[]) {
+    const observations: Parameters<Parameters<typeof engine.poll>[1]>[0][] = [];
+    await engine.poll({ upstream: 'default', submissionIds }, (one) => observations.push(one));
+    return observations;
+  }
   return {
     ...{ engine, link, queue, untilPreviousEnded, logged, polled, close },
-    /** Polls a batch; returns the observations. */
-    async poll(...submissionIds: string[]) {
-      const observations: Parameters<Parameters<typeof engine.poll>[1]>[0][] = [];
-      await engine.poll({ upstream: 'default', submissionIds }, (one) => observations.push(one));
-      return observations;
-    },
+    poll,
+    /** Polls one id again and again, until a worker has polled it. */
+    pollByWorker: (id: string) =>
+      vi.waitUntil(async () => {
+        const [one] = await poll(id);
+        return one?.worker !== undefined && [one];
+      }, 20_000),
     /** Resolves when this number of workers is connected and gets the next batch. */
-    sees: (workers: number) =>
-      vi.waitUntil(() => link.isUsable && link.health.workers.length === workers, 15_000),
+    sees: (workers: number, paused: readonly string[] = []) =>
+      vi.waitUntil(() => {
+        const { health } = link;
+        const isPaused = isDeepStrictEqual(health.paused, paused);
+        return link.isUsable && health.workers.length === workers && isPaused;
+      }, 15_000),
     isDisconnected: () =>
       vi.waitUntil(
         () => link.health.state === 'disconnected' && logged.some(({ level }) => level === 50),

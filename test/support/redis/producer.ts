@@ -2,8 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Queue, Worker } from 'bullmq';
 import { onTestFinished } from 'vitest';
-import { openLoopRedis, openRedis, type RedisSettings } from '../../../src/redis/connections.ts';
-import { EVENTS_QUEUE } from '../../../src/redis/events-queue.ts';
+import {
+  EVENTS_QUEUE,
+  openLoopRedis,
+  openRedis,
+  type RedisSettings,
+} from '../../../src/redis/connections.ts';
 import { sleep } from '../processes/killable-server.ts';
 
 type Address = RedisSettings;
