@@ -6,7 +6,7 @@ import { escapeText } from '../lib/text.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { PollBatch, PollEngine } from '../polling/poll-engine.ts';
 import type { Observation } from '../submissions/classify.ts';
-import { readServer } from './connections.ts';
+import { POLLS_QUEUE, readServer } from './connections.ts';
 import {
   MAX_IDS_PER_JOB,
   type PollJob,
@@ -20,7 +20,6 @@ type InFlightJob = {
   upstream: string;
   /** Without an observation. */
   submissionIds: Set<string>;
-  sentAt: number;
   endsAt: number;
   report: (observation: Observation) => void;
   /** Ends its part of the batch. */
@@ -41,8 +40,8 @@ type EngineDeps = {
 
 /** A job expires this much before the scheduler's lease. */
 const LEASE_MARGIN_MS = 100;
-/** After a job without any result: workers are connected but do not respond. */
-const FALLBACK_MS = 30_000;
+/** Redis may lose a test job. */
+const TEST_AGAIN_MS = 30_000;
 const DRAIN_WITHIN_MS = 1_000;
 /** Finished jobs are kept for inspection only. */
 const RETENTION = {
@@ -52,13 +51,14 @@ const RETENTION = {
 
 /**
  * Splits a batch into jobs, whose return values are observations. Without Redis or workers this
- * process polls. Ids of a job without a result wait for the lease: a worker may poll them.
+ * process polls. Ids of a job without a result wait for the lease: a worker may poll them. After
+ * such a job this process polls, until a worker has completed a test job, which has no ids.
  */
 export class BullmqEngine implements PollEngine {
   readonly #deps: EngineDeps;
   readonly #jobs = new Map<string, InFlightJob>();
-  #lastResultAt = Number.NEGATIVE_INFINITY;
-  #fallbackUntil = Number.NEGATIVE_INFINITY;
+  /** When to send the next test job, for the upstreams that this process polls after a failure. */
+  readonly #testAt = new Map<string, number>();
   #isClosed = false;
 
   constructor(deps: EngineDeps) {
@@ -70,12 +70,14 @@ export class BullmqEngine implements PollEngine {
   async poll(batch: PollBatch, report: (observation: Observation) => void): Promise<void> {
     const { redis, queue, link, local, clock, leaseMsOf } = this.#deps;
     const { upstream, submissionIds } = batch;
-    const { workers } = link.health;
+    const { workers, paused } = link.health;
     const sentAt = clock.now();
-    const isPossible =
-      !this.#isClosed && link.isUsable && workers.length > 0 && sentAt >= this.#fallbackUntil;
+    const isTaken = workers.length > 0 && !paused.includes(POLLS_QUEUE);
+    const testAt = this.#testAt.get(upstream);
+    const isPossible = !this.#isClosed && link.isUsable && isTaken && sentAt >= (testAt ?? 0);
     const server = isPossible ? await readServer(redis).catch(() => undefined) : undefined;
-    if (server === undefined) return local.poll(batch, report);
+    if (server && testAt !== undefined) this.#sendTest(upstream, server.runId, sentAt);
+    if (!server || testAt !== undefined) return local.poll(batch, report);
     const endsAt = sentAt + leaseMsOf(upstream) - LEASE_MARGIN_MS;
     const expires_at = Math.floor(server.nowMs + endsAt - clock.now());
     const ended: Promise<void>[] = [];
@@ -92,7 +94,7 @@ export class BullmqEngine implements PollEngine {
       };
       ended.push(promise);
       this.#jobs.set(jobId, {
-        ...{ upstream, submissionIds: new Set(ids), sentAt, endsAt, report, end },
+        ...{ upstream, submissionIds: new Set(ids), endsAt, report, end },
       });
       const data: PollJob = { upstream, submission_ids: ids, expires_at, run_id: server.runId };
       return { name: 'poll', data, opts: { jobId, ...RETENTION } };
@@ -102,6 +104,19 @@ export class BullmqEngine implements PollEngine {
       failure += `, and Redis did not confirm the job: ${message}`;
     });
     await Promise.all(ended);
+  }
+
+  #sendTest(upstream: string, run_id: string, now: number): void {
+    this.#testAt.set(upstream, now + TEST_AGAIN_MS);
+    // Always the same id, so that at most one waits.
+    const jobId = `test-${upstream}`;
+    const [submissionIds, endsAt, report] = [new Set<string>(), Number.MAX_SAFE_INTEGER, () => {}];
+    const end = () => this.#jobs.delete(jobId);
+    this.#jobs.set(jobId, { upstream, submissionIds, endsAt, report, end });
+    const data: PollJob = { upstream, submission_ids: [], expires_at: endsAt, run_id };
+    this.#deps.queue
+      .add('poll', data, { jobId, removeOnComplete: true, removeOnFail: true })
+      .catch(() => undefined);
   }
 
   /** Removes the waiting jobs. Results of active jobs are ignored. */
@@ -125,7 +140,7 @@ export class BullmqEngine implements PollEngine {
       this.#fail(jobId, 'the result does not match the job; do all run the same version?');
       return;
     }
-    this.#lastResultAt = at;
+    this.#testAt.delete(job.upstream);
     const { worker, observations } = result.data;
     for (const observation of observations)
       if (job.submissionIds.delete(observation.submissionId))
@@ -138,7 +153,7 @@ export class BullmqEngine implements PollEngine {
     if (!job) return;
     job.end();
     const { clock, log } = this.#deps;
-    if (this.#lastResultAt < job.sentAt) this.#fallbackUntil = clock.now() + FALLBACK_MS;
+    if (!this.#testAt.has(job.upstream)) this.#testAt.set(job.upstream, clock.now());
     log.warn({ upstream: job.upstream, reason: escapeText(reason) }, 'polls.job_failed');
   }
 }

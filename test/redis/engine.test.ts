@@ -1,5 +1,6 @@
 import type { Job } from 'bullmq';
 import { describe, expect, it } from 'vitest';
+import { POLLS_QUEUE } from '../../src/redis/connections.ts';
 import type { PollJob } from '../../src/redis/polls-queue.ts';
 import { describeEngine } from '../polling/engine-conformance.ts';
 import {
@@ -109,34 +110,50 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { leaseMs: 2_000 });
     const late = Promise.withResolvers<void>();
-    let jobs = 0;
+    const errors = ['late'];
     openFakeWorker(redis, async ({ data }: Job<PollJob>) => {
-      jobs += 1;
-      const isFirst = jobs === 1;
-      if (isFirst) await late.promise;
-      const error = isFirst ? 'late' : 'in time';
-      return { worker: 'w', observations: [rejected(data.submission_ids[0] ?? '', error)] };
+      const error = errors.pop() ?? 'in time';
+      if (error === 'late') await late.promise;
+      return { worker: 'w', observations: data.submission_ids.map((id) => rejected(id, error)) };
     });
     await server.sees(1);
-    const first = server.poll('a');
-    await expect.poll(() => jobs).toBe(1);
-    // The result of another job shows that the worker works.
-    expect(await server.poll('b')).toHaveLength(1);
-    expect(await first).toEqual([]);
+    expect(await server.poll('a')).toEqual([]);
     late.resolve();
-    expect(await server.poll('a')).toMatchObject([{ error: 'in time' }]);
-    expect(server.polled).toEqual([]);
+    expect(await server.pollByWorker('a')).toMatchObject([{ error: 'in time' }]);
   });
 
-  it('polls itself if connected workers return no results', async () => {
+  it('after a poll that no worker completes, polls itself until a worker has completed a test', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { leaseMs: 300 });
-    const worker = openWorker(redis, { timeoutMs: 100 });
+    const server = openEngine(redis, { leaseMs: 2_000 });
+    const held = Promise.withResolvers<void>();
+    const takenIds: string[][] = [];
+    openFakeWorker(redis, async ({ data }: Job<PollJob>) => {
+      takenIds.push(data.submission_ids);
+      await held.promise;
+      return { worker: 'w', observations: data.submission_ids.map((id) => rejected(id)) };
+    });
+    await server.sees(1);
+    expect(await server.poll('a')).toEqual([]);
+    expect(await server.poll('b', 'c')).toHaveLength(2);
+    expect(server.polled).toEqual(['b', 'c']);
+    held.resolve();
+    expect(await server.pollByWorker('d')).toMatchObject([{ worker: 'w' }]);
+    // The test polls nothing.
+    expect(takenIds.slice(0, 2)).toEqual([['a'], []]);
+  });
+
+  it('polls itself while the queue is paused', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis);
+    const worker = openWorker(redis);
     await server.sees(1);
     await openQueue(redis).pause();
-    expect(await server.poll('a')).toEqual([]);
+    await server.sees(1, [POLLS_QUEUE]);
     expect(await server.poll('a')).toMatchObject([{ kind: 'pending' }]);
-    expect(worker.polled).toEqual([]);
+    await openQueue(redis).resume();
+    await server.sees(1);
+    expect(await server.poll('b')).toHaveLength(1);
+    expect([server.polled, worker.polled]).toEqual([['a'], ['b']]);
   });
 
   it('names the reason if Redis denies a command that adds jobs', async () => {
