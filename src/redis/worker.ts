@@ -49,8 +49,7 @@ export function startWorker(deps: {
 /** No request starts later than the request timeout plus this before the job expires. */
 const START_MARGIN_MS = 250;
 const RETRY_MS = 1_000;
-/** For the results of the last jobs, when the worker stops. */
-const SEND_WITHIN_MS = 1_000;
+const CLOSE_WITHIN_MS = 1_000;
 /** Jobs at a time. The request budgets bound the polls; this bounds the memory. */
 const CONCURRENCY = 100;
 
@@ -66,7 +65,6 @@ export function openPollWorker(deps: {
   const { engine, timeoutMsOf, name, log } = deps;
   const connection = openLoopRedis(deps.redis);
   const { redis } = connection;
-  const inProgress = new Set<Promise<void>>();
 
   async function process({ data }: Job<PollJob>): Promise<PollResult> {
     const problem = await reasonNotToPoll(redis, data, timeoutMsOf(data.upstream));
@@ -76,11 +74,7 @@ export function openPollWorker(deps: {
     }
     const observations: PollResult['observations'] = [];
     const { upstream, submission_ids: submissionIds } = data;
-    const polls = engine.poll({ upstream, submissionIds }, ({ at: _, ...one }) =>
-      observations.push(one),
-    );
-    inProgress.add(polls);
-    await polls.finally(() => inProgress.delete(polls));
+    await engine.poll({ upstream, submissionIds }, ({ at: _, ...one }) => observations.push(one));
     return { worker: name, observations };
   }
 
@@ -107,20 +101,13 @@ export function openPollWorker(deps: {
     log.info('redis.connected');
   });
 
-  async function close(limitMs: number): Promise<void> {
-    const closed = worker.close();
-    await withTimeout(limitMs, Promise.race([closed, Promise.allSettled(inProgress)]));
-    // The results are still to be sent, which may never end without Redis.
-    await withTimeout(Math.min(limitMs, SEND_WITHIN_MS), closed);
-    connection.close();
-  }
-
-  let closing: Promise<void> | undefined;
   return {
     /** Takes no more jobs and waits up to `limitMs` for those in progress. Idempotent. */
     async close(limitMs: number): Promise<void> {
-      closing ??= close(limitMs);
-      await closing;
+      // Without Redis there is nobody to send results to, and BullMQ would wait for it.
+      const isConnected = redis.status === 'ready';
+      await withTimeout(isConnected ? limitMs : CLOSE_WITHIN_MS, worker.close());
+      connection.close();
     },
   };
 }
