@@ -153,6 +153,6 @@ function errorOf(error: unknown): string | undefined {
 function isUnavailable(error: unknown): boolean {
   return (
     codeOf(error) === 'OAUTH_TIMEOUT' ||
-    (error instanceof TypeError && error.message === 'fetch failed')
+    (error instanceof TypeError && error.cause instanceof Error)
   );
 }
