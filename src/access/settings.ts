@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isLoopback } from '../lib/addresses.ts';
-import { count, section } from '../operations/config/section-values.ts';
+import { baseUrl, count, section } from '../operations/config/section-values.ts';
 
 export const limitsSection = section({
   requests_per_minute: count(60_000, 0).describe(
@@ -26,14 +26,9 @@ export const authSection = section({
 });
 
 /** Over http, a machine on the network path could replace the keys of the provider. */
-const isIssuer = (text: string) => {
-  const url = URL.parse(text);
-  if (url === null || /[?#\s]/.test(text) || url.username !== '' || url.password !== '')
-    return false;
-  return (
-    url.protocol === 'https:' ||
-    (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1')))
-  );
+const isSafeIssuer = (text: string) => {
+  const { protocol, hostname = '' } = URL.parse(text) ?? {};
+  return protocol !== 'http:' || isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'));
 };
 
 const claimValues = z.array(z.string().min(1).max(200)).max(100).default([]);
@@ -41,12 +36,8 @@ const valuesFor = (role: string) =>
   claimValues.describe(`Values of the claim that give the role ${role}`);
 
 export const oidcSection = section({
-  issuer: z
-    .string()
-    .refine(
-      isIssuer,
-      'must be an https:// address without user, query and fragment; http:// only on this machine',
-    )
+  issuer: baseUrl
+    .refine(isSafeIssuer, 'must be an https:// address; http:// only on this machine')
     .optional()
     .describe(
       'The OpenID Connect provider at which people sign in to the dashboard, exactly as it names itself. Requires client_id, server.public_url and a role',

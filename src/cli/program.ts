@@ -52,10 +52,14 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
 async function useProxy(): Promise<void> {
   const isSet = Object.keys(process.env).some((name) => /^https?_proxy$/i.test(name));
   if (!isSet) return;
-  const { outgoingAgent, proxyVariables } = await import('../lib/http-call.ts');
-  for (const [name, address] of proxyVariables())
-    if (!/^https?:$/.test(URL.parse(address)?.protocol ?? ''))
-      throw new CommandError(`${name} must begin with http:// or https://`, ExitCode.usage);
+  const [{ outgoingAgent, proxyVariables }, { serviceAddressError }] = await Promise.all([
+    import('../lib/http-call.ts'),
+    import('../lib/addresses.ts'),
+  ]);
+  for (const [name, address] of proxyVariables()) {
+    const problem = serviceAddressError(address, ['http', 'https']);
+    if (problem !== undefined) throw new CommandError(`${name} ${problem}`, ExitCode.usage);
+  }
   (await import('undici')).setGlobalDispatcher(outgoingAgent({}));
 }
 

@@ -47,6 +47,35 @@ export function isLoopback(host: string): boolean {
   return isIP(host) === 0 ? host === 'localhost' : ipaddr.process(host).range() === 'loopback';
 }
 
+/**
+ * Returns why the address of a service is refused: libraries would derive other parts from it than
+ * its author meant. The reason contains no part of it.
+ */
+export function serviceAddressError(text: string, schemes: readonly string[]): string | undefined {
+  const url = URL.parse(text);
+  const [scheme = '', ...after] = text.split('://');
+  const [authority = '', ...rest] = after.join('://').split(/[/?#\\]/);
+  const isMisplaced = /@|:\d*$/.test(authority) && rest.some((part) => part.includes('@'));
+  if (isMisplaced || (url && !(isDecodable(url.username) && isDecodable(url.password))))
+    return `must be encoded: ${ENCODING}`;
+  if (!url?.host || /\s/.test(text) || !schemes.includes(scheme.toLowerCase())) {
+    const start = schemes.map((one) => `${one}://`).join(' or ');
+    return `must be an address that begins with ${start}, without spaces${text.includes('@') ? `; ${ENCODING}` : ''}`;
+  }
+  return text.includes('#') ? `must be an address without a fragment (#); ${ENCODING}` : undefined;
+}
+
+const ENCODING = 'in a user or password, write % as %25, / as %2F, ? as %3F and # as %23';
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** The network of one client: the /64 of an IPv6 address, any other address unchanged. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;

@@ -1,16 +1,15 @@
 import { z } from 'zod';
+import { serviceAddressError } from '../lib/addresses.ts';
 import { headerProblem } from '../lib/request-headers.ts';
 import {
+  baseUrl,
+  checked,
   count,
-  httpUrl,
   recordByName,
   seconds,
   section,
 } from '../operations/config/section-values.ts';
 import { templateProblem } from '../submissions/explorer-link.ts';
-
-const isBare = ({ username, password, search, hash }: URL) =>
-  !(username || password || search || hash);
 
 const path = (fallback: string) =>
   z
@@ -22,17 +21,11 @@ const path = (fallback: string) =>
 /** Set by requests to upstreams; a caller's Authorization may be forwarded. */
 const OWN_HEADERS = ['accept', 'authorization', 'idempotency-key', 'x-api-key'];
 
-const nodeUrl = z.string().superRefine((text, context) => {
-  const url = URL.parse(text);
-  const message =
-    !url || !/^(?:wss?|https?):$/.test(url.protocol)
-      ? 'must be a ws:// or wss:// address'
-      : url.protocol.startsWith('http')
-        ? `must be the WebSocket address of the node: ${url.protocol === 'https:' ? 'wss' : 'ws'}:// instead of ${url.protocol}//`
-        : url.hash
-          ? 'must be an address without a fragment'
-          : undefined;
-  if (message !== undefined) context.addIssue({ code: 'custom', message });
+const nodeUrl = checked((text) => {
+  const secure = /^http(s?):/i.exec(text)?.[1];
+  return secure === undefined
+    ? serviceAddressError(text, ['ws', 'wss'])
+    : `must be the WebSocket address of the node: ws${secure}:// instead of http${secure}://`;
 });
 
 const chainSection = section({
@@ -55,12 +48,7 @@ const chainSection = section({
     .describe(
       'Whether the block is fetched to prove that its data root contains the submitted data',
     ),
-  explorer: z
-    .string()
-    .superRefine((template, context) => {
-      const message = templateProblem(template);
-      if (message !== undefined) context.addIssue({ code: 'custom', message });
-    })
+  explorer: checked(templateProblem)
     .optional()
     .describe(
       'Link to a block explorer, with the placeholders {block_number}, {block_hash}, {tx_hash} and {tx_index}: `https://explorer.example.com/block/{block_hash}`. Shown with each submission that has a block',
@@ -68,10 +56,7 @@ const chainSection = section({
 }).describe('Nodes of the chain; see docs/chain.md');
 
 const upstreamSchema = z.strictObject({
-  url: httpUrl
-    .refine((url) => !URL.canParse(url) || isBare(new URL(url)), {
-      error: 'must be an address without credentials, a query or a fragment',
-    })
+  url: baseUrl
     .optional()
     .describe('Base address of the upstream service. Required for tracking submissions'),
   api_key: z

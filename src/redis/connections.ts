@@ -70,7 +70,7 @@ export function openLoopRedis({ url }: RedisSettings) {
   const redis = register(new Redis(url, options));
   return {
     redis,
-    /** Connects again: a connection that only reads does not notice that the primary has changed. */
+    /** Connects again: a connection that only reads notices no change of the primary. */
     reconnect() {
       for (const one of opened) if (one.status === 'ready') one.disconnect(true);
     },

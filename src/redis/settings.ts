@@ -1,10 +1,13 @@
-import { z } from 'zod';
-import { section } from '../operations/config/section-values.ts';
+import type { z } from 'zod';
+import { address, section } from '../operations/config/section-values.ts';
 import type { PollingSettings } from '../polling/settings.ts';
 
 export const redisSection = section({
-  url: z
-    .url({ protocol: /^rediss?$/, error: 'must be a redis:// or rediss:// address' })
+  url: address('redis', 'rediss')
+    .refine(
+      (text) => /^[a-z]+:\/\/[^/?]+(?:\/\d*)?$/i.test(text),
+      'must end with its host, or with the number of a database: redis://redis:6379/1',
+    )
     .optional()
     .describe(
       'Redis server for BullMQ: workers poll the upstream, the queue dawatch-submissions accepts submissions, and every event becomes a job of dawatch-events. rediss:// uses TLS; NODE_EXTRA_CA_CERTS adds certificate authorities',

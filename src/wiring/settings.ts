@@ -4,7 +4,7 @@ import { alertsSection, heartbeatSection } from '../alerts/settings.ts';
 import { trustedProxyError } from '../lib/addresses.ts';
 import { channelsSection, routesSection, webhooksSection } from '../notifications/settings.ts';
 import { type Loaded, loadSettings, type SettingsFrom } from '../operations/config/load.ts';
-import { count, section } from '../operations/config/section-values.ts';
+import { baseUrl, checked, count, section } from '../operations/config/section-values.ts';
 import { upstreamsSection } from '../polling/settings.ts';
 import { redisSection } from '../redis/settings.ts';
 import { retentionSection, submissionsSection } from '../submissions/settings.ts';
@@ -12,30 +12,9 @@ import { retentionSection, submissionsSection } from '../submissions/settings.ts
 const isOrigin = (text: string) =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 
-const isBase = (text: string) => {
-  const url = URL.parse(text);
-  return (
-    /^https?:\/\//i.test(text) &&
-    url !== null &&
-    !/[?#\s]/.test(text) &&
-    url.username === '' &&
-    url.password === ''
-  );
-};
-
-const proxy = z.string().superRefine((entry, context) => {
-  const message = trustedProxyError(entry);
-  if (message !== undefined) context.addIssue({ code: 'custom', message });
-});
-
 const serverSection = section({
   host: z.string().min(1).default('127.0.0.1').describe('Address to listen on'),
-  public_url: z
-    .string()
-    .refine(
-      isBase,
-      'must be an http:// or https:// address without user, query and fragment, like https://dawatch.example.com',
-    )
+  public_url: baseUrl
     .optional()
     .describe(
       'Address at which people open the dashboard, for links in messages of channels and in alerts; default: no links',
@@ -51,7 +30,7 @@ const serverSection = section({
     .default([])
     .describe('Origins whose pages may read responses, matched exactly; empty: none'),
   trusted_proxies: z
-    .array(proxy)
+    .array(checked(trustedProxyError))
     .max(1_000)
     .default([])
     .describe(

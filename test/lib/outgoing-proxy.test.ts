@@ -163,3 +163,14 @@ it('`dawatch doctor` reaches upstreams, channels, the heartbeat and the provider
     new Set([`elsewhere.test:${provider.port}`, new URL(elsewhere(url)).host]),
   );
 });
+
+it.each(['http://user:100%@h.example', 'http://user:12/34@h.example', 'user:1234@h.example'])(
+  'a proxy address from which another host would be derived is refused: %s',
+  async (HTTPS_PROXY) => {
+    const { code, stderr } = await cliProcess(['config'], { env: { HTTPS_PROXY } });
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(/^dawatch: HTTPS_PROXY must be .* write % as %25, /),
+    });
+  },
+);

@@ -43,8 +43,12 @@ describe('the settings of OpenID Connect', () => {
 
   it.each([
     ['http elsewhere', { issuer: 'http://login.example' }, 'oidc.issuer must be an https://'],
-    ['a query', { issuer: 'https://login.example?a' }, 'oidc.issuer must be an https://'],
-    ['a password', { issuer: 'https://a:b@login.example' }, 'oidc.issuer must be an https://'],
+    ['a query', { issuer: 'https://login.example?a' }, 'oidc.issuer must be an address without'],
+    [
+      'a password',
+      { issuer: 'https://a:b@login.example' },
+      'oidc.issuer must be an address without',
+    ],
     ['no client', { client_id: undefined }, 'oidc.client_id is required'],
     ['no role', { roles: {} }, 'oidc.roles must give a role'],
     ['an unknown role', { roles: { root: ['a'] } }, 'oidc.roles'],

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { withTimeout } from '../../lib/clock.ts';
 import { causeOf } from '../../lib/http-call.ts';
+import { address } from '../../operations/config/section-values.ts';
 import { AlertEventType } from '../../submissions/event-types.ts';
 import type { EventRecord } from '../event-body.ts';
 import {
@@ -26,11 +27,10 @@ const SENDER =
 
 const settings = z.strictObject({
   type: z.literal('email'),
-  smtp_url: z
-    .url({ protocol: /^smtps?$/, error: 'must be an smtp:// or smtps:// address' })
+  smtp_url: address('smtp', 'smtps')
     .refine(
-      (url) => !/[?#]/.test(url),
-      'must be an address without a query; in a password, write %3F for ? and %23 for #',
+      (text) => /^[a-z]+:\/\/[^/?]+\/?$/i.test(text),
+      'must be an address that ends with its host or port',
     )
     .describe('Mail server: smtp://user:password@host:587'),
   tls: z

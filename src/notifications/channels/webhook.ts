@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
+import { serviceAddressError } from '../../lib/addresses.ts';
 import { secretsOfHeaders } from '../../lib/request-headers.ts';
 import { CALLBACKS_ID } from '../delivery.ts';
 import type { AddressGuard } from '../transport/address-guard.ts';
@@ -30,9 +31,9 @@ export function checkWebhookUrl(text: string, { allowHttp, guard }: Rules): stri
   // The parser reads it as a slash; other parsers would see another host.
   if (text.split('?', 1)[0]?.includes('\\')) return 'the URL must not have a backslash (\\)';
   // Checked in the text, because parsing drops an empty user name or fragment.
-  if (url.username || url.password || authorityOf(text).includes('@'))
-    return 'the URL must not contain a user name or a password';
   if (text.includes('#')) return 'the URL must not have a fragment (#)';
+  if (authorityOf(text).includes('@') || serviceAddressError(text, ['http', 'https']))
+    return 'the URL must not contain a user name or a password';
   if (url.port !== '' && !HTTP_PORTS.includes(url.port) && Number(url.port) < MIN_OTHER_PORT)
     return `the port must be ${HTTP_PORTS.join(', ')} or at least ${MIN_OTHER_PORT}`;
   return checkHost(url.hostname, guard);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { serviceAddressError } from '../../lib/addresses.ts';
 
 const MAX_COUNT = 1_000_000_000;
 
@@ -23,10 +24,25 @@ export function count(fallback: number, minimum: number, maximum = MAX_COUNT) {
   return z.number().int().min(minimum).max(maximum).default(fallback);
 }
 
-export const httpUrl = z.url({
-  protocol: /^https?$/,
-  error: 'must be an http:// or https:// address',
-});
+/** A text that `problemOf` accepts by returning undefined; otherwise it returns the message. */
+export function checked(problemOf: (text: string) => string | undefined) {
+  return z.string().superRefine((text, context) => {
+    const message = problemOf(text);
+    if (message !== undefined) context.addIssue({ code: 'custom', message, continue: false });
+  });
+}
+
+/** The address of a service, with a host, such as address('redis', 'rediss'). */
+export function address(...schemes: string[]) {
+  return checked((text) => serviceAddressError(text, schemes));
+}
+
+export const httpUrl = address('http', 'https');
+/** An address to which paths are appended, shown to everybody. */
+export const baseUrl = httpUrl.refine(
+  (text) => !/[?@]/.test(text),
+  'must be an address without user and query',
+);
 
 /** Settings by names chosen by the operator. */
 export function recordByName<Value extends z.ZodType>(value: Value) {
