@@ -58,9 +58,9 @@ export function serviceAddressError(text: string, schemes: readonly string[]): s
   const isMisplaced = /@|:\d*$/.test(authority) && rest.some((part) => part.includes('@'));
   if (isMisplaced || (url && !(isDecodable(url.username) && isDecodable(url.password))))
     return `must be encoded: ${ENCODING}`;
-  if (!url?.host || /\s/.test(text) || !schemes.includes(scheme.toLowerCase())) {
+  if (!url?.host || /[\s\p{Cc}]/u.test(text) || !schemes.includes(scheme.toLowerCase())) {
     const start = schemes.map((one) => `${one}://`).join(' or ');
-    return `must be an address that begins with ${start}, without spaces${text.includes('@') ? `; ${ENCODING}` : ''}`;
+    return `must be an address that begins with ${start}, without spaces or control characters${text.includes('@') ? `; ${ENCODING}` : ''}`;
   }
   return text.includes('#') ? `must be an address without a fragment (#); ${ENCODING}` : undefined;
 }

@@ -38,7 +38,7 @@ async function expectRefused(
 
 const URLS: [string, unknown, string][] = [
   ['no address', undefined, 'is missing'],
-  ['a host', 'hooks.example.com', 'not an absolute URL'],
+  ['a host', 'hooks.example.com', 'an address that begins with https'],
   ['2,049 characters', `https://example.com/${'x'.repeat(2_029)}`, 'at most 2048 characters'],
   ['a private address', 'https://10.0.0.1/', 'is not allowed'],
 ];
@@ -105,7 +105,7 @@ describe('creating refuses', () => {
 describe('changing refuses', () => {
   const path = () => `/v1/webhooks/${id}`;
   it('an invalid address', () =>
-    expectRefused('PATCH', path(), { url: 'ftp://example.com/' }, '/url', 'must begin with https'));
+    expectRefused('PATCH', path(), { url: 'ftp://example.com/' }, '/url', 'begins with https'));
   it.each<[string, unknown, string]>([
     ['nothing', {}, 'at least one field'],
     ['a secret', { secret: secretOf(32) }, 'secret'],

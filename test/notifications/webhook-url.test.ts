@@ -41,24 +41,25 @@ describe('events may be sent to', () => {
 
 describe('events may not be sent to', () => {
   it.each([
-    ['', /not an absolute URL/],
-    ['example.com/hooks', /not an absolute URL/],
-    ['https://', /not an absolute URL/],
+    ['', /begins with https:/],
+    ['example.com/hooks', /begins with https:/],
+    ['https://', /begins with https:/],
     ['https://exa mple.com/', /spaces/],
     ['https://example.com/\r\nx-evil: 1', /spaces or control/],
     [' https://example.com/', /spaces/],
     [ofLength(2_049), /2048 characters/],
-    ['http://example.com/', /begin with https:.*webhooks\.allow_http/],
-    ['ftp://example.com/', /begin with https:/],
-    ['javascript:alert(1)', /begin with https:/],
+    ['http://example.com/', /begins with https:.*webhooks\.allow_http/],
+    ['ftp://example.com/', /begins with https:/],
+    ['javascript:alert(1)', /begins with https:/],
     ['https://user:pass@example.com/', /user name or a password/],
     ['https://@example.com/', /user name or a password/],
-    ['https:\\\\@example.com/', /must have \/\//],
+    ['https:\\\\@example.com/', /begins with https:/],
     ['https://example.com\\@inside.example/', /backslash/],
     ['https://example.com/#part', /fragment/],
     ['https://example.com/#', /fragment/],
     ['https://example.com:22/', /port/],
-    ['https://example.com:65536/', /not an absolute URL/],
+    ['https://example.com:65536/', /begins with https:/],
+    ['https://user:12/34@example.com/', /password/],
     ['https://127.0.0.1/', /loopback.*webhooks\.allow/],
     ['https://[::1]/', /loopback/],
     ['https://169.254.169.254/latest/meta-data', /link-local/],
@@ -69,7 +70,7 @@ describe('events may not be sent to', () => {
   });
 
   it.each([
-    ['ftp://example.com/', /begin with https:\/\/ or http:/],
+    ['ftp://example.com/', /begins with https:\/\/ or http:/],
     ['http://192.168.1.1/', /private/],
     ['http://localhost:22/', /port/],
   ])('%s even if the operator allows HTTP and some networks', (url, reason) => {
