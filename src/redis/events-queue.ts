@@ -39,12 +39,6 @@ export function createQueueChannel(settings: RedisSettings): Channel {
   });
   queue.on('error', () => undefined);
 
-  let closing: Promise<void> | undefined;
-  async function close(): Promise<void> {
-    await queue.close().catch(() => undefined);
-    disconnect(redis);
-  }
-
   async function add(batch: readonly Outgoing[]): Promise<SendResult> {
     await waitUntilReady(redis, CONNECT_TIMEOUT_MS);
     if ((await queue.getWaitingCount()) >= MAX_WAITING)
@@ -73,16 +67,16 @@ export function createQueueChannel(settings: RedisSettings): Channel {
     maxBatch: 100,
     retryDelayMs: queueRetryDelayMs,
     async send(batch, signal) {
-      if (closing || signal.aborted) return failed('the attempt was aborted');
+      if (queue.closing || signal.aborted) return failed('the attempt was aborted');
       const { promise, resolve, reject } = Promise.withResolvers<SendResult>();
       const abort = () => resolve(failed('the attempt was aborted'));
       signal.addEventListener('abort', abort, { once: true });
       add(batch).catch(resultOfError).then(resolve, reject);
       return promise.finally(() => signal.removeEventListener('abort', abort));
     },
-    close() {
-      closing ??= close();
-      return closing;
+    async close() {
+      await queue.close().catch(() => undefined);
+      disconnect(redis);
     },
   };
 }
