@@ -227,7 +227,7 @@ function verified(submission: Submission, input: Verified, { recheck }: Transiti
   const change = {
     status: isFinalized ? Status.finalized : submission.status,
     ...{ upstreamState, error, envelope },
-    chain: isSilent(input.chain) ? before : input.chain,
+    chain: isSilent(input.chain, before) ? before : input.chain,
     event: isFinalized ? Event.finalized : null,
   };
   return {
@@ -298,14 +298,15 @@ function chainAfter(submission: Submission, input: Seen): ChainResult | null {
   if (input.kind !== 'finalized' && !isFinal(submission.status)) return null;
   const chain = input.kind === 'error' ? undefined : input.chain;
   const before = chainOf(submission);
-  return isSilent(chain) && before && sameData(input.envelope, submission.envelope)
+  return isSilent(chain, before) && before && sameData(input.envelope, submission.envelope)
     ? before
     : (chain ?? null);
 }
 
-/** Whether the chain could not be asked. */
-function isSilent(chain: ChainResult | null | undefined): boolean {
-  return chain === undefined || (chain?.verdict === 'unavailable' && !chain.isSettled);
+/** Whether the chain says nothing new: a node that prunes later withdraws no verdict. */
+function isSilent(chain: ChainResult | null | undefined, before: ChainResult | null): boolean {
+  if (chain?.verdict !== 'unavailable') return chain === undefined;
+  return !chain.isSettled || before?.verdict !== 'unavailable';
 }
 
 function chainOf({ chain: verdict, chainReason: reason, proof }: Submission): ChainResult | null {

@@ -64,7 +64,7 @@ it('a submission whose data change has the proof of the new data only', () => {
 it('a reason that asking again does not change replaces one that it may change, once', () => {
   const ledger = openLedger();
   ledger.track(trackRequests(1), 0);
-  const late = { verdict: 'unavailable' as const, reason: 'no node responded within 1 s' };
+  const late = { verdict: 'unavailable' as const, reason: 'the block was not verified within 1 s' };
   ledger.record([observation({ ...VERDICTS.finalized, chain: late }, 5, 's0')], context());
   const verify = (reason: string, isSettled: boolean) => {
     const stored = ledger.submissions.get('s0') ?? expect.fail('it is not stored');
@@ -76,4 +76,14 @@ it('a reason that asking again does not change replaces one that it may change, 
   expect(verify('the node lacks the body', true)).toMatchObject(settled);
   expect(verify('the node lacks the body', true)).toMatchObject(settled);
   expect(verify('no node is connected', false)).toMatchObject(settled);
+});
+
+it('a node that prunes later withdraws no verdict', () => {
+  const { ledger, proofs } = openWithProofs();
+  const stored = ledger.submissions.get('s0') ?? expect.fail('it is not stored');
+  const reason = 'the node lacks the body';
+  const chain = { verdict: 'unavailable' as const, reason, isSettled: true };
+  ledger.record([observation({ ...VERDICTS.finalized, chain }, 6, 's0')], context());
+  ledger.store.verify([{ stored, chain, isHeld: false, detection: null }], context());
+  expect(ledger.submissions.get('s0')).toMatchObject({ chain: 'confirmed', proof: proofs[0] });
 });

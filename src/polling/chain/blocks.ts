@@ -16,8 +16,10 @@ import { encodeHeader } from './header.ts';
 import { blockNumberOf } from './node.ts';
 import { type Chain, ChainError } from './port.ts';
 
-/** Blocks that are kept; the submissions of a block are found final within seconds. */
-const MAX_BLOCKS = 16;
+/** Proven blocks that are kept; the submissions of a block are found final within seconds. */
+const MAX_PROVEN = 16;
+/** All blocks that are kept: two answers about each submission of some rounds. */
+const MAX_BLOCKS = 200;
 /** A block that proves nothing is fetched again after this time. */
 const FETCH_AGAIN_MS = 600_000;
 const NO_BRIDGE = new Uint8Array(32);
@@ -44,6 +46,8 @@ export class Blocks {
   readonly #chain: Chain;
   readonly #clock: Clock;
   readonly #kept = new Map<string, Kept>();
+  /** Keys of proven blocks, oldest first. */
+  readonly #proven: string[] = [];
   #previous: Promise<unknown> = Promise.resolve();
 
   constructor(chain: Chain, clock: Clock) {
@@ -62,6 +66,7 @@ export class Blocks {
       ({ hashes, proof }) => {
         if (hashes === null) kept.forgetAt = 0;
         else if (typeof proof === 'string') kept.forgetAt = this.#clock.now() + FETCH_AGAIN_MS;
+        else if (this.#proven.push(key) > MAX_PROVEN) this.#kept.delete(this.#proven.shift() ?? '');
       },
       () => {
         kept.forgetAt = 0;
@@ -129,17 +134,13 @@ export class Blocks {
     const proven = provenBy(NO_BRIDGE);
     if (proven || index === undefined) return proven ?? NO_DATA;
     const bridgeRoot = await this.#bridgeRoot(index, hash, options);
-    if (typeof bridgeRoot === 'string')
-      return `${name} has more than submitted data, such as bridge messages, and ${bridgeRoot}`;
+    if (bridgeRoot === null)
+      return `${name} has more than submitted data, such as bridge messages, and no node offers kate_queryDataProof`;
     return provenBy(bridgeRoot) ?? `${name} has another data root than its direct submissions`;
   }
 
-  /** Returns what proves the data of a block with bridge messages; a text: why it is not known. */
-  async #bridgeRoot(
-    index: number,
-    hash: string,
-    options: AskOptions,
-  ): Promise<Uint8Array | string> {
+  /** Returns what proves the data of a block with bridge messages; null: no node tells it. */
+  async #bridgeRoot(index: number, hash: string, options: AskOptions): Promise<Uint8Array | null> {
     try {
       const params = [index, hash];
       const { result } = await this.#chain.call<unknown>('kate_queryDataProof', params, options);
@@ -148,7 +149,9 @@ export class Blocks {
       const { bridgeRoot } = isObject(roots) ? roots : {};
       return Buffer.from(String(bridgeRoot).slice(2), 'hex');
     } catch (error) {
-      if (error instanceof ChainError) return error.message;
+      const isRefused =
+        error instanceof ChainError && /^(?:method_not_found|refused)$/.test(error.reason);
+      if (isRefused) return null;
       throw error;
     }
   }

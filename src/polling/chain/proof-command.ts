@@ -6,7 +6,7 @@ import { readText } from '../../cli/input.ts';
 import { InvalidProofError, type Proof, verifyProof } from '../../client/proof.ts';
 import { escapeText } from '../../lib/text.ts';
 
-/** The header of a full block has 200 kB as hexadecimal text. */
+/** The largest header has 200 kB as hexadecimal text. */
 const MAX_PROOF_BYTES = 1024 * 1024;
 
 type Options = ConnectOptions & { output?: string; verify?: string; data?: string };

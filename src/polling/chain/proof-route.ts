@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { hashPair } from '../../client/proof.ts';
 import { operations, problemResponses, sendProblem } from '../../http/problems.ts';
 import type { TypedServer } from '../../http/typed-server.ts';
 import { DamagedRowError } from '../../lib/json.ts';
@@ -6,7 +7,7 @@ import { dataOf } from '../../submissions/classify.ts';
 import { canonicalId, type ProvenBlock } from '../../submissions/submission.ts';
 import type { SubmissionQueries } from '../../submissions/submission-queries.ts';
 import { submissionIdSchema } from '../../submissions/track-request.ts';
-import { siblingsOf, toHex } from './data-root.ts';
+import { rootOf, siblingsOf, toHex } from './data-root.ts';
 
 const LEAF_BYTES = 32;
 
@@ -89,7 +90,9 @@ export function toProofBody(
     bytes.subarray(at * LEAF_BYTES, (at + 1) * LEAF_BYTES),
   );
   const leaf = leaves[index];
-  if (!leaf) throw new DamagedRowError(`the proof block ${hash}`, 'leaves');
+  const root = hashPair(rootOf(leaves), Buffer.from(bridgeRoot.slice(2), 'hex'));
+  if (!leaf || toHex(root) !== dataRoot)
+    throw new DamagedRowError(`the proof block ${hash}`, 'leaves');
   return {
     ...{ block_number, block_hash: hash, header, data_root: dataRoot, bridge_root: bridgeRoot },
     ...{ leaf: toHex(leaf), index, siblings: siblingsOf(leaves, index) },

@@ -12,7 +12,7 @@ import { type Chain, ChainError, type ChainSettings } from './port.ts';
  */
 const FIRST_VERDICT_MS = 1_000;
 /** Contradictions that wait for a second answer. */
-const MAX_DOUBTS = 1_000;
+const MAX_DOUBTS = 10_000;
 const MAX_SHOWN_CHARS = 70;
 
 /** What the upstream says. `dataHash`: that of the caller, `namedHash` that of the upstream. */
@@ -94,7 +94,9 @@ export class ChainVerifier {
     const verify = async () => {
       const dataHash = this.#dataHashOf(submissionId);
       await this.#untilFinal(blockNumber, late);
-      return this.verify({ envelope, dataHash });
+      const chain = await this.verify({ envelope, dataHash });
+      const isSame = this.#dataHashOf(submissionId) === dataHash;
+      return isSame ? chain : unavailable('data_hash was changed');
     };
     const chain = await Promise.race([verify().catch(unavailableBecause), late]);
     cancel();

@@ -168,7 +168,7 @@ it('takes the root of bridge messages from the node, and proves it', async () =>
     throw new ChainError('method_not_found', 'the node does not offer kate_queryDataProof');
   });
   expect(lacking.proof).toBe(
-    'block 7 has more than submitted data, such as bridge messages, and the node does not offer kate_queryDataProof',
+    'block 7 has more than submitted data, such as bridge messages, and no node offers kate_queryDataProof',
   );
 });
 

@@ -237,6 +237,17 @@ describe('data', () => {
     expect(await settle(claim)).toEqual({ verdict: 'contradicted', reason });
   });
 
+  it('of a hash that changes meanwhile are verified again', async () => {
+    const hashes = { s: DATA_HASH };
+    const respond: Respond = async (_, method) => {
+      hashes.s = OTHER_HASH;
+      return method === 'chain_getBlock' ? BLOCK.message : HASH;
+    };
+    const reason = 'data_hash was changed';
+    const { verify } = open(true, respond, { expected: hashes });
+    expect(await verify(CLAIM)).toEqual({ verdict: 'unavailable', reason });
+  });
+
   it('of an upstream that names another transaction are not confirmed', async () => {
     const { settle } = open(true, undefined, { expected });
     const { data_hash: _, ...other } = CLAIM_MORE;
