@@ -113,7 +113,7 @@ function classifyEnvelope(
       'malformed',
       `HTTP ${httpStatus} with a failure: ${errorText(envelope.error) ?? ''}`,
     );
-  const other = idsIn(body).find((id) => isAnother(submissionId, id));
+  const other = otherIdIn(body, submissionId);
   if (other !== undefined)
     return unavailable('malformed', `a response about another submission: ${other}`);
   const hash = malformedHash(envelope.data ?? {});
@@ -164,24 +164,26 @@ function failureText(httpStatus: number, text: string): string {
   return truncate(`HTTP ${httpStatus} ${text}`.trim());
 }
 
-/** All ids in a response: some upstream versions repeat it in a raw row beside `data`. */
-function idsIn(body: unknown): unknown[] {
+/**
+ * Returns an id in a response that is not the polled one. Some upstream versions repeat it in a raw
+ * row beside `data`, whose own id may be of another form.
+ */
+function otherIdIn(body: unknown, polled: string): string | undefined {
   const { id, data, submission } = isObject(body) ? body : {};
   const row = isObject(submission) ? submission : {};
-  return [id, isObject(data) ? data.submission_id : undefined, row.id, row.submission_id];
+  const ids = [id, isObject(data) ? data.submission_id : null, row.submission_id];
+  const expected = comparableId(polled);
+  if ([expected, comparableId(row.id)].every((one) => UUID_DIGITS.test(one))) ids.push(row.id);
+  return ids.map((one) => comparableId(one ?? polled)).find((one) => one !== expected);
 }
 
-/** Whether both are UUIDs that differ. An upstream may have its own row ids of another form. */
-function isAnother(polled: string, returned: unknown): boolean {
-  if (returned === undefined || returned === polled) return false;
-  const [one, two] = [uuidDigits(polled), uuidDigits(returned)];
-  return one !== undefined && two !== undefined && one !== two;
-}
+const UUID_DIGITS = /^[0-9a-f]{32}$/;
 
-function uuidDigits(text: unknown): string | undefined {
-  if (typeof text !== 'string') return undefined;
+/** The digits of a UUID in any spelling; any other value as text. */
+function comparableId(id: unknown): string {
+  const text = typeof id === 'string' ? id : (JSON.stringify(id) ?? '');
   const digits = text.toLowerCase().replace(/^urn:uuid:|[{}-]/g, '');
-  return /^[0-9a-f]{32}$/.test(digits) ? digits : undefined;
+  return UUID_DIGITS.test(digits) ? digits : text;
 }
 
 function truncateTexts(envelope: Envelope): string {

@@ -24,7 +24,7 @@ async function finalize(pollsOfEach: readonly number[]) {
     left.set(id, polls);
     const pending = { state: 'Pending', error: null, data: null };
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify(polls > 0 ? pending : finalEnvelope()));
+    response.end(JSON.stringify(polls > 0 ? pending : finalEnvelope({}, { id })));
   });
   const database = `${tempFolder()}/dawatch.db`;
   const open = async () => {

@@ -52,11 +52,7 @@ describe('unknown content is no error', () => {
     },
   );
 
-  it('rejects a wrong type in id or data', () => {
-    for (const id of [7, null, [], {}])
-      expect(classifyText(JSON.stringify(finalEnvelope({}, { id })))).toMatchObject({
-        kind: 'finalized',
-      });
+  it('rejects a wrong type in data', () => {
     for (const data of [7, 'data', [FINAL_DATA], true])
       expect(classifyText(JSON.stringify(envelope({ data })))).toMatchObject({
         kind: 'pending',
@@ -87,10 +83,29 @@ describe('a response that is no submission changes nothing', () => {
   });
 
   it('a response about another submission is not accepted; the case of letters makes no difference', () => {
-    const about = (id: string) => classifyText(JSON.stringify(finalEnvelope({}, { id })));
+    const about = (id: unknown) => classifyText(JSON.stringify(finalEnvelope({}, { id })));
     expect(about(OTHER_ID)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
     expect(about(ID.toUpperCase())).toMatchObject({ kind: 'finalized' });
-    expect(about('internal-row-17')).toMatchObject({ kind: 'finalized' });
+    for (const id of ['internal-row-17', `${ID}0`, '', 17, true, { toString: null }, [ID]])
+      expect(about(id), JSON.stringify(id)).toMatchObject({ reason: 'malformed' });
+    for (const id of [null, undefined, `urn:uuid:${ID}`, `{${ID.toUpperCase()}}`])
+      expect(about(id), JSON.stringify(id)).toMatchObject({ kind: 'finalized' });
+  });
+
+  it.each([
+    ['ok-1', 'other-0', 'malformed'],
+    ['ok-1', 'OK-1', 'malformed'],
+    ['ok-1', 'ok-1', undefined],
+    ['17', 17, undefined],
+  ])('a response to %j about %j: %s', (polled, id, reason) => {
+    const body = JSON.stringify(finalEnvelope({}, { id }));
+    const result = classify(polled, response(200, body));
+    expect('reason' in result ? result.reason : undefined).toBe(reason);
+  });
+
+  it('the row beside it may have an id of its own, of another form', () => {
+    const text = JSON.stringify(finalEnvelope({}, { submission: { id: 17, submission_id: ID } }));
+    expect(classifyText(text)).toMatchObject({ kind: 'finalized' });
   });
 
   it.each([
