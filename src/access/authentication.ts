@@ -82,8 +82,8 @@ function failureOf(identity: Identity, statusCode: number): AuthenticationFailur
  * Whether a forwarded bearer may be wrong. A response that does not show it counts, too: each such
  * request is an audit entry and a request to the upstream.
  */
-function hasFailed(identity: Identity | undefined, statusCode: number): boolean {
-  return identity?.kind === 'forwarded' && ![200, 400, 404, 429].includes(statusCode);
+function mayBeWrong(statusCode: number): boolean {
+  return ![200, 400, 404, 429].includes(statusCode);
 }
 
 const WINDOW_MS = 60_000;
@@ -116,6 +116,9 @@ export async function addLimits(
     },
   });
 
+  /** Requests with a bearer that the upstream is judging. */
+  const inFlight = new Set<FastifyRequest>();
+
   app.addHook('onSend', (request, { statusCode }, _payload, done) => {
     const reason = request.identity && failureOf(request.identity, statusCode);
     if (reason !== undefined) {
@@ -123,19 +126,26 @@ export async function addLimits(
       logFailure(request, reason);
     }
     // Before the response is sent, so that a client cannot send its next bearer uncounted.
-    if (hasFailed(request.identity, statusCode)) failures(request).then(() => done(), done);
-    else done();
+    if (!inFlight.has(request)) return done();
+    const counted = mayBeWrong(statusCode) ? failures(request) : Promise.resolve();
+    counted.finally(() => inFlight.delete(request)).then(() => done(), done);
   });
 
   /** Returns the limit that the request exceeds, and counts the request. */
   const exceededBy = async (request: FastifyRequest, reply: FastifyReply) => {
     const { kind } = authenticator.identify(request);
     if (maxFailures > 0 && (kind === 'unknown' || kind === 'forwarded')) {
-      // Whether a forwarded bearer fails is counted when the upstream has responded.
       const failed = (await failures(request, { increment: kind === 'unknown' })) as Bucket;
-      const isOver = kind === 'unknown' ? failed.isExceeded : failed.remaining === 0;
-      const what = kind === 'unknown' ? 'wrong credentials' : 'lookups that failed';
-      if (isOver) return { limit: `too many ${what} came from this address`, bucket: failed };
+      // A forwarded bearer counts until the upstream has responded, and then if it has failed.
+      const network = networkKey(request);
+      const judged = [...inFlight].filter((other) => networkKey(other) === network).length;
+      const isOver = kind === 'unknown' ? failed.isExceeded : failed.remaining <= judged;
+      const what =
+        kind === 'unknown' ? 'wrong credentials' : 'lookups that failed or are in flight';
+      const soon = failed.remaining > 0 && { ttl: 1_000, ttlInSeconds: 1 };
+      if (isOver)
+        return { limit: `too many ${what} came from this address`, bucket: { ...failed, ...soon } };
+      if (kind === 'forwarded') inFlight.add(request);
     }
     if (maxRequests === 0) return undefined;
     const bucket = (await requests(request)) as Bucket;

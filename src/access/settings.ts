@@ -7,7 +7,7 @@ export const limitsSection = section({
     'Requests per minute of one credential, or of one address without a credential; 0: no limit',
   ),
   failed_authentications_per_minute: count(20, 0).describe(
-    'Failed authentications per minute of one address. Above the limit, wrong credentials get 429 instead of 401, and bearers for the upstream are not forwarded; correct credentials still work. 0: no limit',
+    'Failed authentications per minute of one address. A bearer for the upstream counts while its lookup is in flight. Above the limit, wrong credentials get 429 instead of 401, and bearers for the upstream are not forwarded; correct credentials still work. 0: no limit',
   ),
 });
 

@@ -1,3 +1,5 @@
+import { EventEmitter, once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
@@ -202,6 +204,39 @@ describe('where the upstream judges the bearers', () => {
     for (let n = 0; n < 5; n++) statuses.push(await statusOf(`${status}-${n}`));
     expect(statuses).toEqual([502, 502, 429, 429, 429]);
     expect(lookups.audit()).toHaveLength(2);
+  });
+
+  it('lookups in flight count as well, also of a client that has disconnected, until they succeed', async () => {
+    const held: ServerResponse[] = [];
+    const arrived = new EventEmitter();
+    const upstream = await serve((_request, response) => {
+      held.push(response);
+      arrived.emit('request');
+    });
+    const limits = { failed_authentications_per_minute: 3 };
+    const { url, get } = await openLookups({ upstreamUrl: upstream.url, bearer: null, limits });
+    /** Resolves when the request has arrived at the upstream. */
+    const send = async (bearer: string, signal?: AbortSignal) => {
+      const arrival = once(arrived, 'request');
+      const headers = { authorization: `Bearer ${bearer}` };
+      const response = fetch(`${url}${userPath()}`, { headers, signal: signal ?? null });
+      await arrival;
+      return { response };
+    };
+    const gone = new AbortController();
+    const aborted = await send('a', gone.signal);
+    gone.abort();
+    await expect(aborted.response).rejects.toThrow();
+    const open = [await send('b'), await send('c')];
+    const more = Array.from({ length: 20 }, (_, index) => get(userPath(), `${index}`));
+    for (const { status, headers } of await Promise.all(more))
+      expect([status, headers['retry-after']]).toEqual([429, '1']);
+    expect(held).toHaveLength(3);
+    for (const response of held) response.end('{"id":"1"}');
+    for (const { response } of open) expect((await response).status).toBe(200);
+    const later = await send('d');
+    held.at(-1)?.end('{"id":"1"}');
+    expect((await later.response).status).toBe(200);
   });
 
   it('a key of dawatch counts as a refused one', async () => {
