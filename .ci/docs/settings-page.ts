@@ -48,6 +48,7 @@ The settings file is \`config/dawatch.yaml\` in the folder of the server, or the
   resume. Restart the workers first.
 - **Literal values.** Quotes around a value and white space at its ends are errors. So are paths such as \`~/x\`,
   \`$HOME/x\` and \`file:x\`: only a shell replaces them. \`docker --env-file\` keeps quotes.
+  Placeholders such as \`\${X}\`, \`$X\`, \`%X%\` and \`!env X\` are errors, too.
 - **Variables.** An empty variable counts as not set. The command line also uses \`DAWATCH_URL\` and
   \`DAWATCH_TOKEN\`. Variables that Kubernetes sets for a Service whose name begins with \`dawatch\` are ignored,
   such as \`DAWATCH_…SERVICE_HOST\` and \`DAWATCH_…PORT\` with \`tcp://\`.

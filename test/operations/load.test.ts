@@ -119,6 +119,13 @@ describe('the effective settings', () => {
     },
   );
 
+  it('the merge key of YAML inserts the settings of an alias', () => {
+    const { config } = load(
+      'upstreams:\n  a: &a { url: "https://a", timeout_s: 3 }\n  b: { <<: *a, timeout_s: 5 }',
+    );
+    expect(config.upstreams).toMatchObject({ b: { url: 'https://a', timeout_s: 5 } });
+  });
+
   it('additional upstreams exist beside the default one, each with its own defaults', () => {
     const { config, settings } = load(
       'upstreams: { other-1: { url: "https://o.example", budget: { per_s: 60 } } }',
@@ -304,6 +311,8 @@ describe('a problem is reported with its setting and source', () => {
       upstream(`headers: { ${headers} }`),
       new RegExp(`^upstreams\\.a\\.headers\\.[^]*${problem.source.replace(/^\^/, '')}.*FILE`),
     ]),
+    ['auth:\n  api_key: !env X', /FILE: has a tag such as !env, which .*…_file.* \(line 2\)$/],
+    ['server: { <<: 1 }', /FILE: Merge sources must be maps/],
     ['- 1', /FILE: expected named settings/],
     ['server: { port: 1', /FILE: .*line 1/],
     ['server: { port: 1 }\nserver: {}', /FILE: .*unique/],
@@ -521,6 +530,49 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
     expect(problems('', { DAWATCH_API_KEY_FILE: secret })).toEqual([
       'auth.api_key_file names a file whose content must not be in quotes; remove them (DAWATCH_API_KEY_FILE)',
     ]);
+  });
+});
+
+describe('a placeholder, which a shell or a template was to replace, is refused:', () => {
+  const PLACEHOLDERS = [
+    '!env KEY',
+    `\${KEY}`,
+    '$KEY',
+    '%KEY%',
+    '{{ .Values.key }}',
+    `Bearer \${KEY}`,
+  ];
+  it.each(PLACEHOLDERS)('%s', (text) => {
+    const refused = 'must not be a placeholder, which dawatch does not replace; write its value';
+    const api_key = `upstreams: { default: { api_key: ${JSON.stringify(text)} } }`;
+    const file = 'name a file in upstreams.default.api_key_file';
+    const others = `${file}, or set DAWATCH_UPSTREAM_API_KEY`;
+    expect(problems(api_key)).toEqual([`upstreams.default.api_key ${refused}, ${others} (FILE:1)`]);
+    const header = `upstreams: { a: { headers: { X-Key: ${JSON.stringify(text)} } } }`;
+    expect(problems(header)).toEqual([
+      `upstreams.a.headers.X-Key ${refused}, name a file in upstreams.a.headers.X-Key_file (FILE:1)`,
+    ]);
+    expect(problems('', { DAWATCH_UPSTREAM_API_KEY: text })).toEqual([
+      `DAWATCH_UPSTREAM_API_KEY ${refused}, ${others}`,
+    ]);
+    expect(problems(`oidc: { client_id: ${JSON.stringify(text)} }`)).toEqual([
+      `oidc.client_id ${refused} (FILE:1)`,
+    ]);
+    const secret = join(tempFolder(), 'secret');
+    writeFileSync(secret, text);
+    expect(problems('', { DAWATCH_API_KEY_FILE: secret })).toEqual([
+      expect.stringContaining(`names a file whose content ${refused}`),
+    ]);
+  });
+
+  it('a part of an address', () => {
+    expect(problems(`redis: { url: "redis://:\${PASSWORD}@h" }`)).toEqual([
+      expect.stringMatching(/^redis\.url must not be a placeholder, .*, or set DAWATCH_REDIS_URL /),
+    ]);
+  });
+
+  it.each(['pa$word', '$ecret', '100%', '!wow', '{x}', 'a${'])('%s is none', (text) => {
+    expect(problems(`upstreams: { a: { api_key: ${JSON.stringify(text)} } }`)).toEqual([]);
   });
 });
 

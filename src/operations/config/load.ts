@@ -94,6 +94,7 @@ function mistypedVariables(variables: Record<string, string>): string[] {
     const reason = mistypedReason(text, {
       isPath: name.endsWith('_FILE') || name === 'DAWATCH_CONFIG' || setting === 'database',
       isSecret: name !== 'DAWATCH_CONFIG' && (setting === undefined || isSecret(setting)),
+      instead: insteadOf(setting ?? ''),
     });
     return reason === undefined ? [] : [`${name} ${reason}`];
   });
@@ -104,10 +105,18 @@ function mistypedSettings(tree: SettingsTree): SchemaProblem[] {
   return leaves(tree).flatMap((path) => {
     const texts = [valueAt(tree, path)].flat().filter((value) => typeof value === 'string');
     return texts.flatMap((value) => {
-      const text = mistypedReason(value, { isPath: isPath(path), isSecret: isSecret(path) });
+      const kinds = { isPath: isPath(path), isSecret: isSecret(path) };
+      const text = mistypedReason(value, { ...kinds, instead: insteadOf(path) });
       return text === undefined ? [] : [{ path: path.split('.'), text }];
     });
   });
+}
+
+/** Returns the other ways to set a secret, as the end of a sentence; empty for other settings. */
+function insteadOf(path: string): string {
+  if (!isSecret(path)) return '';
+  const variable = variableOf(path);
+  return `, name a file in ${path}_file${variable === null ? '' : `, or set ${variable}`}`;
 }
 
 function isServiceLink(name: string, value: string): boolean {

@@ -84,13 +84,18 @@ function distanceOf(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
+/** A whole value, or in an address a part, that a shell or a template was to replace. */
+const PLACEHOLDER =
+  /^(?:\w+ )?(?:\$[A-Z_][A-Z\d_]*|\$\{.*\}|\{\{.*\}\}|%\w+%|!\w+ .*)$|^\w+:\/\/.*\$\{/s;
+
 /**
  * Returns what to write instead; undefined: nothing is wrong. `docker --env-file` and templates
- * keep quotes, and only a shell replaces `~`. `isSecret`: the value is not shown.
+ * keep quotes, and only a shell replaces `~`. `isSecret`: the value is not shown. `instead`: what
+ * else sets it.
  */
 export function mistypedReason(
   text: string,
-  { isPath, isSecret }: { isPath: boolean; isSecret: boolean },
+  { isPath, isSecret, instead }: { isPath: boolean; isSecret: boolean; instead?: string },
 ): string | undefined {
   // An address may contain a password, although its setting refuses one.
   const meant = (value: string) => (isSecret || /[@?]/.test(value) ? '' : `: ${value}`);
@@ -99,7 +104,10 @@ export function mistypedReason(
     return `must not be in quotes; remove them${meant(quoted.replaceAll(quote, ''))}`;
   if (text !== text.trim())
     return `must not begin or end with white space; remove it${meant(text.trim())}`;
-  return isPath ? mistypedPathReason(text, meant) : undefined;
+  if (isPath) return mistypedPathReason(text, meant);
+  return PLACEHOLDER.test(text)
+    ? `must not be a placeholder, which dawatch does not replace; write its value${instead ?? ''}`
+    : undefined;
 }
 
 /** The lookbehind keeps the time linear: the second part matches from one position only. */

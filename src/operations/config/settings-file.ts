@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
-import { isMap, isScalar, isSeq, LineCounter, parse, parseDocument } from 'yaml';
+import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { mistypedReason } from './schema-problems.ts';
 
 export type SettingsTree = { [key: string]: unknown };
@@ -9,13 +9,17 @@ export type SettingsFile =
   | { kind: 'read'; tree: SettingsTree; lineOf: (path: readonly string[]) => number | undefined }
   | { kind: 'unusable'; reason: string };
 
-const OPTIONS = { schema: 'core', logLevel: 'error' } as const;
+/** `merge`: the key `<<` inserts the settings of an alias. */
+const OPTIONS = { schema: 'core', merge: true, logLevel: 'error' } as const;
 
 const REASONS: Record<string, string | undefined> = {
   ENOENT: 'the file does not exist',
   EISDIR: 'is a directory, not a file',
   EACCES: 'no permission to read the file',
 };
+
+const UNKNOWN_TAG =
+  'has a tag such as !env, which dawatch does not replace: write the value, name a file with …_file, or set the variable';
 
 /** Far above the settings of hundreds of upstreams and channels. */
 const MAX_SETTINGS_BYTES = 1024 * 1024;
@@ -34,17 +38,27 @@ export function readSettings(file: string): SettingsFile {
     return { kind: 'unusable', reason: REASONS[code] ?? messageOf(error) };
   }
   try {
-    const content: unknown = parse(text, OPTIONS);
-    if (content === null || content === undefined)
-      return { kind: 'read', tree: {}, lineOf: () => undefined };
+    const lineCounter = new LineCounter();
+    const document = parseDocument(text, { ...OPTIONS, lineCounter });
+    const [problem] = [...document.errors, ...document.warnings];
+    if (problem) {
+      const isTag = problem.code === 'TAG_RESOLVE_FAILED';
+      const reason = isTag ? UNKNOWN_TAG : withoutQuote(problem.message);
+      return { kind: 'unusable', reason: `${reason} (line ${problem.linePos?.[0].line})` };
+    }
+    const content: unknown = document.toJS() ?? {};
     if (!isTree(content))
       return { kind: 'unusable', reason: 'expected named settings, such as "server:"' };
-    return { kind: 'read', tree: withoutEmpty(content), lineOf: (path) => lineIn(text, path) };
+    const lineOf = (path: readonly string[]) => lineIn(document, lineCounter, path);
+    return { kind: 'read', tree: withoutEmpty(content), lineOf };
   } catch (error) {
-    // The parser quotes the invalid line after a colon. The line may contain a key, so the quote is
-    // removed.
-    return { kind: 'unusable', reason: messageOf(error).split(/[:\n]/)[0] ?? '' };
+    return { kind: 'unusable', reason: withoutQuote(messageOf(error)) };
   }
+}
+
+/** The parser quotes the invalid line, which may contain a key, after a colon. */
+function withoutQuote(message: string): string {
+  return message.split(/ at line |[:\n]/)[0] ?? '';
 }
 
 /** Sections whose keys are chosen by the operator. */
@@ -67,9 +81,12 @@ function withoutEmpty(tree: SettingsTree, section = ''): SettingsTree {
 }
 
 /** Returns the line of a setting, or of the section that would contain it, from 1. */
-function lineIn(text: string, path: readonly string[]): number | undefined {
-  const lineCounter = new LineCounter();
-  let node: unknown = parseDocument(text, { ...OPTIONS, lineCounter }).contents;
+function lineIn(
+  { contents }: Document.Parsed,
+  lineCounter: LineCounter,
+  path: readonly string[],
+): number | undefined {
+  let node: unknown = contents;
   let offset: number | undefined;
   for (const name of path) {
     if (isMap(node)) {
