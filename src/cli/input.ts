@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { buffer } from 'node:stream/consumers';
+import { createReadStream } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import type { MetadataFilter } from '../client/index.ts';
@@ -130,20 +129,51 @@ function parsed(text: string): unknown {
   }
 }
 
-/**
- * Reads a file, or stdin for "-", without a byte order mark. Throws a CommandError if it is
- * unreadable or not UTF-8.
- */
+/** Of a text, or of a line: a request to the server has at most this. */
+const MAX_CHARS = 8 * 1024 * 1024;
+
+/** Reads a file, or stdin for "-". Throws a CommandError as readLines, or if it is too long. */
 export async function readText(file: string): Promise<string> {
-  const name = file === '-' ? 'stdin' : file;
+  let text = '';
+  for await (const piece of piecesOf(file)) text = bounded(text + piece, file);
+  return text;
+}
+
+/**
+ * Reads the lines of a file, or of stdin for "-", without a byte order mark. Throws a CommandError
+ * if it is unreadable, not UTF-8, or has a line that is too long.
+ */
+export async function* readLines(file: string): AsyncGenerator<string> {
+  let rest = '';
+  for await (const piece of piecesOf(file)) {
+    const lines = (rest + piece).split('\n');
+    rest = bounded(lines.pop() ?? '', file);
+    yield* lines;
+  }
+  yield rest;
+}
+
+function bounded(text: string, file: string): string {
+  if (text.length <= MAX_CHARS) return text;
+  throw new CommandError(
+    `${nameOf(file)} or a line of it has more than ${MAX_CHARS} characters`,
+    ExitCode.usage,
+  );
+}
+
+const nameOf = (file: string) => (file === '-' ? 'stdin' : file);
+
+async function* piecesOf(file: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
   try {
-    const bytes = file === '-' ? await buffer(process.stdin) : readFileSync(file);
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    for await (const bytes of file === '-' ? process.stdin : createReadStream(file))
+      yield decoder.decode(bytes, { stream: true });
+    yield decoder.decode();
   } catch (error) {
     const reason = error instanceof Error ? error.message : error;
     const isWrong = error instanceof TypeError;
     throw new CommandError(
-      isWrong ? `${name} is not text in UTF-8` : `cannot read ${name}: ${reason}`,
+      isWrong ? `${nameOf(file)} is not text in UTF-8` : `cannot read ${nameOf(file)}: ${reason}`,
       ExitCode.usage,
     );
   }

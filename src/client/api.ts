@@ -1043,6 +1043,15 @@ export type TrackedSubmissions = {
   already_final: number;
   /** Number of ended submissions that are tracked again */
   retracked: number;
+  /** Options of the request of which known submissions have other values, which they keep; PATCH changes those of an open one */
+  kept_options: (
+    | 'deadline'
+    | 'unknown_grace_s'
+    | 'stuck_after_s'
+    | 'metadata'
+    | 'callback_url'
+    | 'data_hash'
+  )[];
   /** In the order of the request, without duplicates */
   submissions: Submission[];
 };

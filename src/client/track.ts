@@ -50,6 +50,7 @@ export async function track(
     already_tracked: 0,
     already_final: 0,
     retracked: 0,
+    kept_options: [],
     submissions: [],
   };
   let sent = 0;
@@ -62,6 +63,7 @@ export async function track(
     );
     for (const count of ['accepted', 'already_tracked', 'already_final', 'retracked'] as const)
       total[count] += tracked[count];
+    total.kept_options = [...new Set([...total.kept_options, ...(tracked.kept_options ?? [])])];
     total.submissions.push(...tracked.submissions);
     sent += part.length;
   }

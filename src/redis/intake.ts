@@ -4,12 +4,9 @@ import { withTimeout } from '../lib/clock.ts';
 import { explainIssue } from '../lib/explain-issue.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import { countEffects, type TrackRequestResult } from '../submissions/intake.ts';
-import type { TrackEffect } from '../submissions/store-results.ts';
+import { summaryOf, type TrackRequestResult, type TrackSummary } from '../submissions/intake.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
 import { openLoopRedis, type RedisSettings, SUBMISSIONS_QUEUE } from './connections.ts';
-
-type Accepted = Record<TrackEffect, number>;
 
 type IntakeDeps = {
   redis: RedisSettings;
@@ -41,12 +38,12 @@ const UNLIMITED = 1_000_000_000;
 export class IntakeWorker {
   readonly #deps: IntakeDeps;
   readonly #connection;
-  readonly #worker: Worker<unknown, Accepted>;
+  readonly #worker: Worker<unknown, TrackSummary>;
 
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
     this.#connection = openLoopRedis(deps.redis);
-    this.#worker = new Worker<unknown, Accepted>(
+    this.#worker = new Worker<unknown, TrackSummary>(
       SUBMISSIONS_QUEUE,
       (job, token) => this.#process(job, token),
       {
@@ -69,7 +66,10 @@ export class IntakeWorker {
     this.#connection.close();
   }
 
-  async #process(job: Job<unknown, Accepted>, token: string | undefined): Promise<Accepted> {
+  async #process(
+    job: Job<unknown, TrackSummary>,
+    token: string | undefined,
+  ): Promise<TrackSummary> {
     const body = trackBodySchema.safeParse(job.data, { error: explainIssue });
     if (!body.success) throw this.#refusal(job, explain(body.error));
     let result: TrackRequestResult | undefined;
@@ -81,7 +81,7 @@ export class IntakeWorker {
     if (!result) throw await this.#postponed(job, token, new Error('too many ids are waiting'));
     switch (result.kind) {
       case 'tracked':
-        return countEffects(result.submissions);
+        return summaryOf(result.submissions);
       case 'invalid':
         throw this.#refusal(job, `${result.field}: ${result.reason}`);
       case 'conflict': {

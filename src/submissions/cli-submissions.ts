@@ -1,28 +1,32 @@
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { readText } from '../cli/input.ts';
+import { readLines } from '../cli/input.ts';
 import { explainIssue } from '../lib/explain-issue.ts';
 import { isObject } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
+import { byName, canonicalId, canRetrack, isFinal, STATUSES, Status } from './submission.ts';
 import {
-  byName,
-  canonicalId,
-  canRetrack,
-  isFinal,
-  REACHABLE_ID_PATTERN,
-  STATUSES,
-  Status,
-  SUBMISSION_ID_PATTERN,
-  UNREACHABLE_ID_REASON,
-} from './submission.ts';
-import { findWrongTime, hasSameOptions, type TrackItem, trackItemSchema } from './track-request.ts';
+  findWrongTime,
+  hasSameOptions,
+  newSubmissionIdSchema,
+  type TrackItem,
+  trackItemSchema,
+} from './track-request.ts';
 
 /** A submission to track. `from`: its place in the input, such as "line 7". */
 export type GivenSubmission = { from: string; item: TrackItem };
 
-/** `skipped`: number of listed submissions that are final already. */
-export type GivenSubmissions = { submissions: GivenSubmission[]; skipped: number };
+export type StatusCounts = Partial<Record<Status, number>>;
+
+/** `skipped`: the listed submissions that are final already, by status. */
+export type GivenSubmissions = { submissions: GivenSubmission[]; skipped: StatusCounts };
+
+export function count(counts: StatusCounts, status: Status): void {
+  counts[status] = (counts[status] ?? 0) + 1;
+}
 
 const MAX_PROBLEMS = 10;
+/** They are kept in memory. */
+const MAX_SUBMISSIONS = 1_000_000;
 /** The fields of a listed submission, and the option of a request that each becomes. */
 const LISTED = {
   submission_id: 'submission_id',
@@ -46,48 +50,32 @@ export async function readSubmissions(
   { file, retrack = false }: { file?: string; retrack?: boolean },
   now: number,
 ): Promise<GivenSubmissions> {
-  const ids = args.length > 0 ? await readIds(args, undefined) : [];
   const collected = new Collected(now, retrack);
-  if (ids.length === 0 || file !== undefined) {
-    readFrom(await readInput(file), collected);
-  }
-  for (const [index, submission_id] of ids.entries())
+  if (args.length === 0 || file !== undefined) await readFrom(linesOf(file), collected);
+  for (const [index, submission_id] of args.entries())
     collected.add(`id ${index + 1}`, { submission_id });
   return collected.end();
 }
 
 /** Reads submissions whose format the first line with content determines. */
-function readFrom(text: string, given: Collected): void {
-  const lines = text.replaceAll('\r\n', '\n').split('\n');
-  const first = lines.findIndex((line) => !isIgnored(line));
-  const head = lines[first]?.trimStart() ?? '';
-  if (head.startsWith('['))
-    given.refuse(
-      `line ${first + 1}`,
-      'is a list in JSON; write one object per line instead (jq -c ".[]" converts it)',
-    );
-  else readLines(lines, head.startsWith('{') ? readObject : readId, given);
-}
-
-function readLines(lines: string[], read: typeof readId, given: Collected): void {
-  for (const [index, line] of lines.entries()) {
-    if (!isIgnored(line)) read(`line ${index + 1}`, line, given);
+async function readFrom(lines: AsyncIterable<string>, given: Collected): Promise<void> {
+  let number = 0;
+  let areObjects: boolean | undefined;
+  for await (const line of lines) {
+    number += 1;
+    const text = line.trim();
+    if (text === '' || text.startsWith('#')) continue;
+    const from = `line ${number}`;
+    if (areObjects === undefined && text.startsWith('['))
+      return given.refuse(
+        from,
+        'is a list in JSON; write one object per line instead (jq -c ".[]" converts it)',
+      );
+    areObjects ??= text.startsWith('{');
+    if (areObjects) readObject(from, text, given);
+    else given.add(from, { submission_id: text });
     if (given.isWrong) return;
   }
-}
-
-function isIgnored(line: string): boolean {
-  const text = line.trim();
-  return text === '' || text.startsWith('#');
-}
-
-function readId(from: string, line: string, given: Collected): void {
-  // Otherwise the lines of a CSV file would count as ids.
-  if (line.includes(','))
-    given.refuse(from, 'has a comma; options, and an id with a comma, need JSON');
-  else if (/^\s*".+"\s*$/.test(line))
-    given.refuse(from, 'has an id in quotes; write it without quotes (jq -r does)');
-  else given.add(from, { submission_id: line.trim() });
 }
 
 function readObject(from: string, line: string, given: Collected): void {
@@ -108,10 +96,9 @@ function parsed(text: string): unknown {
 class Collected {
   readonly #now: number;
   readonly #retrack: boolean;
-  readonly #submissions: GivenSubmission[] = [];
   readonly #byId = new Map<string, GivenSubmission>();
   readonly #problems: string[] = [];
-  #skipped = 0;
+  readonly #skipped: StatusCounts = {};
 
   constructor(now: number, retrack: boolean) {
     this.#now = now;
@@ -130,21 +117,17 @@ class Collected {
   add(from: string, fields: Record<string, unknown>): void {
     const read = toItem(fields, this.#now, this.#retrack);
     if (read.kind === 'item') this.#collect(from, read.item);
-    else if (read.kind === 'final') this.#skipped += 1;
+    else if (read.kind === 'final') count(this.#skipped, read.status);
     else this.refuse(from, read.problem);
   }
 
   #collect(from: string, item: TrackItem): void {
     const id = canonicalId(item.submission_id);
     const first = this.#byId.get(id);
-    if (first) {
-      if (!hasSameOptions(first.item, item))
-        this.refuse(from, `${id} is also in ${first.from}, with other options`);
-      return;
-    }
-    const entry = { from, item };
-    this.#byId.set(id, entry);
-    this.#submissions.push(entry);
+    if (first && hasSameOptions(first.item, item)) return;
+    if (first) this.refuse(from, `${id} is also in ${first.from}, with other options`);
+    else if (this.#byId.size < MAX_SUBMISSIONS) this.#byId.set(id, { from, item });
+    else this.refuse(from, `is beyond the first ${MAX_SUBMISSIONS}; divide the file`);
   }
 
   end(): GivenSubmissions {
@@ -153,15 +136,15 @@ class Collected {
         `nothing was tracked:\n${this.#problems.join('\n')}${this.isWrong ? '\nfurther lines were not read' : ''}`,
         ExitCode.usage,
       );
-    if (this.#submissions.length + this.#skipped === 0)
+    if (this.#byId.size + Object.keys(this.#skipped).length === 0)
       throw new CommandError('no ids were given: the file or stdin is empty', ExitCode.usage);
-    return { submissions: this.#submissions, skipped: this.#skipped };
+    return { submissions: [...this.#byId.values()], skipped: this.#skipped };
   }
 }
 
 type ReadItem =
   | { kind: 'item'; item: TrackItem }
-  | { kind: 'final' }
+  | { kind: 'final'; status: Status }
   | { kind: 'problem'; problem: string };
 
 /** Validates the fields of a submission. One with a status is from a list. */
@@ -171,7 +154,7 @@ function toItem(fields: Record<string, unknown>, now: number, retrack: boolean):
   if (isListed) {
     const status = STATUSES.find((name) => name === fields.status);
     if (!status) return problem(`status: must be one of ${STATUSES.join(', ')}`);
-    if (isFinal(status) && !(retrack && canRetrack(status))) return { kind: 'final' };
+    if (isFinal(status) && !(retrack && canRetrack(status))) return { kind: 'final', status };
     // The submission is tracked again from now on, with new time limits.
     if (isFinal(status))
       return toItem(
@@ -214,34 +197,27 @@ function reasonOf(
  * Returns ids without duplicates; UUIDs ignore case. Throws a CommandError if an id is invalid or
  * there is none.
  */
-export async function readIds(
-  args: readonly string[],
-  file: string | undefined,
-): Promise<string[]> {
-  const ids =
-    args.length > 0 && file === undefined ? [...args] : [...(await nonEmptyLines(file)), ...args];
-  const invalid = ids.findIndex((id) => !SUBMISSION_ID_PATTERN.test(id));
-  if (invalid >= 0)
-    throw new CommandError(
-      `id ${invalid + 1}, ${JSON.stringify((ids[invalid] ?? '').slice(0, 150))}, is not a submission id: expected 1 to 128 printable ASCII characters without spaces`,
-      ExitCode.usage,
-    );
-  const unreachable = ids.findIndex((id) => !REACHABLE_ID_PATTERN.test(id));
-  if (unreachable >= 0)
-    throw new CommandError(`id ${unreachable + 1}: ${UNREACHABLE_ID_REASON}`, ExitCode.usage);
+export async function readIds(args: readonly string[], file?: string): Promise<string[]> {
+  const ids: string[] = [];
+  if (args.length === 0 || file !== undefined)
+    for await (const line of linesOf(file)) if (line.trim() !== '') ids.push(line.trim());
+  ids.push(...args);
+  for (const [index, id] of ids.entries()) {
+    const reason = newSubmissionIdSchema.safeParse(id).error?.issues[0]?.message;
+    if (reason !== undefined)
+      throw new CommandError(
+        `id ${index + 1}: ${JSON.stringify(id.slice(0, 150))}: ${reason}`,
+        ExitCode.usage,
+      );
+  }
   if (ids.length === 0)
     throw new CommandError('no ids were given: the file or stdin is empty', ExitCode.usage);
   return [...new Map(ids.map((id) => [canonicalId(id), id])).values()];
 }
 
-async function nonEmptyLines(file: string | undefined): Promise<string[]> {
-  const lines = (await readInput(file)).split('\n').map((line) => line.trim());
-  return lines.filter((line) => line !== '');
-}
-
-/** Returns the text of a file or of stdin. Throws a CommandError if stdin is a terminal. */
-async function readInput(file: string | undefined): Promise<string> {
+/** Returns the lines of a file or of stdin. Throws a CommandError if stdin is a terminal. */
+function linesOf(file?: string): AsyncIterable<string> {
   if (file === undefined && process.stdin.isTTY)
     throw new CommandError('give ids as arguments, with --file, or on stdin', ExitCode.usage);
-  return await readText(file ?? '-');
+  return readLines(file ?? '-');
 }

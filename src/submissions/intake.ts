@@ -4,8 +4,8 @@ import { logOf } from '../http/typed-server.ts';
 import { isLocked, LedgerError, LOCKED_MS } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { SubmissionSettings } from './settings.ts';
-import type { TrackEffect, TrackResult } from './store-results.ts';
-import type { TrackRequest } from './submission.ts';
+import type { TrackEffect, TrackedSubmission, TrackResult } from './store-results.ts';
+import type { TrackOption, TrackRequest } from './submission.ts';
 import {
   MAX_IDS_PER_REQUEST,
   type TrackBody,
@@ -177,12 +177,12 @@ function trackResultOf(
   }
 }
 
-export function countEffects(
-  submissions: readonly { effect: TrackEffect }[],
-): Record<TrackEffect, number> {
+export type TrackSummary = Record<TrackEffect, number> & { kept_options: TrackOption[] };
+
+export function summaryOf(submissions: readonly TrackedSubmission[]): TrackSummary {
   const counts = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
   for (const { effect } of submissions) counts[effect] += 1;
-  return counts;
+  return { ...counts, kept_options: [...new Set(submissions.flatMap(({ kept = [] }) => kept))] };
 }
 
 export type ShedReason = 'tracking' | 'held_open';

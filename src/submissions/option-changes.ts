@@ -10,6 +10,7 @@ import {
   TRACK_OPTIONS,
   type TrackOption,
   type TrackRequest,
+  textsOf,
 } from './submission.ts';
 
 const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();
@@ -99,6 +100,20 @@ export function changedOptions(changes: OptionChanges): TrackOption[] {
     ...byName(({ key }) => changes[key]),
   };
   return TRACK_OPTIONS.filter((option) => changed[option] !== undefined);
+}
+
+/** Returns the options that the request names with values other than those of the submission. */
+export function otherOptions(
+  tracked: Submission,
+  request: TrackRequest,
+  now: number,
+): TrackOption[] {
+  const { metadata, callbackUrl, trackedAt = now, named = [] } = request;
+  const limits = limitsFrom(request, now);
+  const texts = textsOf(request);
+  const wanted = { ...tracked, ...limits, trackedAt, metadata, callbackUrl, ...texts };
+  const changes = changesBetween(tracked, wanted) ?? {};
+  return changedOptions(changes).filter((option) => named.includes(option));
 }
 
 /** Returns stored changes. Throws DamagedRowError. */

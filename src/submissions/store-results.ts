@@ -25,7 +25,12 @@ export type Verdict = {
 
 /** The names are those of the counts in the response. */
 export type TrackEffect = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
-export type TrackedSubmission = { submission: Submission; effect: TrackEffect };
+/** `kept`: the options of the request that a known submission does not take. */
+export type TrackedSubmission = {
+  submission: Submission;
+  effect: TrackEffect;
+  kept?: TrackOption[];
+};
 
 export type TrackResult = { kind: 'tracked'; submissions: TrackedSubmission[] } | TrackRefusal;
 

@@ -12,6 +12,7 @@ import {
   type OptionChanges,
   STATUSES,
   type Submission,
+  TRACK_OPTIONS,
 } from './submission.ts';
 
 export const statusSchema = z
@@ -307,6 +308,11 @@ export const trackedSchema = z
         'Number of submissions that had ended, which `already_tracked` does not include; `retrack` tracks them again',
       ),
     retracked: z.int().describe('Number of ended submissions that are tracked again'),
+    kept_options: z
+      .array(z.enum(TRACK_OPTIONS))
+      .describe(
+        'Options of the request of which known submissions have other values, which they keep; PATCH changes those of an open one',
+      ),
     submissions: z
       .array(submissionSchema)
       .describe('In the order of the request, without duplicates'),
@@ -320,6 +326,7 @@ export const trackedSchema = z
         already_tracked: 0,
         already_final: 0,
         retracked: 0,
+        kept_options: [],
         submissions: [SUBMISSION_EXAMPLE],
       },
     ],

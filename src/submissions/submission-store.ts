@@ -9,6 +9,7 @@ import {
   conflictBetween,
   limitsFrom,
   type OptionsPatch,
+  otherOptions,
   TIME_LIMITS,
   withOptions,
 } from './option-changes.ts';
@@ -142,7 +143,7 @@ export class SubmissionStore {
       const { submission, effect } = tracked;
       if (effect === 'accepted' || effect === 'retracked')
         this.changes.add({ kind: effect, submission });
-      return tracked;
+      return row ? { ...tracked, kept: otherOptions(submission, request, now) } : tracked;
     });
     return { kind: 'tracked', submissions };
   }

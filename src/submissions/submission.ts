@@ -45,7 +45,7 @@ export function canRetrack(status: Status): boolean {
 /** Callers cannot change a submission with such a history, which bounds the size of responses. */
 export const MAX_HISTORY = 1_000;
 
-/** Printable ASCII without spaces. Each upstream decides which ids are valid. */
+/** Printable ASCII without spaces. */
 export const SUBMISSION_ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -64,9 +64,8 @@ export function uuidPrefix(prefix: string): string | undefined {
   return UUID.test(prefix + UUID_LAYOUT.slice(prefix.length)) ? prefix.toLowerCase() : undefined;
 }
 
-/** HTTP clients remove `.` and `..` from a path, however they are encoded. */
-export const REACHABLE_ID_PATTERN = /^(?!\.\.?$)/;
-export const UNREACHABLE_ID_REASON = 'the ids . and .. cannot be tracked: no URL leads to them';
+/** Of new ids. Others come from a line of CSV or JSON, and HTTP clients change `.` and `..`. */
+export const NEW_ID_PATTERN = /^(?!(?:\.\.?|null|undefined|true|false)$)[^"'`{}[\],]*$/;
 
 /** What a node of the chain says about the block that the upstream names. */
 export const CHAIN_VERDICTS = ['confirmed', 'contradicted', 'unavailable'] as const;

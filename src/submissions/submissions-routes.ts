@@ -18,11 +18,11 @@ import {
 } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { explorerLink } from './explorer-link.ts';
-import { type Admission, countEffects, type Intake } from './intake.ts';
+import { type Admission, type Intake, summaryOf, type TrackSummary } from './intake.ts';
 import { originOf } from './option-changes.ts';
 import type { SubmissionSearch } from './search.ts';
 import { registerSubmissionSearch } from './search-route.ts';
-import type { TrackEffect, TrackedSubmission } from './store-results.ts';
+import type { TrackedSubmission } from './store-results.ts';
 import {
   canonicalId,
   canRetrack,
@@ -44,14 +44,13 @@ import {
 import type { SubmissionQueries } from './submission-queries.ts';
 import type { SubmissionStore } from './submission-store.ts';
 import {
+  BODY_LIMIT_BYTES,
   submissionIdSchema,
   toOptionsPatch,
   trackBodySchema,
   updateBodySchema,
 } from './track-request.ts';
 
-/** A thousand submissions with their options, and metadata. */
-const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 /** Below the 300 s after which common HTTP clients time out. */
 const MAX_WAIT_S = 240;
 
@@ -172,11 +171,11 @@ export function registerSubmissions(
           return sendProblem(reply, { status: 409, detail, errors });
         }
         case 'tracked': {
-          const counts = countEffects(result.submissions);
-          logTracked(request, counts, result.submissions);
+          const summary = summaryOf(result.submissions);
+          logTracked(request, summary, result.submissions);
           reply.code(202);
           const toBody = ({ submission }: TrackedSubmission) => body(submission, request);
-          return { ...counts, submissions: result.submissions.map(toBody) };
+          return { ...summary, submissions: result.submissions.map(toBody) };
         }
         default:
           return result satisfies never;
@@ -303,7 +302,7 @@ export function registerSubmissions(
 
 function logTracked(
   request: FastifyRequest,
-  counts: Record<TrackEffect, number>,
+  { kept_options: _, ...counts }: TrackSummary,
   tracked: readonly TrackedSubmission[],
 ): void {
   if (!isDebugLogged(request)) return;

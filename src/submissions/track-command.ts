@@ -8,14 +8,24 @@ import { ApiError } from '../client/errors.ts';
 import type { DawatchClient, Tracked, TrackItem, TrackOptions } from '../client/index.ts';
 import { partsOf } from '../client/track.ts';
 import { escapeText } from '../lib/text.ts';
-import { type GivenSubmission, readIds, readSubmissions } from './cli-submissions.ts';
+import {
+  count,
+  type GivenSubmission,
+  readIds,
+  readSubmissions,
+  type StatusCounts,
+} from './cli-submissions.ts';
 import type { TrackEffect } from './store-results.ts';
+import { isFinal, type TrackOption } from './submission.ts';
 import { awaitFinal } from './wait-command.ts';
 
 const BUSY: readonly number[] = [429, 503];
 const MAX_BUSY_MS = 120_000;
 
-type Total = Record<TrackEffect, number>;
+type Total = Record<TrackEffect, number> & {
+  kept_options: TrackOption[];
+  final_statuses: StatusCounts;
+};
 
 /** Tracks the submissions in requests of limited size and returns the sums of their counts. */
 async function trackInBatches(
@@ -23,7 +33,8 @@ async function trackInBatches(
   given: readonly GivenSubmission[],
   options: TrackOptions,
 ): Promise<Total> {
-  const total: Total = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
+  const counts = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
+  const total: Total = { ...counts, kept_options: [], final_statuses: {} };
   // All that were listed are final.
   if (given.length === 0) return total;
   const itemOf = ({ item }: GivenSubmission) => item;
@@ -56,6 +67,9 @@ async function trackInBatches(
 function add(tracked: Tracked, total: Total): void {
   for (const name of ['accepted', 'already_tracked', 'already_final', 'retracked'] as const)
     total[name] += tracked[name];
+  total.kept_options = [...new Set([...total.kept_options, ...tracked.kept_options])];
+  for (const { status } of tracked.submissions)
+    if (isFinal(status)) count(total.final_statuses, status);
 }
 
 /** Retries while the server is busy: it then accepts no part of the batch and sends Retry-After. */
@@ -158,9 +172,7 @@ Examples:
       const client = connect(options);
       const total = await trackInBatches(client, submissions, toTrackOptions(options));
       if (options.json && !options.wait)
-        process.stdout.write(
-          `${toJson({ ...total, ...(skipped > 0 && { skipped_final: skipped }) })}\n`,
-        );
+        process.stdout.write(`${toJson({ ...total, skipped_final: skipped })}\n`);
       else process.stderr.write(describe(total, skipped));
       if (!options.wait) {
         if (total.already_final > 0) process.exitCode = ExitCode.notFinalized;
@@ -174,13 +186,19 @@ Examples:
     });
 }
 
-function describe(total: Total, skipped: number): string {
-  const { accepted, already_tracked, already_final, retracked } = total;
-  const counts = [`accepted ${accepted}`, `already tracked ${already_tracked}`];
-  if (already_final > 0) counts.push(`already final ${already_final}`);
-  if (retracked > 0) counts.push(`retracked ${retracked}`);
-  if (skipped > 0) counts.push(`skipped ${skipped} final`);
-  return `${counts.join(', ')}\n`;
+function describe(total: Total, skipped: StatusCounts): string {
+  const { accepted, already_tracked, retracked, kept_options: kept } = total;
+  const byStatus = (what: string, counts: StatusCounts) =>
+    Object.entries(counts).map(([status, number]) => `${what} ${number} ${status}`);
+  const counts = [
+    `accepted ${accepted}`,
+    `already tracked ${already_tracked}`,
+    ...byStatus('already', total.final_statuses),
+    ...(retracked > 0 ? [`retracked ${retracked}`] : []),
+    ...byStatus('skipped', skipped),
+  ];
+  const keeping = kept.length === 0 ? '' : `; kept the earlier ${kept.join(', ')}`;
+  return `${counts.join(', ')}${keeping}\n`;
 }
 
 function toTrackOptions(options: Options): TrackOptions {
@@ -201,7 +219,7 @@ export function addCancel(program: Command): void {
     .option('--json', 'print one JSON line per submission')
     .addHelpText('after', '\nExample:\n  dawatch cancel 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11')
     .action(async (args: string[], options: ConnectOptions & { json?: boolean }) => {
-      const ids = await readIds(args, undefined);
+      const ids = await readIds(args);
       const client = connect(options);
       for (const id of ids) {
         const submission = await client.cancel(id);

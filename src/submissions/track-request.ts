@@ -13,16 +13,17 @@ import {
   byKey,
   byName,
   canonicalId,
-  REACHABLE_ID_PATTERN,
+  NEW_ID_PATTERN,
   SUBMISSION_ID_PATTERN,
   TRACK_OPTIONS,
   type TrackRequest,
   textsWith,
-  UNREACHABLE_ID_REASON,
 } from './submission.ts';
 
 /** Of a request, which is one commit: each id takes 20 to 50 µs, in which nothing else runs. */
 export const MAX_IDS_PER_REQUEST = 1_000;
+/** Of a request or a job: a thousand submissions with their options, and metadata. */
+export const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 const MAX_METADATA_BYTES = 4_096;
 const MAX_CALLBACK_URL_CHARS = 2_048;
 const MAX_LIMIT_S = 366 * 86_400;
@@ -34,16 +35,19 @@ const MAX_AHEAD_MS = 60_000;
 
 export const submissionIdSchema = z
   .string()
-  .regex(
-    SUBMISSION_ID_PATTERN,
-    'a submission id is 1 to 128 printable ASCII characters without spaces',
-  )
+  .regex(SUBMISSION_ID_PATTERN, {
+    error: 'a submission id is 1 to 128 printable ASCII characters without spaces',
+    abort: true,
+  })
   .describe(
     'The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged',
   )
   .meta({ examples: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325'] });
 
-const newSubmissionIdSchema = submissionIdSchema.regex(REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON);
+export const newSubmissionIdSchema = submissionIdSchema.regex(
+  NEW_ID_PATTERN,
+  'a submission id has no quotes, braces, brackets and commas, and is none of ., .., null, undefined, true and false',
+);
 
 const secondsSchema = z.number().min(0).max(MAX_LIMIT_S);
 

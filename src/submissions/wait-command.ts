@@ -25,7 +25,7 @@ export function addWait(program: Command): void {
     )
     .action(
       async (args: string[], options: ConnectOptions & { timeout?: number; json?: boolean }) => {
-        const ids = await readIds(args, undefined);
+        const ids = await readIds(args);
         const client = connect(options);
         // Reports an unreachable server or an unknown id at once.
         await client.wait(ids[0] ?? '', 0);

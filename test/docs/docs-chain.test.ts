@@ -115,9 +115,12 @@ it.each([
   ['proof an-id --data blob.bin', '--verify needs --data, and no other option'],
   ['proof --verify none.json --data blob.bin', 'no such file'],
   ['proof --verify blob.bin --data blob.bin', 'blob.bin is not JSON'],
-  ['proof --verify large.json --data blob.bin', 'large.json is no proof: it exceeds 1 MiB'],
+  [
+    'proof --verify large.json --data blob.bin',
+    'large.json or a line of it has more than 8388608 characters',
+  ],
 ])('`dawatch %s` is refused: %s', async (line, text) => {
-  writeFileSync(inFolder('large.json'), Buffer.alloc(1024 * 1024 + 1, ' '));
+  writeFileSync(inFolder('large.json'), Buffer.alloc(8 * 1024 * 1024 + 1, ' '));
   writeFileSync(inFolder('proof.json'), '{}');
   expect(await run(line)).toMatchObject({ code: 2, stderr: expect.stringContaining(text) });
 });

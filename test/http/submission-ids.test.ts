@@ -13,10 +13,12 @@ import { useApp } from '../support/app/running-app.ts';
 const app = useApp();
 const ASCII_CHARACTERS = String.fromCharCode(
   ...Array.from({ length: 94 }, (_, index) => 0x21 + index),
-);
+).replaceAll(/["'`{}[\],]/g, '');
+const REASON =
+  'a submission id has no quotes, braces, brackets and commas, and is none of ., .., null, undefined, true and false';
 
 describe.each([
-  ['of all printable characters', ASCII_CHARACTERS],
+  ['of all characters that are allowed', ASCII_CHARACTERS],
   ['of 128 characters that all need encoding', '%'.repeat(128)],
   ['that climbs', '../../livez'],
   ['that looks like the path of another route', 'a/wait'],
@@ -84,13 +86,30 @@ it.each(BAD.filter(([, id]) => id.isWellFormed()))(
   },
 );
 
-describe.each(['.', '..'])('the id %s, which no URL can contain', (id) => {
-  const reason = 'the ids . and .. cannot be tracked: no URL leads to them';
+it.each([
+  '{"x":1}',
+  '"a"',
+  "'a'",
+  '`a`',
+  'a,b',
+  '{a}',
+  '[1]',
+  'null',
+  'undefined',
+  'true',
+  'false',
+])('refuses to track %s, which comes from a mistake, and accepts it in a path', async (id) => {
+  const items = { submissions: [{ submission_id: id }] };
+  for (const body of [{ submission_id: id }, { submission_ids: [id] }, items])
+    expect(problemOf(await post(app.url, body)).errors?.[0]?.detail).toBe(REASON);
+  expect((await call(app.url, pathOf(id))).status).toBe(404);
+});
 
+describe.each(['.', '..'])('the id %s, which no URL can contain', (id) => {
   it('is refused for tracking, and nothing of its batch is stored', async () => {
     const response = await post(app.url, { submission_ids: ['beside-dots', id] });
     expect(response.status).toBe(400);
-    expect(problemOf(response).errors).toEqual([{ pointer: '/submission_ids/1', detail: reason }]);
+    expect(problemOf(response).errors).toEqual([{ pointer: '/submission_ids/1', detail: REASON }]);
     expect((await call(app.url, pathOf('beside-dots'))).status).toBe(404);
     expect(problemOf(await post(app.url, { submission_id: id })).errors?.[0]?.pointer).toBe(
       '/submission_id',
@@ -104,7 +123,7 @@ describe.each(['.', '..'])('the id %s, which no URL can contain', (id) => {
     expect(found.text).toContain(`"${id}begins-so"`);
     expect((await call(app.url, `/v1/deliveries?submission_id=${id}`)).status).not.toBe(400);
     const info = await call(app.url, `/v1/get_submission_info?submission_id=${id}`);
-    expect(problemOf(info).detail).not.toContain(reason);
+    expect(problemOf(info).detail).not.toContain(REASON);
   });
 });
 

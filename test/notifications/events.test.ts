@@ -118,7 +118,10 @@ describe('filters', () => {
     ],
     ['one submission', '?submission_id=y', ['cancelled y']],
   ])('by %s', async (name, query, expected) => {
-    const [x, y] = [`${name}-x`.replaceAll(' ', '-'), `${name}-y`.replaceAll(' ', '-')];
+    const [x, y] = ['x', 'y'].map((last) => `${name}-${last}`.replaceAll(/[ ,]+/g, '-')) as [
+      string,
+      string,
+    ];
     const begin = await newest();
     const common = `"team":"billing","n":5,"ok":true,"no":null,"long":12345678901234567890`;
     for (const id of [x, y])

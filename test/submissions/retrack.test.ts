@@ -85,7 +85,7 @@ describe('a submission that has ended', () => {
     const before = ledger.submissions.get('s');
     expect(ledger.track([trackRequest('s', { retrack: true })], 300)).toEqual({
       kind: 'tracked',
-      submissions: [{ submission: before, effect: 'already_final' }],
+      submissions: [{ submission: before, effect: 'already_final', kept: [] }],
     });
     expect(ledger.submissions.get('s')).toEqual(before);
   });

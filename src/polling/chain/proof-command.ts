@@ -1,13 +1,10 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../../cli/connect.ts';
 import { CommandError, ExitCode } from '../../cli/exit.ts';
 import { readText } from '../../cli/input.ts';
 import { InvalidProofError, type Proof, verifyProof } from '../../client/proof.ts';
 import { escapeText } from '../../lib/text.ts';
-
-/** The largest header has 200 kB as hexadecimal text. */
-const MAX_PROOF_BYTES = 1024 * 1024;
 
 type Options = ConnectOptions & { output?: string; verify?: string; data?: string };
 
@@ -36,8 +33,6 @@ export function addProof(program: Command): void {
 }
 
 async function verifyFile(file: string, dataFile: string): Promise<void> {
-  if (statSync(file).size > MAX_PROOF_BYTES)
-    throw new CommandError(`${file} is no proof: it exceeds 1 MiB`, ExitCode.usage);
   const proof = parse(file, await readText(file));
   try {
     verifyProof(proof, readFileSync(dataFile));

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { call, detailsOf, pathOf, post } from '../../../support/app/http-calls.ts';
@@ -46,11 +46,11 @@ describe('the list of another installation', () => {
     const args = ['track', '--file', '-', '--server', app.url];
     expect(await cli(args, { input: listed.stdout })).toMatchObject({
       code: 0,
-      stderr: 'accepted 1, already tracked 0, skipped 1 final\n',
+      stderr: 'accepted 1, already tracked 0, skipped 1 cancelled\n',
     });
     expect(await get('open')).toMatchObject({ ...item, tracked_at });
     const again = await cli([...args, '--json'], { input: listed.stdout });
-    const counts = { accepted: 0, already_tracked: 1, skipped_final: 1 };
+    const counts = { accepted: 0, already_tracked: 1, skipped_final: { cancelled: 1 } };
     expect(JSON.parse(again.stdout)).toMatchObject(counts);
     const ended = listed.stdout
       .split('\n')
@@ -59,19 +59,23 @@ describe('the list of another installation', () => {
     for (const more of [[], ['--wait']])
       expect(await cli([...args, ...more], { input: ended })).toMatchObject({
         code: 0,
-        stderr: 'accepted 0, already tracked 0, skipped 1 final\n',
+        stderr: 'accepted 0, already tracked 0, skipped 1 cancelled\n',
       });
   });
 
   it('with --retrack: submissions that can be tracked again are not skipped, and begin anew', async () => {
     const input = lines(
       '{"submission_id":"again-1","upstream":"other","status":"cancelled","tracked_at":"2026-01-02T03:04:05Z","deadline_at":"2026-01-03T03:04:05Z"}',
-      '{"submission_id":"again-2","upstream":"other","status":"finalized"}',
+      ...['again-2', 'again-3'].map((id) => `{"submission_id":"${id}","status":"finalized"}`),
     );
     expect(await track(input, ['--retrack'])).toMatchObject({
       code: 0,
-      stderr: 'accepted 1, already tracked 0, skipped 1 final\n',
+      stderr: 'accepted 1, already tracked 0, skipped 2 finalized\n',
     });
+    const listed = input.replace('again-1', 'again-4');
+    expect((await track(listed)).stderr).toBe(
+      'accepted 0, already tracked 0, skipped 1 cancelled, skipped 2 finalized\n',
+    );
     expect(Date.parse((await get('again-1')).tracked_at)).toBeGreaterThan(Date.now() - 60_000);
   });
 });
@@ -83,8 +87,10 @@ describe('tracks nothing, exits with 2 and names the line, if the file has', () 
   it.each<[string, string, string]>([
     ['an invalid id', 'good-1\n\n# c\nb\u00e4d\n', 'line 4: "b\u00e4d": a submission id is'],
     ['an escape sequence', 'good-1\n\u001b[2J\n', 'line 2: "\\u001b[2J"'],
-    ['ids in quotes', '"good-1"\n"good-2"\n', 'line 1: has an id in quotes'],
-    ['CSV', 'good-1,{}\n', 'line 1: has a comma'],
+    ['ids in quotes', '"good-1"\n"good-2"\n', 'line 1: "\\"good-1\\"": a submission id has'],
+    ['CSV', 'good-1,{}\n', 'line 1: "good-1,{}": a submission id has'],
+    ['JSON after an id', 'good-1\n{"x":1}\n', 'line 2: "{\\"x\\":1}": a submission id has'],
+    ['an id in JSON that is JSON', '{"submission_id":"{}"}\n', 'line 1: "{}": a submission id has'],
     ['text that is not JSON', `${good}\n{"submission_id":\n`, 'line 2: is not a JSON object'],
     ['a list in JSON', `[${good}]`, 'line 1: is a list in JSON'],
     ['an unknown field', `${good}\n{"submission_id":"a","x":1}\n`, 'line 2: there is no field "x"'],
@@ -103,6 +109,17 @@ describe('tracks nothing, exits with 2 and names the line, if the file has', () 
     const { stderr } = await track(input);
     expect(stderr.match(/^line \d+/gm)).toHaveLength(10);
     expect(stderr).toContain('further lines were not read');
+  });
+
+  it('a line of more than 8 MiB, of which no more is read', async () => {
+    const file = join(tempFolder(), 'ids.txt');
+    writeFileSync(file, 'good-1\n');
+    truncateSync(file, 2 ** 40);
+    const { code, stderr } = await cli(['track', '--file', file], { env: at() });
+    expect([code, stderr]).toEqual([
+      2,
+      `dawatch: ${file} or a line of it has more than 8388608 characters\n`,
+    ]);
   });
 
   it('bytes that are not UTF-8', async () => {

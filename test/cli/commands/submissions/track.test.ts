@@ -28,7 +28,10 @@ it('tracks the ids in the lines of a file and prints the counts as JSON', async 
   const { code, stdout } = await cli(['track', '--file', file, '--server', app.url, '--json']);
   expect([code, JSON.parse(stdout)]).toEqual([
     0,
-    { accepted: 3, already_tracked: 0, already_final: 0, retracked: 0 },
+    {
+      ...{ accepted: 3, already_tracked: 0, already_final: 0, retracked: 0 },
+      ...{ kept_options: [], final_statuses: {}, skipped_final: {} },
+    },
   ]);
   for (const id of ['f-1', 'f-2', 'f-3']) detailsOf(await call(app.url, pathOf(id)));
 });
@@ -69,7 +72,16 @@ it('waits until all submissions are final, and prints a plain line for each', as
 
 describe('refuses with exit code 2, before anything is tracked,', () => {
   it.each<[string, string[], string, string]>([
-    ['an id with a space', ['good-1', 'not good'], '', 'id 2, "not good", is not a submission id'],
+    ['an id with a space', ['good-1', 'not good'], '', 'id 2: "not good": a submission id is'],
+    ['an object in JSON', ['good-1', '{"x":1}'], '', 'id 2: "{\\"x\\":1}": a submission id has'],
+    ['a list', ['good-1,good-2'], '', 'id 1: "good-1,good-2": a submission id has'],
+    ['an id in quotes', ['good-1', "'good-2'"], '', `id 2: "'good-2'": a submission id has`],
+    [
+      'the output of jq without a value',
+      ['good-1', 'null'],
+      '',
+      'id 2: "null": a submission id has',
+    ],
     ['no ids', [], '\n\n', 'no ids were given'],
     ['metadata that is a list', ['good-1', '--metadata', '[1]'], '', 'Expected a JSON object.'],
     ['--timeout without --wait', ['good-1', '--timeout', '5s'], '', '--timeout requires --wait'],
@@ -94,6 +106,23 @@ it.each<[string, string, string | null, string]>([
   expect(stderr).not.toContain('SECRET');
 });
 
+it('names the options that known ids keep, and none that they have or take', async () => {
+  const data_hash = `0x${'a'.repeat(64)}`;
+  const track = (...args: string[]) => cli(['track', 'kept-1', 'kept-2', ...args], { env: at() });
+  await track('--metadata', '{"order":1}');
+  const options = ['--metadata', '{"order":1}', '--data-hash', data_hash];
+  expect((await track(...options)).stderr).toBe('accepted 0, already tracked 2\n');
+  expect((await track('--metadata', '{"order":2}', '--deadline', '48h', '--retrack')).stderr).toBe(
+    'accepted 0, already tracked 2; kept the earlier deadline, metadata\n',
+  );
+  expect((await track('new', '--metadata', '{}', '--json')).stdout).toContain(
+    '"kept_options":["metadata"]',
+  );
+  expect(detailsOf(await call(app.url, pathOf('kept-1')))).toMatchObject({
+    ...{ metadata: { order: 1 }, data_hash },
+  });
+});
+
 it('reports ids that had ended, exits with 3, and tracks them again with --retrack', async () => {
   const track = (...args: string[]) =>
     cli(['track', 'ended', 'open', '--upstream', 'other', ...args], { env: at() });
@@ -102,10 +131,13 @@ it('reports ids that had ended, exits with 3, and tracks them again with --retra
   expect(await track()).toEqual({
     code: 3,
     stdout: '',
-    stderr: 'accepted 0, already tracked 1, already final 1\n',
+    stderr: 'accepted 0, already tracked 1, already 1 cancelled\n',
   });
   const json = await track('--json');
-  const counts = { accepted: 0, already_tracked: 1, already_final: 1, retracked: 0 };
+  const counts = {
+    ...{ accepted: 0, already_tracked: 1, already_final: 1, retracked: 0 },
+    ...{ kept_options: [], final_statuses: { cancelled: 1 }, skipped_final: {} },
+  };
   expect([json.code, JSON.parse(json.stdout)]).toEqual([3, counts]);
   expect(await track('--retrack')).toEqual({
     code: 0,
