@@ -107,7 +107,7 @@ function addressOf(options: ConnectOptions, config: Config): string {
   // "localhost:8080" parses as well, with localhost as the scheme.
   const parsed = /^https?:\/\//i.test(url) ? URL.parse(url) : null;
   // An address with a password is not shown.
-  if (/^[^?#]*@/.test(url))
+  if (url.includes('@'))
     throw new CommandError(
       'the address of the server must not contain a user name or a password',
       ExitCode.usage,

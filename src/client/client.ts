@@ -57,10 +57,9 @@ const RESPONSE_MARGIN_MS = 5_000;
 
 /** Throws TypeError without the address, which may contain a password. */
 function baseOf(url: string): string {
-  const { protocol, username, password } = URL.canParse(url) ? new URL(url) : {};
-  if (!/^https?:$/.test(protocol ?? ''))
+  if (url.includes('@')) throw new TypeError('url must not contain a user name or a password');
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
     throw new TypeError('url must be an http:// or https:// address');
-  if (username || password) throw new TypeError('url must not contain a user name or a password');
   return url.replace(/\/+$/, '');
 }
 

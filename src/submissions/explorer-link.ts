@@ -24,9 +24,7 @@ export function templateProblem(template: string): string | undefined {
   const url = URL.parse(template.replaceAll(/\{[^{}]*\}/g, '0'));
   if (!url || !/^https?:\/\/[^/?#{}]+[/?#]/.test(template) || /[\s{}]/.test(unbraced(template)))
     return 'must be an http:// or https:// address with placeholders after its host';
-  return url.username === '' && url.password === ''
-    ? undefined
-    : 'must be an address without a user and a password';
+  return template.includes('@') ? 'must be an address without a user and a password' : undefined;
 }
 
 function unbraced(template: string): string {

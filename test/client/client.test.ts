@@ -64,7 +64,7 @@ it('lists all, counts and looks up submissions by conditions', async () => {
   expect(await client().lookup([])).toEqual({ submissions: [], not_found: [] });
 });
 
-it.each(['../livez', 'a?b=c#d', '%2e%2e', '"\'<>`{|}\\^~'])(
+it.each(['../livez', 'a?b=c#d', '%2e%2e', '<>|\\^~'])(
   'tracks, gets, awaits and cancels the id %s unchanged',
   async (id) => {
     await client().track([id], { upstream: 'other' });
@@ -236,10 +236,13 @@ it('looks up, and tracks with shared metadata, any number of ids in requests tha
   expect(counts).toEqual([1_000, 900, 400]);
 });
 
-it.each(['localhost:8080', 'http://user:SECRET@127.0.0.1:1', 'ftp://SECRET@h', 'SECRET'])(
-  'refuses the address %s without showing it',
-  (url) => {
-    expect(() => client(url)).toThrow(TypeError);
-    expect(() => client(url)).not.toThrow(/SECRET/);
-  },
-);
+it.each([
+  'localhost:8080',
+  'http://user:SECRET@127.0.0.1:1',
+  'http://user:12/SECRET@127.0.0.1:1',
+  'ftp://SECRET@h',
+  'SECRET',
+])('refuses the address %s without showing it', (url) => {
+  expect(() => client(url)).toThrow(TypeError);
+  expect(() => client(url)).not.toThrow(/SECRET/);
+});

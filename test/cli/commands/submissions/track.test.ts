@@ -94,10 +94,12 @@ describe('refuses with exit code 2, before anything is tracked,', () => {
 });
 
 const SECRET_URL = 'http://user:SECRET@127.0.0.1:8080';
+const UNENCODED_URL = 'http://user:12?SECRET@127.0.0.1:8080';
 it.each<[string, string, string | null, string]>([
   ['there is no key', '', null, 'set DAWATCH_API_KEY to the service key'],
   ['the address has no scheme', 'localhost:8080', API_KEY, 'is not an http:// or'],
   ['the address has a password', SECRET_URL, API_KEY, 'must not contain a user name or a password'],
+  ['the password is not encoded', UNENCODED_URL, API_KEY, 'must not contain a user name'],
 ])('exits with 2 and the remedy if %s', async (_, url, key, message) => {
   const args = ['track', 'good-1', '--server', url || app.url];
   const { code, stdout, stderr } = await cli(args, { env: { DAWATCH_API_KEY: key } });
