@@ -1,4 +1,4 @@
-import type { ClientAuth, Configuration, IDToken } from 'openid-client';
+import type { ClientAuth, Configuration, CustomFetch, IDToken } from 'openid-client';
 import { causeOf, codeOf } from '../lib/http-call.ts';
 import { escapeText } from '../lib/text.ts';
 import type { AccessSettings } from './settings.ts';
@@ -22,6 +22,8 @@ export class ProviderError extends Error {
 }
 
 const TIMEOUT_S = 10;
+/** Of a response, decoded: endpoints, keys and tokens have some kB. */
+const MAX_BODY_BYTES = 1024 * 1024;
 const CLOCK_TOLERANCE_S = 30;
 /** The endpoints of the provider are read again after this time. */
 const DISCOVERY_MS = 3_600_000;
@@ -118,9 +120,23 @@ export async function discover(
     clientId,
     { [client.clockTolerance]: CLOCK_TOLERANCE_S },
     authenticate,
-    { execute, timeout: timeoutS },
+    { execute, timeout: timeoutS, [client.customFetch]: boundedFetch },
   );
 }
+
+/** Rejects with TypeError if the body is too large. */
+const boundedFetch: CustomFetch = async (url, options) => {
+  const response = await fetch(url, options as RequestInit);
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > MAX_BODY_BYTES)
+      throw new TypeError(`the response has more than ${MAX_BODY_BYTES} bytes`);
+  }
+  return new Response(bytes === 0 ? null : Buffer.concat(chunks), response);
+};
 
 function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;

@@ -1,11 +1,12 @@
 import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
 import { type ZodError, z } from 'zod';
 import { withTimeout } from '../lib/clock.ts';
 import { explainIssue } from '../lib/explain-issue.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { summaryOf, type TrackRequestResult, type TrackSummary } from '../submissions/intake.ts';
-import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
+import { BODY_LIMIT_BYTES, type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
 import { openLoopRedis, type RedisSettings, SUBMISSIONS_QUEUE } from './connections.ts';
 
 type IntakeDeps = {
@@ -15,22 +16,84 @@ type IntakeDeps = {
   log: Log;
 };
 
-const CONCURRENCY = 8;
 const RETRY_MS = 1_000;
 const MAX_DELAY_MS = 60_000;
-/** A job of a crashed server is resumed after this, checked every STALLED_CHECK_MS. */
-const LOCK_MS = 10_000;
-const STALLED_CHECK_MS = 5_000;
 /** Jobs take no time; closing takes longer only if Redis does not respond. */
 const CLOSE_WITHIN_MS = 2_000;
 const DAY_S = 86_400;
-/** Producers can read the results of their jobs for this long. */
-const RETENTION = {
+const OPTIONS = {
+  concurrency: 8,
+  // A job of a crashed server is resumed after the lock.
+  lockDuration: 10_000,
+  stalledInterval: 5_000,
+  // BullMQ never resets this counter: with a limit, so many crashes would fail a job.
+  maxStalledCount: 1_000_000_000,
+  runRetryDelay: RETRY_MS,
+  skipVersionCheck: true,
+  // Producers can read the results of their jobs for this long.
   removeOnComplete: { age: 3 * DAY_S, count: 10_000 },
   removeOnFail: { age: 14 * DAY_S, count: 10_000 },
 };
-/** BullMQ never resets this counter: with a limit, so many crashes would fail a job. */
-const UNLIMITED = 1_000_000_000;
+
+/**
+ * Makes a job active that would be next and is too large, and returns its id and bytes. Without one,
+ * returns the number of jobs. BullMQ takes a delayed job in the same step in which it becomes due.
+ */
+const TAKE_OVERSIZED = `
+  local wait, prioritized, delayed, active = unpack(KEYS)
+  local prefix, now, max = unpack(ARGV)
+  local ids = redis.call('LRANGE', wait, -1, -1)
+  table.insert(ids, redis.call('ZRANGE', prioritized, 0, 0)[1])
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', delayed, 0, (now + 1) * 4096, 'LIMIT', 0, 1000)) do
+    table.insert(ids, id)
+  end
+  for _, id in ipairs(ids) do
+    local bytes = redis.call('HSTRLEN', prefix .. id, 'data') + redis.call('HSTRLEN', prefix .. id, 'opts')
+    if bytes > tonumber(max) then
+      redis.call('LREM', wait, -1, id)
+      redis.call('ZREM', prioritized, id)
+      redis.call('ZREM', delayed, id)
+      redis.call('LPUSH', active, id)
+      return { id, bytes }
+    end
+  end
+  return redis.call('LLEN', wait) + redis.call('ZCARD', prioritized) + redis.call('ZCARD', delayed)`;
+
+type IntakeJob = Job<unknown, TrackSummary>;
+
+/** BullMQ's token for a job that no worker holds. */
+const WITHOUT_LOCK = '0';
+
+/** Fails jobs that are too large in Redis, because JSON takes many times its length in memory. */
+function openWorker(
+  redis: Redis,
+  process: (job: IntakeJob, token?: string) => Promise<TrackSummary>,
+  refusal: (jobId: string | undefined, reason: string) => UnrecoverableError,
+): Worker<unknown, TrackSummary> {
+  class BoundedWorker extends Worker<unknown, TrackSummary> {
+    protected override async moveToActive(token: string, name?: string): Promise<IntakeJob> {
+      const keys = ['wait', 'prioritized', 'delayed', 'active', ''].map((key) => this.toKey(key));
+      const args = [...keys, Date.now(), BODY_LIMIT_BYTES];
+      const found = await redis.eval(TAKE_OVERSIZED, keys.length - 1, ...args);
+      // A job that arrives now is checked first.
+      if (found === 0) return this.nextJobFromJobData();
+      if (!Array.isArray(found)) return super.moveToActive(token, name);
+      const [id, bytes] = found;
+      const reason = `the job has ${bytes} bytes; at most ${BODY_LIMIT_BYTES} are accepted`;
+      await new this.Job(this, '', undefined, {}, id).moveToFailed(
+        refusal(id, reason),
+        WITHOUT_LOCK,
+      );
+      return this.moveToActive(token, name);
+    }
+
+    /** Does not take the next job in the step in which this one ends, unchecked. */
+    override processJob(job: IntakeJob, token: string) {
+      return super.processJob(job, token, () => false);
+    }
+  }
+  return new BoundedWorker(SUBMISSIONS_QUEUE, process, { connection: redis, ...OPTIONS });
+}
 
 /**
  * Completes a job once its submissions are on the disk; retries until the ledger can be written.
@@ -38,24 +101,15 @@ const UNLIMITED = 1_000_000_000;
 export class IntakeWorker {
   readonly #deps: IntakeDeps;
   readonly #connection;
-  readonly #worker: Worker<unknown, TrackSummary>;
+  readonly #worker;
 
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
     this.#connection = openLoopRedis(deps.redis);
-    this.#worker = new Worker<unknown, TrackSummary>(
-      SUBMISSIONS_QUEUE,
+    this.#worker = openWorker(
+      this.#connection.redis,
       (job, token) => this.#process(job, token),
-      {
-        connection: this.#connection.redis,
-        concurrency: CONCURRENCY,
-        lockDuration: LOCK_MS,
-        stalledInterval: STALLED_CHECK_MS,
-        maxStalledCount: UNLIMITED,
-        runRetryDelay: RETRY_MS,
-        skipVersionCheck: true,
-        ...RETENTION,
-      },
+      (jobId, reason) => this.#refusal(jobId, reason),
     );
     this.#worker.on('error', () => undefined);
   }
@@ -66,12 +120,9 @@ export class IntakeWorker {
     this.#connection.close();
   }
 
-  async #process(
-    job: Job<unknown, TrackSummary>,
-    token: string | undefined,
-  ): Promise<TrackSummary> {
+  async #process(job: IntakeJob, token: string | undefined): Promise<TrackSummary> {
     const body = trackBodySchema.safeParse(job.data, { error: explainIssue });
-    if (!body.success) throw this.#refusal(job, explain(body.error));
+    if (!body.success) throw this.#refusal(job.id, explain(body.error));
     let result: TrackRequestResult | undefined;
     try {
       result = await this.#deps.track(body.data);
@@ -83,10 +134,10 @@ export class IntakeWorker {
       case 'tracked':
         return summaryOf(result.submissions);
       case 'invalid':
-        throw this.#refusal(job, `${result.field}: ${result.reason}`);
+        throw this.#refusal(job.id, `${result.field}: ${result.reason}`);
       case 'conflict': {
         const { submissionId, reason } = result;
-        throw this.#refusal(job, `${submissionId} ${reason}; nothing was accepted`);
+        throw this.#refusal(job.id, `${submissionId} ${reason}; nothing was accepted`);
       }
       default:
         return result satisfies never;
@@ -104,8 +155,8 @@ export class IntakeWorker {
     return new DelayedError();
   }
 
-  #refusal(job: Job, reason: string): UnrecoverableError {
-    this.#deps.log.warn({ job_id: job.id, reason: escapeText(reason) }, 'intake.refused');
+  #refusal(jobId: string | undefined, reason: string): UnrecoverableError {
+    this.#deps.log.warn({ job_id: jobId, reason: escapeText(reason) }, 'intake.refused');
     return new UnrecoverableError(reason);
   }
 }

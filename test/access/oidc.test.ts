@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { call, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
@@ -308,6 +309,23 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
       return true;
     };
     expect((await server.get('/v1/session/oidc')).headers.location).toContain('failed=unavailable');
+  });
+
+  it.each([
+    ['at the start', '/.well-known/openid-configuration', 'unavailable'],
+    ['while it completes', '/token', 'invalid'],
+    ['when the signature is verified', '/jwks', 'invalid'],
+  ])('if the provider sends more than a mebibyte, here in gzip, %s', async (_, large, failed) => {
+    const server = await open();
+    server.provider.fault = (path, response) => {
+      if (path !== large) return false;
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      response.end(gzipSync(`{}${' '.repeat(1024 * 1024)}`));
+      return true;
+    };
+    const start = (await server.get('/v1/session/oidc')).headers.location ?? '';
+    expect(start.includes('failed=') ? start : (await server.signIn()).failed).toContain(failed);
+    expect(server.logs()).toContain('the response has more than 1048576 bytes');
   });
 
   it('if the token is signed with a key that the provider does not publish', async () => {

@@ -51,7 +51,7 @@ describe.skipIf(isRedisMissing())('with Redis, the example of', () => {
     const { stdout, stderr, code } = await start('enqueue.mjs', redis.url, [id]).ended;
     expect([stderr, code]).toEqual(['', 0]);
     expect(stdout).toContain(
-      'tracked { accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 }',
+      'tracked {"accepted":1,"already_tracked":0,"already_final":0,"retracked":0,"kept_options":[]}',
     );
     const line = `submission.finalized ${id}`;
     await vi.waitFor(() => expect(consumer.printed.stdout).toContain(line), 10_000);

@@ -182,6 +182,11 @@ it.each([
     'the mail could not be sent: the connection was closed before a response',
   ],
   ['does not speak SMTP', 'SSH-2.0-OpenSSH_9.6\r\n', 'the response is not SMTP'],
+  [
+    'sends a line of more than a mebibyte',
+    `220 ${'x'.repeat(2 ** 21)}`,
+    'the response is not SMTP',
+  ],
 ])('a server that %s is named as the cause', async (_, greeting, error) => {
   const { url } = await serveRaw((socket) => {
     socket.once('data', () => socket.destroy());

@@ -53,7 +53,7 @@ function openProducer(redis: RedisServer) {
 
 const counts = (some: Record<string, number>) => ({
   ...{ accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 },
-  ...some,
+  ...{ kept_options: [], ...some },
 });
 
 describe.skipIf(isRedisMissing())('the intake', () => {
@@ -131,6 +131,37 @@ describe.skipIf(isRedisMissing())('the intake', () => {
       { retry_after_ms: 1_000 },
       { retry_after_ms: 2_000 },
     ]);
+  });
+
+  it('fails a job of more bytes than a request may have before it is taken, and keeps its data', async () => {
+    const redis = await redisForTest();
+    const { queue, enqueue, ended } = openProducer(redis);
+    const data = { submission_id: 'a', metadata: { note: 'x'.repeat(8 * 1024 * 1024) } };
+    const ids = [
+      await enqueue(data),
+      await enqueue(data, { priority: 1 }),
+      await enqueue(data, { delay: 1 }),
+      await enqueue(data, { lifo: true, attempts: 5 }),
+    ];
+    const small = await enqueue({ submission_id: 'small' });
+    const track = ledger();
+    const logged = openIntake(redis, track);
+    ids.push(await enqueue(data, { deduplication: { id: 'once' } }));
+    for (const id of ids) {
+      const { failedReason, attemptsStarted, data: kept } = await ended(id);
+      expect(failedReason).toMatch(/^the job has 83886\d\d bytes; at most 8388608 are accepted$/);
+      expect([attemptsStarted, kept]).toEqual([0, data]);
+    }
+    expect((await ended(small)).returnvalue).toEqual(counts({ accepted: 1 }));
+    const again = await enqueue({ submission_id: 'b' }, { deduplication: { id: 'once' } });
+    expect((await ended(again)).returnvalue).toEqual(counts({ accepted: 1 }));
+    expect([...track.ids]).toEqual(['small', 'b']);
+    expect(logged('intake.refused')).toHaveLength(ids.length);
+    expect(await queue.getJobCounts('failed', 'active', 'wait')).toEqual({
+      failed: ids.length,
+      active: 0,
+      wait: 0,
+    });
   });
 
   it('accepts a job that outlived many servers', async () => {
