@@ -8,7 +8,7 @@ import {
   withAdmin,
 } from '../cli/connect.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { numberFrom, parseAhead, parseCount } from '../cli/input.ts';
+import { parseAhead, parseCount } from '../cli/input.ts';
 import { table, toJson } from '../cli/output.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
 import type { Credential, DawatchClient, User } from '../client/index.ts';
@@ -146,11 +146,7 @@ function tokenTable(rows: readonly Credential[]): string {
 function addRevoke(token: Command): void {
   withAdmin(token.command('revoke'))
     .description('Revoke a token: the next request with it is refused.')
-    .argument(
-      '<id>',
-      'number of the token, from `dawatch token list`',
-      numberFrom('dawatch token list'),
-    )
+    .argument('<id>', 'number of the token, from `dawatch token list`', parseCount)
     .addHelpText('after', '\nExample:\n  dawatch token revoke 3')
     .action(async (id: number, options: ConnectOptions) => {
       await requestAsAdmin(options, ({ credentials }) => credentials.revoke(id));

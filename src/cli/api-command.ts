@@ -5,7 +5,6 @@ import { escapeLines } from '../lib/text.ts';
 import { type ConnectOptions, credentialHeaders, serverAddress, withAddress } from './connect.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { readText } from './input.ts';
-import { withWaitIndicator } from './output.ts';
 
 type Options = ConnectOptions & { data?: string };
 
@@ -36,7 +35,7 @@ Examples:
         ...(body !== null && { 'content-type': 'application/json' }),
       };
       const sent = fetch(`${url}${path}`, { method, headers, body, redirect: 'manual' });
-      const response = await withWaitIndicator(url, sent).catch((error: unknown) => {
+      const response = await sent.catch((error: unknown) => {
         throw noResponse(url, error);
       });
       if (!response.ok) throw await toApiError(response, url);

@@ -4,7 +4,6 @@ import { escapeText } from '../lib/text.ts';
 import { readSecretFile } from '../operations/config/settings-file.ts';
 import { type Config, loadConfig } from '../wiring/settings.ts';
 import { CommandError, ExitCode } from './exit.ts';
-import { withWaitIndicator } from './output.ts';
 
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
 const ADMIN_ADVICE =
@@ -66,7 +65,7 @@ export async function requestWithToken<T>(
   if (token === undefined)
     throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
   try {
-    return await withWaitIndicator(url, request(new DawatchClient({ url, token })));
+    return await request(new DawatchClient({ url, token }));
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403))
       throw new CommandError(

@@ -4,8 +4,8 @@ import { ConfigError } from '../operations/config/load.ts';
 import { type Finding, type Level, problem, worstLevel } from '../operations/doctor/finding.ts';
 import type { DoctorOptions } from '../wiring/doctor.ts';
 import { type LoadedConfig, loadConfig } from '../wiring/settings.ts';
-import { durationOption } from './input.ts';
-import { type Paint, paintFor, toJson, withWaitIndicator } from './output.ts';
+import { parseDuration } from './input.ts';
+import { type Paint, paintFor, toJson } from './output.ts';
 import { withSettings } from './settings-file.ts';
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<
@@ -39,7 +39,7 @@ export function doctorJson(findings: readonly Finding[]): string {
   return `${toJson({ status: worstLevel(findings), checks: findings }, 2)}\n`;
 }
 
-type Options = { config?: string; full?: boolean; timeout: number; json?: boolean };
+type Options = { config?: string; full?: boolean; timeout?: number; json?: boolean };
 
 const EXIT_CODES: Record<Level, number> = { ok: 0, warning: 1, problem: 2 };
 
@@ -47,12 +47,10 @@ export function addDoctor(program: Command): void {
   withSettings(program.command('doctor'))
     .description('Show why a server with these settings does not work, and the solution.')
     .option('--full', 'also read all of the ledger, which can take long')
-    .addOption(
-      durationOption('--timeout', 'time limit of a connection attempt or a response', {
-        least: '100ms',
-        most: '10m',
-        fallback: '10s',
-      }),
+    .option(
+      '--timeout <duration>',
+      'time limit of a connection attempt or a response (default: 10s)',
+      parseDuration,
     )
     .option('--json', 'print JSON: {status, checks: [{name, status, message, action}]}')
     .addHelpText(
@@ -79,7 +77,7 @@ Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
 async function check({
   config: file,
   full = false,
-  timeout: limitMs,
+  timeout: limitMs = 10_000,
 }: Options): Promise<Finding[]> {
   // Loaded on demand, because it would slow down the start of every command.
   const { runDoctor } = await import('../wiring/doctor.ts');
@@ -94,6 +92,5 @@ async function check({
     const action = 'fix the setting; `dawatch config` shows every setting and its source';
     return error.problems.map((text) => problem('settings', text, action));
   }
-  const findings = runDoctor({ loaded, now: Date.now(), full, limitMs, features });
-  return await withWaitIndicator('the checks', findings);
+  return await runDoctor({ loaded, now: Date.now(), full, limitMs, features });
 }

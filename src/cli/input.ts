@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import type { MetadataFilter } from '../client/index.ts';
 import { DEEP_METADATA_REASON, isTooDeep } from '../lib/json.ts';
@@ -9,15 +9,6 @@ import { CommandError, ExitCode } from './exit.ts';
 export function parseCount(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.');
   return Number(text);
-}
-
-/** Returns a parser for the numbers that a command prints in its first column. */
-export function numberFrom(command: string): (text: string) => number {
-  return (text) => {
-    if (!/^[1-9]\d{0,14}$/.test(text))
-      throw new InvalidArgumentError(`Expected a number from \`${command}\`.`);
-    return Number(text);
-  };
 }
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -33,27 +24,6 @@ export function parseDuration(text: string): number {
   const ms = Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
   if (ms > MAX_MS) throw new InvalidArgumentError('Expected at most 366d.');
   return ms;
-}
-
-/** A duration in milliseconds. The help shows limits and default as written here. */
-export function durationOption(
-  name: string,
-  description: string,
-  { least, most, fallback }: { least: string; most: string; fallback: string },
-): Option {
-  return new Option(`${name} <duration>`, `${description}, ${least} to ${most}`)
-    .argParser(durationWithin(least, most))
-    .default(parseDuration(fallback), fallback);
-}
-
-function durationWithin(least: string, most: string): (text: string) => number {
-  const [leastMs, mostMs] = [parseDuration(least), parseDuration(most)];
-  return (text) => {
-    const ms = parseDuration(text);
-    if (ms < leastMs || ms > mostMs)
-      throw new InvalidArgumentError(`Expected ${least} to ${most}.`);
-    return ms;
-  };
 }
 
 const timeSchema = z.iso.datetime({ offset: true });

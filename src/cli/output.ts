@@ -110,25 +110,3 @@ export function createProgress(total: number, label: string, stream: NodeJS.Writ
     },
   };
 }
-
-const FIRST_SHOWN_AFTER_MS = 1_000;
-const REDRAW_MS = 200;
-/** On a terminal, shows what a command has been waiting for longer than a second. */
-export async function withWaitIndicator<T>(name: string, work: Promise<T>): Promise<T> {
-  const { stderr } = process;
-  const beganAt = performance.now();
-  let isShown = false;
-  const timer = setInterval(() => {
-    const waitedMs = performance.now() - beganAt;
-    if (!stderr.isTTY || waitedMs < FIRST_SHOWN_AFTER_MS) return;
-    isShown = true;
-    const line = `${(waitedMs / 1_000).toFixed(0)} s, waiting for ${escapeText(name)}`;
-    stderr.write(`${CLEAR_LINE}${line.slice(0, stderr.columns - 1)}`);
-  }, REDRAW_MS);
-  try {
-    return await work;
-  } finally {
-    clearInterval(timer);
-    if (isShown) stderr.write(CLEAR_LINE);
-  }
-}

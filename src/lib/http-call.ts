@@ -227,7 +227,7 @@ export function httpCall({
   };
 }
 
-function first(value: string | string[] | undefined): string | null {
+export function first(value: string | string[] | undefined): string | null {
   return (Array.isArray(value) ? value[0] : value) ?? null;
 }
 

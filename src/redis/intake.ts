@@ -36,8 +36,8 @@ const OPTIONS = {
 };
 
 /**
- * Makes a job active that would be next and is too large, and returns its id and bytes. Without one,
- * returns the number of jobs. BullMQ takes a delayed job in the same step in which it becomes due.
+ * Makes a job active that would be next and is too large, and returns its id and bytes; otherwise
+ * the number of jobs. BullMQ takes a delayed job in the same step in which it becomes due.
  */
 const TAKE_OVERSIZED = `
   local wait, prioritized, delayed, active = unpack(KEYS)

@@ -15,12 +15,12 @@ import {
 /** A submission to track. `from`: its place in the input, such as "line 7". */
 export type GivenSubmission = { from: string; item: TrackItem };
 
-export type StatusCounts = Partial<Record<Status, number>>;
+export type CountByStatus = Partial<Record<Status, number>>;
 
 /** `skipped`: the listed submissions that are final already, by status. */
-export type GivenSubmissions = { submissions: GivenSubmission[]; skipped: StatusCounts };
+export type GivenSubmissions = { submissions: GivenSubmission[]; skipped: CountByStatus };
 
-export function count(counts: StatusCounts, status: Status): void {
+export function countStatus(counts: CountByStatus, status: Status): void {
   counts[status] = (counts[status] ?? 0) + 1;
 }
 
@@ -98,7 +98,7 @@ class Collected {
   readonly #retrack: boolean;
   readonly #byId = new Map<string, GivenSubmission>();
   readonly #problems: string[] = [];
-  readonly #skipped: StatusCounts = {};
+  readonly #skipped: CountByStatus = {};
 
   constructor(now: number, retrack: boolean) {
     this.#now = now;
@@ -117,7 +117,7 @@ class Collected {
   add(from: string, fields: Record<string, unknown>): void {
     const read = toItem(fields, this.#now, this.#retrack);
     if (read.kind === 'item') this.#collect(from, read.item);
-    else if (read.kind === 'final') count(this.#skipped, read.status);
+    else if (read.kind === 'final') countStatus(this.#skipped, read.status);
     else this.refuse(from, read.problem);
   }
 

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
 import { ExitCode } from '../cli/exit.ts';
 import { parseCount, parseSince } from '../cli/input.ts';
-import { coloured, plural, table, toJson, withWaitIndicator } from '../cli/output.ts';
+import { coloured, plural, table, toJson } from '../cli/output.ts';
 import type {
   DawatchClient,
   OptionChanges,
@@ -53,7 +53,7 @@ Examples:
       const client = connect(options);
       const filter = toFilter(options);
       if (options.count) {
-        const count = await withWaitIndicator('the count', client.count(filter));
+        const count = await client.count(filter);
         process.stdout.write(`${options.json ? toJson({ count }) : count}\n`);
         return;
       }
@@ -82,7 +82,7 @@ async function* readPages(client: DawatchClient, filter: SubmissionFilter, limit
   let cursor: string | undefined;
   do {
     const query = { ...filter, limit: Math.min(left, MAX_PAGE), cursor };
-    const { submissions, next_cursor } = await withWaitIndicator('the list', client.list(query));
+    const { submissions, next_cursor } = await client.list(query);
     yield submissions;
     left -= submissions.length;
     cursor = next_cursor ?? undefined;

@@ -109,11 +109,10 @@ export function otherOptions(
   now: number,
 ): TrackOption[] {
   const { metadata, callbackUrl, trackedAt = now, named = [] } = request;
-  const limits = limitsFrom(request, now);
-  const texts = textsOf(request);
-  const wanted = { ...tracked, ...limits, trackedAt, metadata, callbackUrl, ...texts };
-  const changes = changesBetween(tracked, wanted) ?? {};
-  return changedOptions(changes).filter((option) => named.includes(option));
+  const options = { metadata, callbackUrl, trackedAt, ...textsOf(request) };
+  const wanted = { ...tracked, ...options, ...limitsFrom(request, now) };
+  const others = changedOptions(changesBetween(tracked, wanted) ?? {});
+  return others.filter((option) => named.includes(option));
 }
 
 /** Returns stored changes. Throws DamagedRowError. */

@@ -2,18 +2,18 @@ import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { parseDuration, parseObject } from '../cli/input.ts';
-import { createProgress, toJson, withWaitIndicator } from '../cli/output.ts';
+import { createProgress, toJson } from '../cli/output.ts';
 import { pause } from '../client/backoff.ts';
 import { ApiError } from '../client/errors.ts';
 import type { DawatchClient, Tracked, TrackItem, TrackOptions } from '../client/index.ts';
 import { partsOf } from '../client/track.ts';
 import { escapeText } from '../lib/text.ts';
 import {
-  count,
+  type CountByStatus,
+  countStatus,
   type GivenSubmission,
   readIds,
   readSubmissions,
-  type StatusCounts,
 } from './cli-submissions.ts';
 import type { TrackEffect } from './store-results.ts';
 import { isFinal, type TrackOption } from './submission.ts';
@@ -24,7 +24,7 @@ const MAX_BUSY_MS = 120_000;
 
 type Total = Record<TrackEffect, number> & {
   kept_options: TrackOption[];
-  final_statuses: StatusCounts;
+  final_statuses: CountByStatus;
 };
 
 /** Tracks the submissions in requests of limited size and returns the sums of their counts. */
@@ -38,19 +38,13 @@ async function trackInBatches(
   // All that were listed are final.
   if (given.length === 0) return total;
   const itemOf = ({ item }: GivenSubmission) => item;
-  const batches = partsOf(given, { options, itemOf });
-  const [first] = batches;
-  if (first && batches.length === 1) {
-    add(await withWaitIndicator('the server', track(client, first, options)), total);
-    return total;
-  }
   const progress = createProgress(given.length, 'tracked', process.stderr);
   let done = 0;
   try {
-    for (const batch of batches) {
+    for (const batch of partsOf(given, { options, itemOf })) {
       add(await track(client, batch, options), total);
       done += batch.length;
-      progress.advance(done);
+      if (done < given.length) progress.advance(done);
     }
   } catch (error) {
     if (done > 0)
@@ -69,7 +63,7 @@ function add(tracked: Tracked, total: Total): void {
     total[name] += tracked[name];
   total.kept_options = [...new Set([...total.kept_options, ...tracked.kept_options])];
   for (const { status } of tracked.submissions)
-    if (isFinal(status)) count(total.final_statuses, status);
+    if (isFinal(status)) countStatus(total.final_statuses, status);
 }
 
 /** Retries while the server is busy: it then accepts no part of the batch and sends Retry-After. */
@@ -186,9 +180,9 @@ Examples:
     });
 }
 
-function describe(total: Total, skipped: StatusCounts): string {
+function describe(total: Total, skipped: CountByStatus): string {
   const { accepted, already_tracked, retracked, kept_options: kept } = total;
-  const byStatus = (what: string, counts: StatusCounts) =>
+  const byStatus = (what: string, counts: CountByStatus) =>
     Object.entries(counts).map(([status, number]) => `${what} ${number} ${status}`);
   const counts = [
     `accepted ${accepted}`,

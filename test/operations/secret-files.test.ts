@@ -113,13 +113,17 @@ channels:
 
   it.each([
     ['does not exist', () => join(tempFolder(), 'none'), 'names a file that does not exist'],
-    ['is a folder', () => tempFolder(), 'names a directory, not a file'],
+    ['is a folder', () => tempFolder(), 'names a file that is a directory, not a file'],
     ['is empty', () => file(''), 'names an empty file'],
     ['has two lines', () => file(`${SECRET}\n${SECRET}\n`), 'it must be one line'],
     ['is large', () => file('x'.repeat(20_000)), 'larger than 16384 bytes'],
     ['is a pipe without an end', () => pipeFrom('cat /dev/zero'), 'larger than 16384 bytes'],
-    ['is a device without an end', () => '/dev/zero', 'names neither a file nor a pipe'],
-    ['is a link to a device', () => linkTo('/dev/random'), 'names neither a file nor a pipe'],
+    [
+      'is a device without an end',
+      () => '/dev/zero',
+      'names a file that is neither a file nor a pipe',
+    ],
+    ['is a link to a device', () => linkTo('/dev/random'), 'is neither a file nor a pipe'],
   ])('that %s is an error with the variable', (_what, make, reason) => {
     const path = make();
     const [problem = '', ...more] = problems('', { DAWATCH_API_KEY_FILE: path });

@@ -1,7 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import { LruMap } from 'toad-cache';
 import type { Dispatcher } from 'undici';
-import { causeOf, outgoingAgent, proxyVariables, retryAfterMs } from '../../lib/http-call.ts';
+import {
+  causeOf,
+  first,
+  outgoingAgent,
+  proxyVariables,
+  retryAfterMs,
+} from '../../lib/http-call.ts';
 import { basicAuthorization, secretsOfLogin } from '../../lib/request-headers.ts';
 import { redactorOf } from '../../lib/text.ts';
 import {
@@ -259,8 +265,4 @@ function textOf(bytes: Buffer): string {
 
 function noResponse(error: string): PostResult {
   return { kind: 'no_response', error };
-}
-
-function first(value: string | string[] | undefined): string | null {
-  return (Array.isArray(value) ? value[0] : value) ?? null;
 }

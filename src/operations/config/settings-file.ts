@@ -12,12 +12,6 @@ export type SettingsFile =
 /** `merge`: the key `<<` inserts the settings of an alias. */
 const OPTIONS = { schema: 'core', merge: true, logLevel: 'error' } as const;
 
-const REASONS: Record<string, string | undefined> = {
-  ENOENT: 'the file does not exist',
-  EISDIR: 'is a directory, not a file',
-  EACCES: 'no permission to read the file',
-};
-
 const UNKNOWN_TAG =
   'has a tag such as !env, which dawatch does not replace: write the value, name a file with …_file, or set the variable';
 
@@ -25,21 +19,11 @@ const UNKNOWN_TAG =
 const MAX_SETTINGS_BYTES = 1024 * 1024;
 
 export function readSettings(file: string): SettingsFile {
-  let text: string;
-  try {
-    const content = readBounded(file, MAX_SETTINGS_BYTES);
-    if (content.kind === 'unusual')
-      return { kind: 'unusable', reason: 'is neither a file nor a pipe' };
-    if (content.kind === 'too_large')
-      return { kind: 'unusable', reason: `is larger than ${MAX_SETTINGS_BYTES} bytes` };
-    text = content.bytes.toString('utf8');
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    return { kind: 'unusable', reason: REASONS[code] ?? messageOf(error) };
-  }
+  const read = readBounded(file, MAX_SETTINGS_BYTES);
+  if ('problem' in read) return { kind: 'unusable', reason: read.problem };
   try {
     const lineCounter = new LineCounter();
-    const document = parseDocument(text, { ...OPTIONS, lineCounter });
+    const document = parseDocument(read.text, { ...OPTIONS, lineCounter });
     const [problem] = [...document.errors, ...document.warnings];
     if (problem) {
       const isTag = problem.code === 'TAG_RESOLVE_FAILED';
@@ -52,7 +36,7 @@ export function readSettings(file: string): SettingsFile {
     const lineOf = (path: readonly string[]) => lineIn(document, lineCounter, path);
     return { kind: 'read', tree: withoutEmpty(content), lineOf };
   } catch (error) {
-    return { kind: 'unusable', reason: withoutQuote(messageOf(error)) };
+    return { kind: 'unusable', reason: error instanceof Error ? withoutQuote(error.message) : '' };
   }
 }
 
@@ -106,20 +90,10 @@ export function isTree(value: unknown): value is SettingsTree {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 /** Names a file with the secret instead of the secret. */
 const SUFFIX = '_file';
 /** Tokens, keys and addresses are much shorter. A larger file is not one secret. */
 const MAX_BYTES = 16_384;
-
-const SECRET_REASONS: Record<string, string | undefined> = {
-  ENOENT: 'names a file that does not exist',
-  EISDIR: 'names a directory, not a file',
-  EACCES: 'names a file without permission to read it',
-};
 
 /**
  * Addresses of channels, heartbeat, Redis and nodes contain keys and passwords, and so do headers
@@ -224,20 +198,9 @@ function placeholderOf(path: string): string {
  * Without a byte order mark and the last line break. The problem quotes neither content nor name.
  */
 export function readSecretFile(file: string): { secret: string } | { problem: string } {
-  let text: string;
-  try {
-    const content = readBounded(file, MAX_BYTES);
-    if (content.kind === 'unusual') return { problem: 'names neither a file nor a pipe' };
-    if (content.kind === 'too_large')
-      return { problem: `names a file larger than ${MAX_BYTES} bytes, which is not a secret` };
-    text = content.bytes
-      .toString('utf8')
-      .replace(/^\uFEFF/, '')
-      .replace(/\r?\n$/, '');
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    return { problem: SECRET_REASONS[code] ?? `names a file that cannot be read (${code})` };
-  }
+  const read = readBounded(file, MAX_BYTES);
+  if ('problem' in read) return { problem: `names a file that ${read.problem}` };
+  const text = read.text.replace(/^\uFEFF/, '').replace(/\r?\n$/, '');
   if (text.trim() === '') return { problem: 'names an empty file' };
   const mistyped = mistypedReason(text, { isPath: false, isSecret: true });
   if (mistyped !== undefined) return { problem: `names a file whose content ${mistyped}` };
@@ -247,25 +210,33 @@ export function readSecretFile(file: string): { secret: string } | { problem: st
   return { secret: text };
 }
 
-/** unusual: neither a regular file nor a pipe, such as a device, which may never end. */
-type BoundedFile = { kind: 'read'; bytes: Buffer } | { kind: 'unusual' } | { kind: 'too_large' };
+const REASONS: Record<string, string | undefined> = {
+  ENOENT: 'does not exist',
+  EISDIR: 'is a directory, not a file',
+  EACCES: 'cannot be read: permission is missing',
+};
 
-/** Follows symbolic links. Reads a pipe to its end. Throws errors such as ENOENT and EISDIR. */
-function readBounded(file: string, maxBytes: number): BoundedFile {
-  const stats = statSync(file);
-  // Opening a device may already have an effect. Reading a directory fails with EISDIR.
-  if (!stats.isFile() && !stats.isFIFO() && !stats.isDirectory()) return { kind: 'unusual' };
-  const descriptor = openSync(file, 'r');
+/** Follows symbolic links. Reads a pipe to its end. The problem is a predicate. */
+function readBounded(file: string, maxBytes: number): { text: string } | { problem: string } {
+  let descriptor: number | undefined;
   try {
+    const stats = statSync(file);
+    // Opening a device may already have an effect, and it may never end.
+    if (!stats.isFile() && !stats.isFIFO() && !stats.isDirectory())
+      return { problem: 'is neither a file nor a pipe' };
+    descriptor = openSync(file, 'r');
     // The size is not known beforehand: it is 0 for pipes and files of /proc, and may grow.
     const bytes = Buffer.alloc(maxBytes + 1);
     let length = 0;
     for (let read = 1; read > 0 && length <= maxBytes; length += read)
       read = readSync(descriptor, bytes, length, bytes.length - length, null);
     return length > maxBytes
-      ? { kind: 'too_large' }
-      : { kind: 'read', bytes: bytes.subarray(0, length) };
+      ? { problem: `is larger than ${maxBytes} bytes` }
+      : { text: bytes.toString('utf8', 0, length) };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    return { problem: REASONS[code] ?? `cannot be read (${code})` };
   } finally {
-    closeSync(descriptor);
+    if (descriptor !== undefined) closeSync(descriptor);
   }
 }
