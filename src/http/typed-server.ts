@@ -262,18 +262,13 @@ export function logOf({ log, id, headers }: FastifyRequest): Log {
   }) as unknown as Log;
 }
 
-/** Whether debug lines are written. Checked before a line is built. */
-export function isDebugLogged({ log }: { log: FastifyBaseLogger }): boolean {
-  return (log as unknown as Log).isLevelEnabled('debug');
-}
-
 /** Logs each response at debug. `submissionIdOf`: the submission that a request concerns. */
 export function addRequestLog(
   app: FastifyInstance,
   submissionIdOf: (request: FastifyRequest) => string | undefined,
 ): void {
   app.addHook('onResponse', (request, reply, done) => {
-    if (isDebugLogged(request)) {
+    if ((request.log as unknown as Log).isLevelEnabled('debug')) {
       const submissionId = submissionIdOf(request);
       const fields = {
         address: request.clientAddress,

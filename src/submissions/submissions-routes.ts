@@ -9,20 +9,13 @@ import {
 } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
-import {
-  goneSignal,
-  isDebugLogged,
-  logOf,
-  type TypedServer,
-  wholeNumber,
-} from '../http/typed-server.ts';
+import { goneSignal, logOf, type TypedServer, wholeNumber } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { explorerLink } from './explorer-link.ts';
-import { type Admission, type Intake, summaryOf, type TrackSummary } from './intake.ts';
+import { type Admission, type Intake, summaryOf } from './intake.ts';
 import { originOf } from './option-changes.ts';
 import type { SubmissionSearch } from './search.ts';
 import { registerSubmissionSearch } from './search-route.ts';
-import type { TrackedSubmission } from './store-results.ts';
 import {
   canonicalId,
   canRetrack,
@@ -171,11 +164,10 @@ export function registerSubmissions(
           return sendProblem(reply, { status: 409, detail, errors });
         }
         case 'tracked': {
-          const summary = summaryOf(result.submissions);
-          logTracked(request, summary, result.submissions);
+          const { submissions } = result;
+          const bodies = submissions.map(({ submission }) => body(submission, request));
           reply.code(202);
-          const toBody = ({ submission }: TrackedSubmission) => body(submission, request);
-          return { ...summary, submissions: result.submissions.map(toBody) };
+          return { ...summaryOf(submissions), submissions: bodies };
         }
         default:
           return result satisfies never;
@@ -300,18 +292,6 @@ export function registerSubmissions(
   );
 }
 
-function logTracked(
-  request: FastifyRequest,
-  { kept_options: _, ...counts }: TrackSummary,
-  tracked: readonly TrackedSubmission[],
-): void {
-  if (!isDebugLogged(request)) return;
-  const [only] = tracked;
-  const single =
-    only && tracked.length === 1 ? { submission_id: only.submission.submissionId } : {};
-  logOf(request).debug({ ...counts, ...single }, 'submissions.tracked');
-}
-
 function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {
   return sendProblem(reply, {
     status: 404,
@@ -323,11 +303,12 @@ export function submissionIdOf({
   routeOptions,
   params,
   query,
+  body,
 }: FastifyRequest): string | undefined {
   const isOfOne = routeOptions.url?.startsWith('/v1/submissions/:id');
   const { id } = (isOfOne ? params : {}) as { id?: unknown };
-  const { submission_id: fromQuery } = (query ?? {}) as { submission_id?: unknown };
-  const named = id ?? fromQuery;
+  const { submission_id } = Object.assign({}, query, body) as { submission_id?: unknown };
+  const named = id ?? submission_id;
   return typeof named === 'string' && SUBMISSION_ID_PATTERN.test(named)
     ? canonicalId(named)
     : undefined;

@@ -98,8 +98,7 @@ describe('at the level debug', () => {
     });
     await named('looking', '/v1/get_submission_info?submission_id=log%2F1');
     expect(await linesOf('tracking')).toMatchObject([
-      { event: 'submissions.tracked', accepted: 1, already_tracked: 0, submission_id: 'log/1' },
-      { event: 'http.responded', route: '/v1/submissions', http_status: 202 },
+      { event: 'http.responded', route: '/v1/submissions', submission_id: 'log/1' },
     ]);
     expect(await linesOf('cancelling')).toMatchObject([
       { level: 'info', event: 'submission.cancelled', submission_id: 'log/1', status: 'cancelled' },

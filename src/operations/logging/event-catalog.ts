@@ -27,8 +27,6 @@ export const LOG_EVENTS = {
   'feed.failed': 'events could not be read for the live feed, and its clients reconnect',
   'feed.slow_client_closed':
     'a client of the live feed was disconnected because it read nothing for too long',
-  'submissions.tracked':
-    'a tracking request was accepted; it has `submission_id` if it had a single id',
   'submission.cancelled': 'a client cancelled the submission',
   'submission.updated': 'a client changed options of the submission',
   'submission.finalized': 'the submission is final',
