@@ -1004,6 +1004,17 @@ export type TrackItem = {
   retrack?: boolean;
 };
 
+/**
+ * An option of a tracked submission
+ */
+export type TrackOption =
+  | 'deadline'
+  | 'unknown_grace_s'
+  | 'stuck_after_s'
+  | 'metadata'
+  | 'callback_url'
+  | 'data_hash';
+
 export type TrackRequest = {
   /** The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged */
   submission_id?: string;
@@ -1044,14 +1055,7 @@ export type TrackedSubmissions = {
   /** Number of ended submissions that are tracked again */
   retracked: number;
   /** Options of the request of which known submissions have other values, which they keep; PATCH changes those of an open one */
-  kept_options: (
-    | 'deadline'
-    | 'unknown_grace_s'
-    | 'stuck_after_s'
-    | 'metadata'
-    | 'callback_url'
-    | 'data_hash'
-  )[];
+  kept_options: TrackOption[];
   /** In the order of the request, without duplicates */
   submissions: Submission[];
 };

@@ -309,7 +309,12 @@ export const trackedSchema = z
       ),
     retracked: z.int().describe('Number of ended submissions that are tracked again'),
     kept_options: z
-      .array(z.enum(TRACK_OPTIONS))
+      .array(
+        z
+          .enum(TRACK_OPTIONS)
+          .describe('An option of a tracked submission')
+          .meta({ id: 'TrackOption' }),
+      )
       .describe(
         'Options of the request of which known submissions have other values, which they keep; PATCH changes those of an open one',
       ),
