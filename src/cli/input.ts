@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import type { MetadataFilter } from '../client/index.ts';
+import { durationMs } from '../lib/clock.ts';
 import { DEEP_METADATA_REASON, isTooDeep } from '../lib/json.ts';
 import { CommandError, ExitCode } from './exit.ts';
 
@@ -11,17 +12,14 @@ export function parseCount(text: string): number {
   return Number(text);
 }
 
-const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-
-const MAX_MS = 366 * UNIT_MS.d;
+const MAX_MS = 366 * 86_400_000;
 
 /** Parses "90s", "10m", "24h", "7d" or "250ms" into milliseconds, at most 366 days. */
 export function parseDuration(text: string): number {
   if (text === '0') return 0;
-  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
-  if (amount === undefined || unit === undefined)
+  const ms = durationMs(text);
+  if (ms === undefined)
     throw new InvalidArgumentError('Expected a duration like 90s, 10m, 24h or 7d.');
-  const ms = Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
   if (ms > MAX_MS) throw new InvalidArgumentError('Expected at most 366d.');
   return ms;
 }

@@ -25,6 +25,21 @@ export type ClockSources = {
   timer(delayMs: number, run: () => void, background: boolean): () => void;
 };
 
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const DURATION = /^(\d+(?:\.\d+)?)(ms|[smhd])$/;
+const ISO_DURATION =
+  /^P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
+
+/** Returns "250ms", "90s", "10m", "24h", "7d" or "PT10M" in milliseconds; undefined: no duration. */
+export function durationMs(text: string): number | undefined {
+  const [, amount, unit] = DURATION.exec(text) ?? [];
+  if (amount !== undefined) return Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  const match = ISO_DURATION.exec(text);
+  if (!match) return undefined;
+  const [, days = 0, hours = 0, minutes = 0, seconds = 0] = match.map((part) => Number(part ?? 0));
+  return ((days * 24 + hours) * 60 + minutes) * UNIT_MS.m + seconds * UNIT_MS.s;
+}
+
 const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Two clocks are never read at exactly the same moment, so smaller steps are ignored. */
 const STEP_MS = 1_000;

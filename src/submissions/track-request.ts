@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { durationMs } from '../lib/clock.ts';
 import { typeReason } from '../lib/explain-issue.ts';
 import {
   DEEP_METADATA_REASON,
@@ -49,12 +50,20 @@ export const newSubmissionIdSchema = submissionIdSchema.regex(
   'a submission id has no quotes, braces, brackets and commas, and is none of ., .., null, undefined, true and false',
 );
 
+const timeSchema = z.iso.datetime({ offset: true });
 const secondsSchema = z.number().min(0).max(MAX_LIMIT_S);
 
 const optionFields = {
-  deadline: z.iso
-    .datetime({ offset: true })
-    .describe('Deadline for finality, ISO 8601; after it the submission ends as failed or expired'),
+  deadline: z
+    .string()
+    .max(64)
+    .refine(
+      (text) => timeSchema.safeParse(text).success || durationMs(text) !== undefined,
+      'must be a time with its zone, like 2026-01-02T03:04:05Z, or a duration, like 10m or PT10M',
+    )
+    .describe(
+      'Deadline for finality, ISO 8601, or the duration until then: 90s, 10m, 24h, 7d or PT10M. After it the submission ends as failed or expired',
+    ),
   unknown_grace_s: secondsSchema.describe(
     'Seconds for which "not found" means "not yet", from the first such answer on. At least 120 s apply',
   ),
@@ -85,8 +94,7 @@ const trackFields = {
     .optional()
     .describe('Name of a configured upstream; "default" if absent'),
   ...z.object(optionFields).partial().shape,
-  tracked_at: z.iso
-    .datetime({ offset: true })
+  tracked_at: timeSchema
     .optional()
     .describe(
       `For an import: since when another system has tracked it, ISO 8601; not in the future, and at most ${MAX_TRACKED_DAYS} days ago. ` +
@@ -255,7 +263,9 @@ function toRequestOptions(
   return {
     upstream,
     deadlineAt:
-      options.deadline === undefined ? now + defaults.deadlineMs : Date.parse(options.deadline),
+      options.deadline === undefined
+        ? now + defaults.deadlineMs
+        : deadlineFrom(options.deadline, now),
     graceEndsAt: from + milliseconds(options.unknown_grace_s, defaults.unknownGraceMs),
     stuckAt: from + milliseconds(options.stuck_after_s, defaults.stuckAfterMs),
     metadata: options.metadata ?? null,
@@ -277,11 +287,18 @@ export function findWrongTime(
   if (trackedAt > now + MAX_AHEAD_MS) return { field: 'tracked_at', reason: 'is in the future' };
   if (trackedAt < now - MAX_TRACKED_DAYS * DAY_MS)
     return { field: 'tracked_at', reason: `is more than ${MAX_TRACKED_DAYS} days ago` };
-  if (deadline !== undefined && Date.parse(deadline) > now + MAX_LIMIT_S * 1_000)
+  const deadlineAt = deadline === undefined ? undefined : deadlineFrom(deadline, now);
+  if (deadlineAt !== undefined && deadlineAt > now + MAX_LIMIT_S * 1_000)
     return { field: 'deadline', reason: 'the deadline is more than 366 days away' };
-  if (tracked_at !== undefined && deadline !== undefined && Date.parse(deadline) <= trackedAt)
+  if (tracked_at !== undefined && deadlineAt !== undefined && deadlineAt <= trackedAt)
     return { field: 'deadline', reason: 'the deadline is not after tracked_at' };
   return undefined;
+}
+
+/** Returns the time of a deadline, or of the end of a duration that begins at `now`. */
+function deadlineFrom(deadline: string, now: number): number {
+  const ms = durationMs(deadline);
+  return ms === undefined ? Date.parse(deadline) : Math.round(now + ms);
 }
 
 function milliseconds(seconds: number | undefined, fallbackMs: number): number {
@@ -352,7 +369,7 @@ export function toOptionsPatch(
     callback_url === undefined || callback_url === null ? undefined : refusalOf(callback_url);
   if (refusal !== undefined) return { kind: 'invalid', field: 'callback_url', reason: refusal };
   const patch: OptionsPatch = {
-    ...(deadline !== undefined && { deadlineAt: Date.parse(deadline) }),
+    ...(deadline !== undefined && { deadlineAt: deadlineFrom(deadline, now) }),
     ...(unknown_grace_s !== undefined && { unknownGraceMs: Math.round(unknown_grace_s * 1_000) }),
     ...(stuck_after_s !== undefined && { stuckAfterMs: Math.round(stuck_after_s * 1_000) }),
     ...(metadata !== undefined && { metadata }),

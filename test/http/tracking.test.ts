@@ -69,6 +69,28 @@ it('keeps the given deadline, whatever its offset', async () => {
   expect(deadlineAt).toBeLessThan(at.getTime() + 3_600_000);
 });
 
+it.each([
+  ['10m', 600_000],
+  ['PT10M', 600_000],
+  ['P1DT1H0.5S', 90_000_500],
+  ['90s', 90_000],
+])('takes the deadline %s as a duration from now, as PATCH does', async (deadline, durationMs) => {
+  const id = `lasting-${deadline}`;
+  const before = Date.now();
+  const { submissions } = await track({ submission_id: id, deadline });
+  expect(Date.parse(submissions[0]?.deadline_at ?? '')).toBeGreaterThanOrEqual(before + durationMs);
+  const changed = await call(app.url, pathOf(id), { method: 'PATCH', body: { deadline } });
+  expect(Date.parse(submissionOf(changed).deadline_at)).toBeGreaterThan(before + durationMs);
+});
+
+it.each(['10', '10 m', 'PT', 'P1M', '400d', '2027-01-01'])(
+  'refuses the deadline %s',
+  async (deadline) => {
+    const { errors } = problemOf(await post(app.url, { submission_id: 'odd', deadline }));
+    expect(errors).toMatchObject([{ pointer: '/deadline' }]);
+  },
+);
+
 describe('a data_hash', () => {
   const hash = `0x${'Ab'.repeat(32)}`;
 
