@@ -213,7 +213,7 @@ function addUserGet(users: Command): void {
 function addUserList(users: Command): void {
   withAddress(users.command('list'))
     .description('List users in the order of the upstream.')
-    .requiredOption('--limit <count>', 'maximum number of users, from 1 to 1000', parseCount)
+    .option('--limit <count>', 'maximum number of users, from 1 to 1000', parseCount, 100)
     .option('--json', 'print a JSON array, as returned by the upstream')
     .addHelpText(
       'after',

@@ -7,8 +7,8 @@ import { type Actor, SERVER } from '../lib/actor.ts';
 export const AUDIT_ACTIONS = {
   'users.get': 'a lookup of one user',
   'users.list': 'a list of users',
-  'tokens.create': 'a token was created; subject: its id',
-  'tokens.revoke': 'a token was revoked; subject: its id',
+  'tokens.create': 'a token was created; subject: its id; detail: its name and role',
+  'tokens.revoke': 'a token was revoked; subject: its id; detail: its name',
   'sessions.create': 'a person signed in to the dashboard; detail: how',
   'sessions.delete': 'a person signed out of the dashboard',
   'webhooks.create': 'a webhook was created, and its secret shown; subject: its id',

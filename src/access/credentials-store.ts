@@ -100,10 +100,11 @@ export function createCredential(
   },
 ): { record: CredentialRecord; secret: string } {
   const { actor, now, credential } = change;
-  const { role, expiresAt } = credential;
+  const { role, name, expiresAt } = credential;
   const secret = makeToken(role);
   const add = () => ledger.credentials.add({ hash: sha256(secret), ...credential }, now);
-  const detail = expiresAt === null ? role : `${role}, expires ${iso(expiresAt)}`;
+  const detail =
+    expiresAt === null ? `${name}, ${role}` : `${name}, ${role}, expires ${iso(expiresAt)}`;
   const record = ledger.audit.change(actor, now, add, ({ id }) => ({
     action: 'tokens.create',
     subject: String(id),
@@ -121,8 +122,8 @@ export function revokeCredential(
   change: { actor: Actor; now: number; id: number; isLastAllowed: boolean },
 ): 'revoked' | 'was_revoked' | 'unknown' | 'last_admin' {
   const { actor, now, id, isLastAllowed } = change;
+  const record = credentials.get(id);
   const revoke = () => {
-    const record = credentials.get(id);
     if (!record) return 'unknown';
     const isLast =
       record.role === 'admin' &&
@@ -132,7 +133,9 @@ export function revokeCredential(
     return credentials.revoke(id, now) ? 'revoked' : 'was_revoked';
   };
   return audit.change(actor, now, revoke, (result) =>
-    result === 'revoked' ? { action: 'tokens.revoke', subject: String(id) } : undefined,
+    result === 'revoked'
+      ? { action: 'tokens.revoke', subject: String(id), detail: record?.name ?? null }
+      : undefined,
   );
 }
 

@@ -100,7 +100,7 @@ export type AuditEntry = {
   credential_id: number | null;
   /** Address of the client, see `server.trusted_proxies`; null if there was no request, or it was not recorded */
   address: string | null;
-  /** users.get: a lookup of one user. users.list: a list of users. tokens.create: a token was created; subject: its id. tokens.revoke: a token was revoked; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. mutes.create: alerts were muted; subject: the id of the mute. mutes.delete: a mute was ended; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than 400 days were deleted; subject: the newest of them */
+  /** users.get: a lookup of one user. users.list: a list of users. tokens.create: a token was created; subject: its id; detail: its name and role. tokens.revoke: a token was revoked; subject: its id; detail: its name. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. mutes.create: alerts were muted; subject: the id of the mute. mutes.delete: a mute was ended; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. audit.read: entries were listed, for the first time of the caller in an hour. audit.export: the audit was exported. auth.refused: a credential was refused, for the first time of its address in an hour; detail: the reason. audit.prune: entries older than 400 days were deleted; subject: the newest of them */
   action: string;
   /** found, not_found, refused, failed, busy, done. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; done: the change is stored */
   result: string;
@@ -926,7 +926,7 @@ export type SubmissionPage = {
 
 /** Absent fields are unchanged */
 export type SubmissionPatch = {
-  /** Deadline for finality, ISO 8601; after it the submission ends as failed or expired */
+  /** Deadline for finality, ISO 8601, or the duration until then: 90s, 10m, 24h, 7d or PT10M. After it the submission ends as failed or expired */
   deadline?: string;
   /** Seconds for which "not found" means "not yet", from the first such answer on. At least 120 s apply */
   unknown_grace_s?: number;
@@ -984,7 +984,7 @@ export type TrackItem = {
   submission_id: string;
   /** Name of a configured upstream; "default" if absent */
   upstream?: string;
-  /** Deadline for finality, ISO 8601; after it the submission ends as failed or expired */
+  /** Deadline for finality, ISO 8601, or the duration until then: 90s, 10m, 24h, 7d or PT10M. After it the submission ends as failed or expired */
   deadline?: string;
   /** Seconds for which "not found" means "not yet", from the first such answer on. At least 120 s apply */
   unknown_grace_s?: number;
@@ -1024,7 +1024,7 @@ export type TrackRequest = {
   submissions?: TrackItem[];
   /** Name of a configured upstream; "default" if absent */
   upstream?: string;
-  /** Deadline for finality, ISO 8601; after it the submission ends as failed or expired */
+  /** Deadline for finality, ISO 8601, or the duration until then: 90s, 10m, 24h, 7d or PT10M. After it the submission ends as failed or expired */
   deadline?: string;
   /** Seconds for which "not found" means "not yet", from the first such answer on. At least 120 s apply */
   unknown_grace_s?: number;

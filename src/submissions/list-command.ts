@@ -270,14 +270,18 @@ function proofText({ data, data_root }: Submission): string | null {
   return data_root && `the data are in block ${data?.block_number}, data root ${data_root}`;
 }
 
-/** Returns when a submission became final, and how late that was known; null if it is not known. */
-function finalityText({ finalized_at, finality_at, finality_source }: Submission): string | null {
+/** Returns when a submission became final, after how long, and how late that was known; null: unknown. */
+function finalityText(submission: Submission): string | null {
+  const { tracked_at, finalized_at, finality_at, finality_source } = submission;
   // A server of an earlier version sends no time of finality.
   if (!finalized_at || !finality_at) return null;
-  const lagS = (Date.parse(finalized_at) - Date.parse(finality_at)) / 1_000;
+  const secondsTo = (from: string, to: string) =>
+    `${((Date.parse(to) - Date.parse(from)) / 1_000).toFixed(1)} s`;
+  const after =
+    finality_at < tracked_at ? '' : `, ${secondsTo(tracked_at, finality_at)} after tracking began`;
   const isEstimate = finality_source === 'estimate';
   const [about, source] = isEstimate ? ['about ', 'estimate'] : ['', 'announced by the chain'];
-  return `${about}${finality_at}, known ${about}${lagS.toFixed(1)} s later (${source})`;
+  return `${about}${finality_at}${after}, known ${about}${secondsTo(finality_at, finalized_at)} later (${source})`;
 }
 
 function changesText(changes: OptionChanges = {}): string {

@@ -91,7 +91,7 @@ describe('creating a credential', () => {
     expect(audit[0]).toMatchObject({
       action: 'tokens.create',
       subject: String(made.id),
-      detail: 'operator',
+      detail: `${made.name}, operator`,
     });
     for (const later of [list.text, JSON.stringify(audit)])
       expect(later).not.toContain(secret.slice(20));

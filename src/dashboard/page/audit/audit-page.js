@@ -40,6 +40,9 @@ export function AuditPage({ query }) {
     />`;
 }
 
+/** Distinguishes the people of a list whose masked addresses are equal. */
+const HASH_CHARS = 8;
+
 /** The person who signed in, or else the name of the credential. @param {AuditEntry} entry */
 function nameOf({ caller, caller_person }) {
   return caller_person ?? caller;
@@ -73,7 +76,7 @@ const COLUMNS = [
     has: ({ email_hash }) => email_hash,
     cell: ({ email_hash, email_masked }) =>
       email_hash !== null &&
-      html`<a href=${hrefTo('audit', undefined, { email: email_hash })}>${email_masked}</a>`,
+      html`<a href=${hrefTo('audit', undefined, { email: email_hash })}>${email_masked} ${email_hash.slice(0, HASH_CHARS)}</a>`,
   },
   { title: 'Detail', class: 'from-m', has: ({ detail }) => detail, cell: ({ detail }) => detail },
   { title: 'Address', width: 8, class: 'from-l', cell: ({ address }) => address },

@@ -46,6 +46,7 @@ describe('users get', () => {
 
 describe('users list', () => {
   it('shows a table with a header', async () => {
+    expect((await run(['users', 'list'])).stdout.split('\n').length).toBeGreaterThan(4);
     const { code, stdout } = await run(['users', 'list', '--limit', '3']);
     expect(code).toBe(0);
     const lines = stdout.trimEnd().split('\n');

@@ -30,21 +30,31 @@ describe('status', () => {
   });
 
   it.each([
-    ['chain', '2026-01-02T03:04:05.600Z, known 0.4 s later (announced by the chain)'],
-    ['estimate', 'about 2026-01-02T03:04:05.600Z, known about 0.4 s later (estimate)'],
-  ])('shows when it became final, and how late that was known, by %s', async (source, text) => {
-    const known = JSON.parse((await call(app.url, pathOf(await finalized()))).text);
-    const times = {
-      finalized_at: '2026-01-02T03:04:06.000Z',
-      finality_at: '2026-01-02T03:04:05.600Z',
-      finality_source: source,
-    };
-    const server = await serve((_, response) =>
-      response.end(JSON.stringify({ ...known, ...times })),
-    );
-    const { stdout } = await cli(['status', 'a'], { env: { DAWATCH_URL: server.url } });
-    expect(stdout.split('\n')).toContain(`  became final    ${text}`);
-  });
+    [
+      'chain',
+      '2026-01-02T03:04:05.600Z, 74.6 s after tracking began, known 0.4 s later (announced by the chain)',
+    ],
+    [
+      'estimate',
+      'about 2026-01-02T03:04:05.600Z, 74.6 s after tracking began, known about 0.4 s later (estimate)',
+    ],
+  ])(
+    'shows when it became final, after how long, and how late that was known, by %s',
+    async (source, text) => {
+      const known = JSON.parse((await call(app.url, pathOf(await finalized()))).text);
+      const times = {
+        tracked_at: '2026-01-02T03:02:51.000Z',
+        finalized_at: '2026-01-02T03:04:06.000Z',
+        finality_at: '2026-01-02T03:04:05.600Z',
+        finality_source: source,
+      };
+      const server = await serve((_, response) =>
+        response.end(JSON.stringify({ ...known, ...times })),
+      );
+      const { stdout } = await cli(['status', 'a'], { env: { DAWATCH_URL: server.url } });
+      expect(stdout.split('\n')).toContain(`  became final    ${text}`);
+    },
+  );
 
   it('shows the options before and after each change in the history', async () => {
     const upstream = 'other';
