@@ -6,19 +6,34 @@ import { loadConfig } from '../wiring/settings.ts';
 import { table, toJson } from './output.ts';
 import { withSettings } from './settings-file.ts';
 
+/** The settings of an upstream have descriptions if there is one. */
+const EXAMPLE = { DAWATCH_UPSTREAM_URL: 'https://upstream.example' };
+
 export function addConfig(program: Command): void {
-  withSettings(program.command('config'))
+  withSettings(program.command('config').alias('settings'))
     .description('Show every setting with its value and source. Secrets are masked.')
     .option('--json', 'print a JSON array')
     .addHelpText(
       'after',
-      '\nLong values are truncated. --json has all of them, and a description of each setting, as docs/settings.md has.\n\nExample:\n  DAWATCH_PORT=9000 dawatch config | grep port',
+      () =>
+        `\nLong values are truncated. --json has all of them.\n\nExample:\n  DAWATCH_PORT=9000 dawatch config | grep port\n\nSettings, with the default or a variable of each:\n${descriptions()}`,
     )
     .action((options: { config?: string; json?: boolean }) => {
       const { settings } = loadConfig({ env: process.env, file: options.config });
       const rows = settings.map((setting) => ({ ...setting, value: shown(setting) }));
       process.stdout.write(options.json ? `${toJson(rows.map(toShown), 2)}\n` : toTable(rows));
     });
+}
+
+function descriptions(): string {
+  const { settings } = loadConfig({ env: EXAMPLE, file: null });
+  return settings
+    .map(({ path, value, description }) => {
+      const variable = variableOf(path);
+      const source = variable ?? (value === undefined ? '' : textOf(value));
+      return `  ${path}${source && ` [${source}]`}\n      ${description}\n`;
+    })
+    .join('');
 }
 
 function shown({ path, value }: Setting): unknown {

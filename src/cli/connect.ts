@@ -1,10 +1,12 @@
 import type { Command } from 'commander';
 import { ApiError, DawatchClient } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
+import { mistypedReason } from '../operations/config/schema-problems.ts';
 import { readSecretFile } from '../operations/config/settings-file.ts';
 import { type Config, loadConfig } from '../wiring/settings.ts';
 import { CommandError, ExitCode } from './exit.ts';
 
+const KEY_VARIABLE = 'DAWATCH_API_KEY';
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
 const ADMIN_ADVICE =
   'create one with `dawatch token create --role admin --name …`; for lists, the role operator suffices';
@@ -37,14 +39,27 @@ export function requestAsAdmin<T>(
 }
 
 export function serverAddress(options: ConnectOptions): string {
-  return addressOf(options, loadConfig({ env: process.env, user: 'none' }).config);
+  const url = options.server ?? process.env.DAWATCH_URL ?? listeningAddress();
+  // "localhost:8080" parses as well, with localhost as the scheme.
+  const parsed = /^https?:\/\//i.test(url) ? URL.parse(url) : null;
+  // An address with a password is not shown.
+  if (url.includes('@'))
+    throw new CommandError(
+      'the address of the server must not contain a user name or a password',
+      ExitCode.usage,
+    );
+  if (!parsed)
+    throw new CommandError(
+      `${JSON.stringify(url)} is not an http:// or https:// address such as http://127.0.0.1:8080`,
+      ExitCode.usage,
+    );
+  return url;
 }
 
 /** Returns a client with the service key. Throws a CommandError without a key. */
 export function connect(options: ConnectOptions): DawatchClient {
-  const { config } = loadConfig({ env: process.env, user: 'client' });
-  const url = addressOf(options, config);
-  const apiKey = config.auth.api_key;
+  const url = serverAddress(options);
+  const apiKey = serviceKey();
   if (apiKey === undefined)
     throw new CommandError(
       'set DAWATCH_API_KEY to the service key that `dawatch serve` printed at its first start, or create one: `dawatch token create --role service --name …`',
@@ -59,8 +74,7 @@ export async function requestWithToken<T>(
   { variables, advice }: { variables: readonly string[]; advice: string },
   request: (client: DawatchClient) => Promise<T>,
 ): Promise<T> {
-  const { config } = loadConfig({ env: process.env, user: 'none' });
-  const url = addressOf(options, config);
+  const url = serverAddress(options);
   const { variable, token } = tokenIn(variables) ?? {};
   if (token === undefined)
     throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
@@ -78,10 +92,10 @@ export async function requestWithToken<T>(
 
 /** Returns the headers of the service key and the admin token, as far as they are set. */
 export function credentialHeaders(): Record<string, string> {
-  const { api_key } = loadConfig({ env: process.env, user: 'client' }).config.auth;
+  const apiKey = serviceKey();
   const { token } = tokenIn([ADMIN_VARIABLE]) ?? {};
   return {
-    ...(api_key !== undefined && { 'x-api-key': api_key }),
+    ...(apiKey !== undefined && { 'x-api-key': apiKey }),
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
   };
 }
@@ -93,28 +107,30 @@ function tokenIn(variables: readonly string[]): { variable: string; token: strin
     .find((name) => process.env[name]);
   const value = variable && process.env[variable];
   if (!value) return undefined;
-  if (!variable.endsWith('_FILE')) return { variable, token: value };
-  const read = readSecretFile(value);
-  if ('problem' in read) throw new CommandError(`${variable} ${read.problem}`, ExitCode.usage);
+  const isFile = variable.endsWith('_FILE');
+  const refuse = (reason: string) => new CommandError(`${variable} ${reason}`, ExitCode.usage);
+  const mistyped = mistypedReason(value, { isPath: isFile, isSecret: true });
+  if (mistyped !== undefined) throw refuse(mistyped);
+  const read = isFile ? readSecretFile(value) : { secret: value };
+  if ('problem' in read) throw refuse(read.problem);
+  if (!/^[\x21-\x7e]+$/.test(read.secret)) throw refuse('must be printable ASCII without spaces');
   return { variable, token: read.secret };
 }
 
-function addressOf(options: ConnectOptions, config: Config): string {
-  const { host, port } = config.server;
-  const listening = `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
-  const url = options.server ?? process.env.DAWATCH_URL ?? listening;
-  // "localhost:8080" parses as well, with localhost as the scheme.
-  const parsed = /^https?:\/\//i.test(url) ? URL.parse(url) : null;
-  // An address with a password is not shown.
-  if (url.includes('@'))
-    throw new CommandError(
-      'the address of the server must not contain a user name or a password',
-      ExitCode.usage,
-    );
-  if (!parsed)
-    throw new CommandError(
-      `${JSON.stringify(url)} is not an http:// or https:// address such as http://127.0.0.1:8080`,
-      ExitCode.usage,
-    );
-  return url;
+/** Returns the service key of the environment, or of the settings in this directory. */
+function serviceKey(): string | undefined {
+  return tokenIn([KEY_VARIABLE])?.token ?? settingsHere('client').auth.api_key;
+}
+
+function listeningAddress(): string {
+  const { host, port } = settingsHere('none').server;
+  return `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** Without the credentials of the environment, which belong to the client. */
+function settingsHere(user: 'client' | 'none'): Config {
+  const env = Object.entries(process.env).filter(
+    ([name]) => !/^DAWATCH_(?:API_KEY|ADMIN_TOKEN)(?:_FILE)?$/.test(name),
+  );
+  return loadConfig({ env: Object.fromEntries(env), user }).config;
 }

@@ -85,7 +85,7 @@ const KEY_ADVICE =
   'the key was read from DAWATCH_API_KEY; `dawatch serve` printed a key at its first start, `dawatch token create --role service` creates one';
 
 const CONFIG_ADVICE =
-  'docs/settings.md describes every setting; DAWATCH_CONFIG selects another file';
+  '`dawatch help settings` describes every setting; DAWATCH_CONFIG selects another file';
 
 const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
   status: '`dawatch list` lists the newest; `dawatch track` adds one',

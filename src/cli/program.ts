@@ -89,7 +89,10 @@ export async function createProgram(requested = ''): Promise<Command> {
       'after',
       `\nStart with \`dawatch demo\`: it runs the whole system on this machine for about a minute.\n${EXIT_CODE_HELP}`,
     )
-    .helpCommand(false)
+    .helpCommand(
+      'help <command>',
+      'Show the help of a command; `help settings` describes every setting',
+    )
     .exitOverride();
   const isAlone = Object.hasOwn(COMMANDS, requested);
   for (const [name, load] of Object.entries(COMMANDS))

@@ -53,7 +53,7 @@ const chainSection = section({
     .describe(
       'Link to a block explorer, with the placeholders {block_number}, {block_hash}, {tx_hash} and {tx_index}: `https://explorer.example.com/block/{block_hash}`. Shown with each submission that has a block',
     ),
-}).describe('Nodes of the chain; see docs/chain.md');
+}).describe('Nodes of the chain');
 
 const upstreamSchema = z.strictObject({
   url: baseUrl

@@ -38,7 +38,7 @@ export async function checkRedis(settings: RedisSettings, limitMs: number): Prom
       problem(
         'redis',
         `it is not usable: ${detail}`,
-        `verify that it runs, ${SETTING}, and the permissions of the user (docs/queues.md); until then the server polls by itself`,
+        `verify that it runs, ${SETTING}, and the permissions of the user; until then the server polls by itself`,
       ),
     ];
   } finally {
@@ -55,7 +55,7 @@ function judge(info: string, work: string[] | Error): Finding[] {
       problem(
         'redis',
         'it is a cluster, which dawatch does not support',
-        'use a single Redis, or a primary with replicas (docs/scaling.md)',
+        'use a single Redis, or a primary with replicas',
       ),
     ];
   const version = fieldOf(info, 'redis_version');

@@ -29,7 +29,7 @@ it.each<[string, unknown, string, number, RegExp]>([
   ['an untrusted certificate', lost(TLS), 'list', 5, /NODE_EXTRA_CA_CERTS/],
   ['a proxy', new ConnectionError('HTTP 413', { status: 413 }), 'track', 5, /^HTTP 413$/],
   ['another server', lost({ status: 404 }), 'list', 5, /DAWATCH_URL/],
-  ['invalid settings', settings, 'serve', 2, /docs\/settings\.md.*DAWATCH_CONFIG/],
+  ['invalid settings', settings, 'serve', 2, /`dawatch help settings`.*DAWATCH_CONFIG/],
 ])('%s: explains the next step', (_what, error, command, exitCode, advice) => {
   const explained = explain(error, command);
   expect(explained).toEqual({ exitCode, message: expect.stringMatching(advice) });

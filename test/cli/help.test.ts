@@ -23,10 +23,10 @@ describe('--help', () => {
   it('lists every command, the first steps, and the exit codes', async () => {
     const { code, stdout } = await cliProcess(['--help']);
     expect(code).toBe(0);
-    const listed = [...(stdout.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z-]+) /gm)].map(
+    const listed = [...(stdout.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z-]+)[| ]/gm)].map(
       ([, name]) => name,
     );
-    expect(listed).toEqual(COMMANDS);
+    expect(listed).toEqual([...COMMANDS, 'help']);
     expect(stdout).toContain('Start with `dawatch demo`');
     for (const exitCode of [0, 1, 2, 3, 4, 5])
       expect(stdout).toMatch(new RegExp(`\\b${exitCode}  [a-z]`));
@@ -37,7 +37,9 @@ describe('--help', () => {
     async (command) => {
       const { code, stdout, stderr } = await cli([...command.split(' '), '--help']);
       expect([code, stderr]).toEqual([0, '']);
-      expect(stdout).toMatch(new RegExp(`^Usage: dawatch ${command} .*\n\n[A-Z][^.]{20,}\\.`));
+      expect(stdout).toMatch(
+        new RegExp(`^Usage: dawatch ${command}(?:\\|settings)? .*\n\n[A-Z][^.]{20,}\\.`),
+      );
       const entries = [...stdout.matchAll(/^ {2}(-\S.*|ids.*|file.*)\n?( {10,}.*)?/gm)].map(
         ([entry]) => entry,
       );
@@ -75,6 +77,14 @@ describe('exits with 2, and points to --help, for', () => {
     expect(code).toBe(2);
     expect(stderr).toContain('Usage: dawatch');
   });
+});
+
+it('help settings describes every setting with its variable or default', async () => {
+  const { code, stdout } = await cli(['help', 'settings']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^ {2}server\.port \[DAWATCH_PORT\]\n {6}Port to listen on/m);
+  expect(stdout).toMatch(/^ {2}upstreams\.default\.chain\.verify \[report\]\n {6}\w/m);
+  expect((await cli(['help', 'list'])).stdout).toBe((await cli(['list', '--help'])).stdout);
 });
 
 describe('config', () => {

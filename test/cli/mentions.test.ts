@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { beforeAll, expect, it } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
 import { unknownVariables } from '../../src/operations/config/load.ts';
+import { loadConfig } from '../../src/wiring/settings.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const filesIn = (folder: string, ending: RegExp) =>
@@ -43,6 +44,7 @@ beforeAll(async () => {
     for (const one of command.commands) add(one, `${path} ${one.name()}`.trim());
   };
   add(await createProgram(), '');
+  options.set('help', new Set(EVERYWHERE));
 });
 
 /** Returns the text of a file without comments, which users do not read. */
@@ -105,4 +107,28 @@ it('no text names an unknown variable or file', () => {
     );
   }
   expect(wrong).toEqual([]);
+});
+
+it('no text of the installed package names a page of docs, which it lacks', () => {
+  const shown = filesIn('config', /\.\w+$/).concat(filesIn('deploy/host', /\.\w+$/));
+  const texts = [
+    ...SOURCES.map(textOf),
+    ...shown.map((file) => readFileSync(join(ROOT, file), 'utf8')),
+  ];
+  expect(texts.flatMap((text) => text.match(/\bdocs\/[\w/-]+\.md\b/g) ?? [])).toEqual([]);
+});
+
+it('every text names the length of a key that the settings require', () => {
+  const lengths = [...SOURCES, ...PAGES].flatMap((file) =>
+    [
+      ...textOf(file).matchAll(
+        /(?:key|credential)[^\n]*(?:at least|less than) (\d+)\s+characters/gi,
+      ),
+    ].map(([, length]) => Number(length)),
+  );
+  expect(new Set(lengths)).toEqual(new Set([32]));
+  const load = (chars: number) =>
+    loadConfig({ env: { DAWATCH_API_KEY: 'x'.repeat(chars) }, file: null });
+  expect(load(32).config.auth.api_key).toHaveLength(32);
+  expect(() => load(31)).toThrow('at least 32 characters');
 });

@@ -81,7 +81,9 @@ export function unknownVariables(variables: Record<string, string>): string[] {
     .map((name) => {
       const similar = closest(name, KNOWN);
       const hint =
-        similar === undefined ? 'docs/settings.md lists all variables' : `did you mean ${similar}?`;
+        similar === undefined
+          ? '`dawatch help settings` lists all variables'
+          : `did you mean ${similar}?`;
       return `${name} is not a variable of dawatch; ${hint}`;
     });
 }

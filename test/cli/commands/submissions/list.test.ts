@@ -27,6 +27,17 @@ it('prints one line per submission, newest first', async () => {
 });
 
 it.each([
+  ['short', 5, /A valid credential is required.*\(the key was read from DAWATCH_API_KEY; /],
+  ['"in quotes"', 2, /^dawatch: DAWATCH_API_KEY must not be in quotes; remove them\n$/],
+  ['a key', 2, /^dawatch: DAWATCH_API_KEY must be printable ASCII without spaces\n$/],
+])('names the variable of the key %j, and no setting', async (key, exitCode, reason) => {
+  const env = { DAWATCH_URL: app.url, DAWATCH_API_KEY: key };
+  const { code, stderr } = await cli(['list'], { env });
+  expect([code, stderr]).toEqual([exitCode, expect.stringMatching(reason)]);
+  expect(stderr).not.toMatch(/settings|auth\.api_key/);
+});
+
+it.each([
   ['--status cancelled,expired', 'b1 a2'],
   ['--status cancelled --status tracking --prefix a', 'a1 a2 a3'],
   ['--chain contradicted,unavailable', ''],
