@@ -160,6 +160,26 @@ describe('npm run release', () => {
     expectRefusal(clone, '1.2.3', /schema-\d+\.sql is missing/);
   });
 
+  it('names the repository in the packages, and gives the README links that work outside it', () => {
+    const clone = cloned();
+    const readme = '[a](docs/a.md), ![b](docs/b.png), [c](https://c.example/d), [e](#e)';
+    writeFileSync(join(clone.folder, 'README.md'), readme);
+    const run = clone.run('name-repository.ts', 'https://forge.example/owner/name', 'v1.2.3');
+    expect(run).toMatchObject({ status: 0, stderr: '' });
+    const files = 'https://forge.example/owner/name/blob/v1.2.3/docs';
+    expect(clone.read('README.md')).toBe(
+      `[a](${files}/a.md), ![b](${files}/b.png?raw=true), [c](https://c.example/d), [e](#e)`,
+    );
+    const url = 'git+https://forge.example/owner/name.git';
+    for (const file of MANIFESTS)
+      expect(JSON.parse(clone.read(file)), file).toMatchObject({
+        repository: { type: 'git', url },
+        homepage: 'https://forge.example/owner/name#readme',
+        bugs: { url: 'https://forge.example/owner/name/issues' },
+        keywords: expect.arrayContaining([expect.any(String)]),
+      });
+  });
+
   it('prints release notes whose links work outside the repository', () => {
     const links = '- See [a](docs/a.md#part), [b](https://b.example/c), [d](#d).';
     const clone = cloned();

@@ -44,6 +44,9 @@ describe('the packages that the release workflow makes', () => {
         name,
         version: pkg.version,
         repository: { type: 'git', url: 'git+https://forge.example/owner/name.git' },
+        homepage: 'https://forge.example/owner/name#readme',
+        bugs: { url: 'https://forge.example/owner/name/issues' },
+        keywords: expect.arrayContaining([expect.any(String)]),
       });
     },
   );
