@@ -13,7 +13,7 @@ const { server: tarball, npmCli, nodes, tooOldNode } = inject('packages');
 const ROOT = join(import.meta.dirname, '../..');
 const COMMAND = 'node_modules/dawatch/src/cli/main.js';
 const API_KEY = 'a-service-key-for-tests-0123456789';
-const MAX_BYTES = 100 * 2 ** 20;
+const MAX_BYTES = 80 * 2 ** 20;
 const folder = removedAfterTests();
 
 describe.each(SERVER_NODES)('the installed server on Node %s', (version) => {
@@ -90,7 +90,7 @@ describe.each(SERVER_NODES)('the installed server on Node %s', (version) => {
     }
   });
 
-  it('is smaller than 100 MiB with its dependencies', () => {
+  it('is smaller than 80 MiB with its dependencies', () => {
     expect(bytesBelow(join(installed.folder, 'node_modules'))).toBeLessThan(MAX_BYTES);
   });
 });
