@@ -28,23 +28,23 @@ const timeSchema = z.iso.datetime({ offset: true });
 
 /** Returns an ISO 8601 time for a duration such as "2h" (ago) or for a time with its zone. */
 export function parseSince(text: string): string {
-  if (timeSchema.safeParse(text).success) return text;
-  if (/^\d+(\.\d+)?[a-z]+$/.test(text))
-    return new Date(Date.now() - parseDuration(text)).toISOString();
-  throw new InvalidArgumentError(
-    'Expected a duration like 2h, or a time like 2026-01-02T03:04:05Z.',
-  );
+  const ms = durationOrTime(text);
+  return ms === undefined ? text : new Date(Date.now() - ms).toISOString();
 }
 
 /** Parses "2h" after a start, or a fixed time with its zone. Returns the end by start, epoch ms. */
 export function parseAhead(text: string): (start: number) => number {
-  if (timeSchema.safeParse(text).success) return () => Date.parse(text);
-  if (!/^\d+(\.\d+)?[a-z]+$/.test(text))
-    throw new InvalidArgumentError(
-      'Expected a duration like 2h, or a time like 2026-01-02T03:04:05Z.',
-    );
-  const durationMs = parseDuration(text);
-  return (start) => start + durationMs;
+  const ms = durationOrTime(text);
+  return ms === undefined ? () => Date.parse(text) : (start) => start + ms;
+}
+
+/** Returns a duration in milliseconds; undefined for a time with its zone. */
+function durationOrTime(text: string): number | undefined {
+  if (timeSchema.safeParse(text).success) return undefined;
+  if (durationMs(text) !== undefined) return parseDuration(text);
+  throw new InvalidArgumentError(
+    'Expected a duration like 2h, or a time like 2026-01-02T03:04:05Z.',
+  );
 }
 
 /** Collects repeated `--type` options with comma-separated values. */
@@ -53,17 +53,20 @@ export function collectTypes(text: string, before: readonly string[] = []): stri
 }
 
 /** A value that is a JSON number, true, false, null or a quoted string has that type. */
-export function collectMetadata(text: string, before?: MetadataFilter): MetadataFilter {
-  const [name, value] = [
-    text.slice(0, Math.max(0, text.indexOf('='))),
-    text.slice(text.indexOf('=') + 1),
-  ];
+export function collectMetadata(text: string, before: MetadataFilter = {}): MetadataFilter {
+  const [name, value] = pairIn(text, before);
+  return Object.fromEntries([...Object.entries(before), [name, toValue(value)]]);
+}
+
+/** Splits `name=value`, whose name is not yet in `before`. */
+export function pairIn(text: string, before: object): [name: string, value: string] {
+  const name = text.slice(0, Math.max(0, text.indexOf('=')));
   // JSON.parse on the server drops __proto__, so that the filter would be lost.
   if (name === '' || name === '__proto__')
     throw new InvalidArgumentError('Expected name=value, like team=billing.');
-  if (before && Object.hasOwn(before, name))
+  if (Object.hasOwn(before, name))
     throw new InvalidArgumentError(`${JSON.stringify(name)} is given twice.`);
-  return Object.fromEntries([...Object.entries(before ?? {}), [name, toValue(value)]]);
+  return [name, text.slice(name.length + 1)];
 }
 
 function toValue(text: string): string | number | boolean | null {

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
 import { ExitCode } from '../cli/exit.ts';
-import { parseCount, parseSince } from '../cli/input.ts';
+import { pairIn, parseCount, parseSince } from '../cli/input.ts';
 import { coloured, plural, table, toJson } from '../cli/output.ts';
 import type {
   DawatchClient,
@@ -160,14 +160,7 @@ function collectFrom<Value extends string>(choices: readonly Value[]) {
 
 /** Collects repeated `name=value` options. The server compares values as text. */
 function collectTexts(text: string, before: Record<string, string> = {}): Record<string, string> {
-  const [name, value] = [
-    text.slice(0, Math.max(0, text.indexOf('='))),
-    text.slice(text.indexOf('=') + 1),
-  ];
-  if (name === '') throw new InvalidArgumentError('Expected name=value, like order=4711.');
-  if (Object.hasOwn(before, name))
-    throw new InvalidArgumentError(`${JSON.stringify(name)} is given twice.`);
-  return Object.fromEntries([...Object.entries(before), [name, value]]);
+  return Object.fromEntries([...Object.entries(before), pairIn(text, before)]);
 }
 
 const MAX_CHARS = 6_000;
