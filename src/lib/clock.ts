@@ -30,7 +30,7 @@ const DURATION = /^(\d+(?:\.\d+)?)(ms|[smhd])$/;
 const ISO_DURATION =
   /^P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/;
 
-/** Returns "250ms", "90s", "10m", "24h", "7d" or "PT10M" in milliseconds; undefined: no duration. */
+/** Returns "250ms", "90s", "10m", "24h", "7d" or "PT10M" in milliseconds, else undefined. */
 export function durationMs(text: string): number | undefined {
   const [, amount, unit] = DURATION.exec(text) ?? [];
   if (amount !== undefined) return Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];

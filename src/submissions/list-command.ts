@@ -263,7 +263,7 @@ function proofText({ data, data_root }: Submission): string | null {
   return data_root && `the data are in block ${data?.block_number}, data root ${data_root}`;
 }
 
-/** Returns when a submission became final, after how long, and how late that was known; null: unknown. */
+/** Returns when a submission became final, after how long, and how late that was known; or null. */
 function finalityText(submission: Submission): string | null {
   const { tracked_at, finalized_at, finality_at, finality_source } = submission;
   // A server of an earlier version sends no time of finality.
