@@ -1,5 +1,5 @@
 import type { ClientAuth, Configuration, CustomFetch, IDToken } from 'openid-client';
-import { causeOf, codeOf } from '../lib/http-call.ts';
+import { codeOf, sentenceOf } from '../lib/http-call.ts';
 import { escapeText } from '../lib/text.ts';
 import type { AccessSettings } from './settings.ts';
 
@@ -155,7 +155,7 @@ export function detailOf(error: unknown): string {
   if (code === 'invalid_client' || codeOf(error) === 'OAUTH_WWW_AUTHENTICATE_CHALLENGE')
     return 'the provider refuses the client: check oidc.client_id and oidc.client_secret';
   if (code !== undefined) return `the provider returned ${escapeText(code, 64)}`;
-  if (isUnavailable(error)) return causeOf(error instanceof Error ? error.cause : error).sentence;
+  if (isUnavailable(error)) return sentenceOf(error instanceof Error ? error.cause : error);
   return error instanceof Error ? escapeText(error.message, 200) : 'the request failed';
 }
 

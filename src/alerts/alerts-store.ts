@@ -5,6 +5,7 @@ import type { Alert, AlertRule } from '../notifications/event-body.ts';
 import type { Outbox } from '../notifications/outbox.ts';
 import { AlertEventType } from '../submissions/event-types.ts';
 import type { LedgerStats } from '../submissions/ledger-stats.ts';
+import { oddStateOf } from '../submissions/upstream.ts';
 import {
   type AlertCondition,
   type AlertFacts,
@@ -61,7 +62,12 @@ export class Alerts {
   facts(upstreams: readonly string[], now: number): Omit<AlertFacts, keyof LiveFacts> {
     const failures = { failuresSince: now - FAILURES_WINDOW_MS, names: JSON.stringify(upstreams) };
     return {
-      upstreams: this.#db.rows(UPSTREAMS, failures),
+      upstreams: this.#db
+        .rows<Omit<AlertFacts['upstreams'][number], 'oddState'>>(UPSTREAMS, failures)
+        .map((one) => ({
+          ...one,
+          oddState: one.stuck === 0 ? null : oddStateOf(this.#db, one.name),
+        })),
       waiting: this.#db.value<number>(WAITING, { waitingBefore: now - WAITING_MS }) ?? 0,
       dead: this.#db.rows(DEAD_LETTERS, { deadSince: now - DEAD_WINDOW_MS }),
       disabled: this.#db.rows(

@@ -32,6 +32,8 @@ export type AlertFacts = LiveFacts & {
     /** Watched submissions; 0 unless the upstream is down. */
     watched: number;
     stuck: number;
+    /** See oddStateOf; null unless some are stuck. */
+    oddState: string | null;
     /** Before their deadlines, that the chain, or the hash of their data, contradicts. */
     contradicted: number;
     /** With an Error in the last FAILURES_WINDOW_MS, and failing or failed now. */
@@ -127,10 +129,10 @@ const RULES: Record<AlertRule, Rule> = {
     find: ({ upstreams }) =>
       upstreams
         .filter(({ stuck }) => stuck > 0)
-        .map(({ name, stuck }) => ({
+        .map(({ name, stuck, oddState }) => ({
           subject: name,
           count: stuck,
-          summary: `${submissions(stuck)} of the upstream ${name} ${stuck === 1 ? 'has' : 'have'} been open for too long`,
+          summary: `${submissions(stuck)} of the upstream ${name} ${stuck === 1 ? 'has' : 'have'} been open for too long${oddState === null ? '' : `; ${oddState}`}`,
         })),
     over: (subject) => `No submission of the upstream ${subject} is stuck any longer`,
     path: (subject) => `#/submissions?status=tracking,pending,failing&upstream=${encoded(subject)}`,

@@ -373,7 +373,7 @@ export type EventSubmission = {
   status: SubmissionStatus;
   /** The upstream's unchanged `state` */
   upstream_state: string | null;
-  /** The upstream's unchanged `data`; integers too large for a JSON number are strings */
+  /** The upstream's unchanged `data`; integers beyond 2^53, such as a block_number, are strings */
   data: {
     [key: string]: unknown;
   } | null;
@@ -419,7 +419,7 @@ export type HistoryEntry = {
   status: SubmissionStatus;
   previous_status: SubmissionStatus | null;
   upstream_state: string | null;
-  /** The upstream's unchanged `data`; integers too large for a JSON number are strings */
+  /** The upstream's unchanged `data`; integers beyond 2^53, such as a block_number, are strings */
   data: {
     [key: string]: unknown;
   } | null;
@@ -826,7 +826,7 @@ export type Submission = {
   status: SubmissionStatus;
   /** The upstream's unchanged `state` */
   upstream_state: string | null;
-  /** The upstream's unchanged `data`; integers too large for a JSON number are strings */
+  /** The upstream's unchanged `data`; integers beyond 2^53, such as a block_number, are strings */
   data: {
     [key: string]: unknown;
   } | null;

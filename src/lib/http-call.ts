@@ -1,4 +1,11 @@
-import { brotliDecompress, type CompressCallback, unzip, zstdDecompress } from 'node:zlib';
+import { isUtf8 } from 'node:buffer';
+import {
+  brotliDecompress,
+  type CompressCallback,
+  inflateRaw,
+  unzip,
+  zstdDecompress,
+} from 'node:zlib';
 import { type Dispatcher, EnvHttpProxyAgent, errors } from 'undici';
 
 /** Requests notice a change of DNS after this time at most, also while others keep arriving. */
@@ -26,58 +33,42 @@ export class RefusedAddressError extends Error {
   }
 }
 
-export type ConnectionCause =
-  | 'closed'
-  | 'refused'
-  | 'timeout'
-  | 'unreachable'
-  | 'unknown_name'
-  | 'dns'
-  | 'tls'
-  | 'headers_too_large'
-  | 'not_http'
-  | 'guarded'
-  | 'proxy'
-  | 'other';
-
 const NOT_HTTP = 'the response is not HTTP';
-const CAUSES: readonly [codes: RegExp, cause: ConnectionCause, sentence: string][] = [
-  [
-    /^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/,
-    'closed',
-    'the connection was closed before a response',
-  ],
-  [/^ECONNREFUSED$/, 'refused', 'the connection was refused'],
-  [/^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'timeout', 'the connection timed out'],
-  [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'unreachable', 'the host is unreachable'],
-  [/^(?:ENOTFOUND|ENODATA)$/, 'unknown_name', 'the host name does not resolve'],
-  [/^(?:EAI_|ESERVFAIL|EREFUSED|ETIMEOUT)/, 'dns', 'the DNS lookup failed'],
-  [
-    /^(?:ERR_TLS_|ERR_SSL_|CERT_|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|CRL_)/,
-    'tls',
-    'TLS failed',
-  ],
-  [/^UND_ERR_HEADERS_OVERFLOW$/, 'headers_too_large', 'the response headers are too large'],
-  [/^UND_ERR_RES_/, 'not_http', NOT_HTTP],
+const CAUSES: readonly [codes: RegExp, sentence: string][] = [
+  [/^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'the connection was closed before a response'],
+  [/^ECONNREFUSED$/, 'the connection was refused'],
+  [/^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'the connection timed out'],
+  [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'the host is unreachable'],
+  [/^(?:ENOTFOUND|ENODATA)$/, 'the host name does not resolve'],
+  [/^(?:EAI_|ESERVFAIL|EREFUSED|ETIMEOUT)/, 'the DNS lookup failed'],
+  [/^UND_ERR_HEADERS_OVERFLOW$/, 'the response headers are too large'],
+  [/^UND_ERR_RES_/, NOT_HTTP],
   // undici aborts a request if the proxy refuses it.
-  [
-    /^UND_ERR_(?:ABORTED|PRX_)/,
-    'proxy',
-    'the proxy of HTTPS_PROXY or HTTP_PROXY made no connection',
-  ],
+  [/^UND_ERR_(?:ABORTED|PRX_)/, 'the proxy of HTTPS_PROXY or HTTP_PROXY made no connection'],
 ];
+const TLS =
+  /^(?:ERR_TLS_|ERR_SSL_|CERT_|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|CRL_)/;
 
-/** `sentence` contains neither the URL nor an address, unlike the error's message. */
-export function causeOf(error: unknown): { cause: ConnectionCause; sentence: string } {
-  if (error instanceof RefusedAddressError) return { cause: 'guarded', sentence: error.message };
+/**
+ * Returns a sentence without the URL or an address, unlike the error's message; undefined for
+ * another error than of the connection.
+ */
+export function causeOf(error: unknown): string | undefined {
+  if (error instanceof RefusedAddressError) return error.message;
   // undici 8 sets no code for it.
-  if (error instanceof errors.HTTPParserError) return { cause: 'not_http', sentence: NOT_HTTP };
+  if (error instanceof errors.HTTPParserError) return NOT_HTTP;
+  if (isTlsError(error)) return `TLS failed (${codeOf(error)})`;
+  return CAUSES.find(([codes]) => codes.test(codeOf(error)))?.[1];
+}
+
+export function isTlsError(error: unknown): boolean {
+  return TLS.test(codeOf(error));
+}
+
+export function sentenceOf(error: unknown): string {
   const code = codeOf(error);
-  const [, cause = 'other', known] = CAUSES.find(([codes]) => codes.test(code)) ?? [];
-  if (cause === 'tls') return { cause, sentence: `${known} (${code})` };
-  const sentence =
-    known ?? (/^[A-Z_]+$/.test(code) ? `the request failed (${code})` : 'the request failed');
-  return { cause, sentence };
+  const shown = /^[A-Z_]+$/.test(code) ? ` (${code})` : '';
+  return causeOf(error) ?? `the request failed${shown}`;
 }
 
 export function codeOf(error: unknown): string {
@@ -94,8 +85,8 @@ export type HttpResult =
       /** The Date header: a date in Retry-After is relative to the clock of the sender. */
       date: string | null;
       body: string;
-      /** The content-encoding of a body that was not decoded; absent: it was, or has none. */
-      encoding?: string;
+      /** What the body is instead of text, such as `xz, not decoded`; `body` is then empty. */
+      binary?: string;
     }
   | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
 
@@ -111,16 +102,30 @@ type Decompress = (
   callback: CompressCallback,
 ) => void;
 
+/** Some servers send `deflate` without the header that RFC 9110 requires. */
+const inflate: Decompress = (bytes, options, callback) =>
+  unzip(bytes, options, (error, text) => {
+    if (codeOf(error) === 'Z_DATA_ERROR') inflateRaw(bytes, options, callback);
+    else callback(error, text);
+  });
+
 /** By content-encoding. Servers and proxies compress also without having been asked to. */
 const DECOMPRESS: Readonly<Record<string, Decompress>> = {
   gzip: unzip,
   'x-gzip': unzip,
-  deflate: unzip,
+  deflate: inflate,
   br: brotliDecompress,
   zstd: zstdDecompress,
 };
 
-const MAX_ENCODING_CHARS = 40;
+const GZIP = Buffer.of(0x1f, 0x8b);
+
+/** Returns what bytes are that must not be quoted; undefined: text, in whatever character set. */
+export function binaryName(bytes: Buffer, encoding: string): string | undefined {
+  if (isUtf8(bytes)) return undefined;
+  if (encoding !== 'identity') return `${encoding.slice(0, 40)}, not decoded`;
+  return bytes.some((byte) => byte < 9) ? 'binary data' : undefined;
+}
 
 /** A timer that is late by more than this shows that this process was blocked, not the upstream. */
 const STALL_MS = 500;
@@ -178,12 +183,13 @@ export function httpCall({
     };
   }
 
-  /** `encoding`: a content-encoding that is not supported. */
-  function respond(bytes: Buffer, encoding?: string): void {
+  /** `encoding`: a content-encoding that was not decoded. */
+  function respond(bytes: Buffer, encoding = 'identity'): void {
     const date = first(headers.date) ?? new Date(now()).toUTCString();
     const retryAfter = first(headers['retry-after']);
-    const response = { httpStatus, retryAfter, date, body: textOf(bytes) };
-    end({ kind: 'response', ...response, ...(encoding && { encoding }) });
+    const binary = binaryName(bytes, encoding);
+    const content = binary === undefined ? { body: textOf(bytes) } : { body: '', binary };
+    end({ kind: 'response', httpStatus, retryAfter, date, ...content });
   }
 
   function end(result: HttpResult): void {
@@ -210,21 +216,26 @@ export function httpCall({
     },
     onResponseEnd() {
       const received = Buffer.concat(chunks);
-      const encoding = first(headers['content-encoding'])?.toLowerCase() ?? 'identity';
-      if (encoding === 'identity' || received.length === 0) return respond(received);
+      const stated = encodingOf(headers);
+      const isGzip = stated === 'identity' && received.subarray(0, 2).equals(GZIP);
+      const encoding = isGzip ? 'gzip' : stated;
       const decompress = DECOMPRESS[encoding];
-      if (!decompress) return respond(received, encoding.slice(0, MAX_ENCODING_CHARS));
+      if (!decompress || received.length === 0) return respond(received, encoding);
       decompress(received, { maxOutputLength: maxBytes }, (error, bytes) => {
         if (!error) respond(bytes);
         else if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') end(tooLarge());
         // It is not encoded as stated.
-        else respond(received);
+        else respond(received, encoding);
       });
     },
     onResponseError(_controller, error) {
       end({ kind: 'failure', reason: 'network', detail: describe(error) });
     },
   };
+}
+
+export function encodingOf(headers: ResponseHeaders): string {
+  return first(headers['content-encoding'])?.toLowerCase() ?? 'identity';
 }
 
 export function first(value: string | string[] | undefined): string | null {
@@ -241,15 +252,9 @@ function peerOf(error: Error): string {
 }
 
 /** Describes a network error, without anything that was sent. */
-function describe(error: unknown): string {
+function describe(error: Error): string {
   if (error instanceof errors.ClientDestroyedError) return 'the client was closed';
-  if (!(error instanceof Error)) return 'unknown failure';
-  const { cause, sentence } = causeOf(error);
-  if (cause !== 'other') return `${sentence}${peerOf(error)}`;
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name;
-  return error.message && !error.message.includes(code)
-    ? `${code}: ${error.message}`
-    : error.message || code;
+  return `${sentenceOf(error)}${peerOf(error)}`;
 }
 
 export const MAX_RETRY_AFTER_MS = 3_600_000;

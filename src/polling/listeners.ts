@@ -2,7 +2,7 @@ import { LedgerError } from '../ledger/errors.ts';
 import { iso } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import { dataOf, type Observation, upstreamTime } from '../submissions/classify.ts';
+import { dataOf, integerFrom, type Observation, upstreamTime } from '../submissions/classify.ts';
 import type { SubmissionEventType } from '../submissions/event-types.ts';
 import type { Finalization } from '../submissions/ledger-stats.ts';
 import type { EndedSubmission, RecordedChange } from '../submissions/store-results.ts';
@@ -131,7 +131,7 @@ function fieldsOf({ submission, previousStatus, at }: EndedSubmission) {
     previous_status: previousStatus,
     upstream_state: submission.upstreamState && escapeText(submission.upstreamState),
     error: submission.error === null ? undefined : escapeText(submission.error),
-    block_number: typeof data?.block_number === 'number' ? data.block_number : undefined,
+    block_number: integerFrom(data?.block_number) ?? undefined,
     block_hash: typeof data?.block_hash === 'string' ? escapeText(data.block_hash) : undefined,
     tracked_ms: (submission.finalizedAt ?? at) - submission.trackedAt,
     time_to_finality_ms:

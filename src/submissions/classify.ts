@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { typeReason } from '../lib/explain-issue.ts';
 import { type HttpResult, retryAfterMs } from '../lib/http-call.ts';
 import { DamagedRowError, isObject, isTextTooDeep, MAX_NESTING, parseJson } from '../lib/json.ts';
 import type { ChainResult } from './submission.ts';
@@ -58,7 +58,7 @@ const MAX_ENVELOPE_CHARS = 64 * 1024;
 export function classify(submissionId: string, response: HttpResult): Classification {
   if (response.kind === 'failure') return unavailable(response.reason, response.detail);
   const body = parseJson(response.body);
-  const text = body === undefined ? readableText(response) : response.body;
+  const text = response.binary ?? response.body;
   const error = isObject(body) && 'error' in body ? errorText(body.error) : null;
   const waitMs = retryAfterMs(response);
   switch (response.httpStatus) {
@@ -105,30 +105,56 @@ function classifyEnvelope(
   const { httpStatus, body: text } = response;
   if (body === undefined && isTextTooDeep(text))
     return unavailable('malformed', `a response nested more than ${MAX_NESTING} levels deep`);
-  const envelope = readEnvelope(body);
-  if (!envelope)
+  if (!isObject(body) || !isState(body.state))
     return unavailable('malformed', `HTTP ${httpStatus}, ${notSubmission(response, body)}`);
-  if (envelope.state === 'ERROR' && envelope.data === undefined)
+  const { data } = body;
+  const fields = isObject(data) ? data : {};
+  if (body.state === 'ERROR' && data !== null && !isObject(data))
     return unavailable(
       'malformed',
-      `HTTP ${httpStatus} with a failure: ${errorText(envelope.error) ?? ''}`,
+      `HTTP ${httpStatus} with a failure: ${errorText(body.error) ?? ''}`,
     );
   const other = otherIdIn(body, submissionId);
   if (other !== undefined)
     return unavailable('malformed', `a response about another submission: ${other}`);
-  const hash = malformedHash(envelope.data ?? {});
+  const hash = malformedHash(fields);
   if (hash !== undefined)
     return unavailable('malformed', `HTTP ${httpStatus} with a ${hash} that is not hexadecimal`);
 
-  const error = errorText(envelope.error);
-  const kept = text.length <= MAX_ENVELOPE_CHARS ? text : truncateTexts({ ...envelope, error });
-  const state = envelope.state;
-  if (state === 'Error')
+  const state = body.state.toWellFormed();
+  const name = state.toLowerCase();
+  const { block_hash = null, block_number } = fields;
+  const error =
+    errorText(body.error) ??
+    wrongType('data', 'object', data, isObject(data)) ??
+    (name === 'finalized'
+      ? wrongType('data.block_hash', 'string', block_hash, typeof block_hash === 'string')
+      : null);
+  const kept = text.length <= MAX_ENVELOPE_CHARS ? text : shorten(body, error);
+  if (name === 'error')
     return { kind: 'error', state, error: error ?? 'no reason given', envelope: kept };
   // Finalized is accepted only with a block and without an error.
-  const isFinal = state === 'Finalized' && error === null && !!envelope.data?.block_hash?.trim();
-  const blockNumber = envelope.data?.block_number ?? null;
+  const isFinal = name === 'finalized' && error === null && !!String(block_hash ?? '').trim();
+  const blockNumber = integerFrom(block_number);
   return { kind: isFinal ? 'finalized' : 'pending', state, error, envelope: kept, blockNumber };
+}
+
+/** The case of its letters has no meaning. An unknown state means "not final". */
+function isState(state: unknown): state is string {
+  return typeof state === 'string' && state !== '' && state.length <= 200;
+}
+
+/** Returns why a value that decides cannot be read; null: it can, or it is absent. */
+function wrongType(name: string, type: string, value: unknown, isUsable: boolean): string | null {
+  const isAbsent = value === null || value === undefined;
+  return isAbsent || isUsable ? null : `${name} ${typeReason(type, value)}`;
+}
+
+/** Returns a whole number, also one in decimal digits; null: none that JavaScript represents. */
+export function integerFrom(value: unknown): number | null {
+  const isDigits = typeof value === 'string' && /^\d+$/.test(value);
+  const number = isDigits ? Number(value) : value;
+  return Number.isSafeInteger(number) && (number as number) >= 0 ? (number as number) : null;
 }
 
 /**
@@ -145,19 +171,10 @@ function isPage(text: string): boolean {
   return /^\s*(?:<|$)/.test(text);
 }
 
-/** The first bytes of gzip, read as UTF-8. */
-const GZIP = '\u001f\ufffd';
-
-function notSubmission(response: HttpResponse, body: unknown): string {
-  const { body: text, encoding } = response;
+function notSubmission({ body: text, binary }: HttpResponse, body: unknown): string {
+  if (binary !== undefined) return binary;
   if (text === '') return 'an empty body';
-  if (body === undefined && encoding !== undefined) return readableText(response);
-  if (text.startsWith(GZIP)) return 'gzip, not JSON';
   return `${body === undefined ? 'not JSON' : 'not a submission'}: ${text.slice(0, 200)}`;
-}
-
-function readableText({ body, encoding }: HttpResponse): string {
-  return body === '' || encoding === undefined ? body : `${encoding}, not supported`;
 }
 
 function failureText(httpStatus: number, text: string): string {
@@ -186,10 +203,14 @@ function comparableId(id: unknown): string {
   return UUID_DIGITS.test(digits) ? digits : text;
 }
 
-function truncateTexts(envelope: Envelope): string {
-  return JSON.stringify(envelope, (_key, value) =>
-    typeof value === 'string' ? truncate(value) : value,
-  );
+/** Returns a response with the fields of the interface only, and with short texts. */
+function shorten({ id, state, data }: Record<string, unknown>, error: string | null): string {
+  const fields = isObject(data) ? DATA_FIELDS.map((name) => [name, data[name]]) : null;
+  const known = { id, state, error, data: fields && Object.fromEntries(fields) };
+  return JSON.stringify(known, (key, value) => {
+    if (typeof value === 'string') return truncate(value);
+    return typeof value === 'object' && key !== '' && key !== 'data' ? null : value;
+  });
 }
 
 function errorText(error: unknown): string | null {
@@ -211,41 +232,19 @@ function unavailable(
   return { kind: 'unavailable', reason, error: truncate(error), retryAfterMs };
 }
 
-/** Fields of the upstream's envelope (section 2 of its interface); absent if of another type. */
-const field = {
-  text: z.string().nullish().catch(undefined),
-  number: z.number().nullish().catch(undefined),
-};
-
-const dataSchema = z.object({
-  amount_data: field.text,
-  block_hash: field.text,
-  block_number: field.number,
-  created_at: field.text,
-  data_billed: field.text,
-  data_hash: field.text,
-  fees: field.text,
-  tx_hash: field.text,
-  tx_index: field.number,
-  user_id: field.text,
-});
-
-const envelopeSchema = z.object({
-  id: z.string().optional().catch(undefined),
-  state: z
-    .string()
-    .min(1)
-    .max(200)
-    .transform((state) => state.toWellFormed()),
-  error: z.unknown().optional(),
-  data: dataSchema.nullish().catch(undefined),
-});
-type Envelope = z.output<typeof envelopeSchema>;
-
-function readEnvelope(body: unknown): Envelope | undefined {
-  const parsed = envelopeSchema.safeParse(body);
-  return parsed.success ? parsed.data : undefined;
-}
+/** Fields of the upstream's `data` (section 2 of its interface). */
+const DATA_FIELDS = [
+  'amount_data',
+  'block_hash',
+  'block_number',
+  'created_at',
+  'data_billed',
+  'data_hash',
+  'fees',
+  'tx_hash',
+  'tx_index',
+  'user_id',
+];
 
 /** Returns the unchanged `data` of an envelope; null if it has none. */
 export function dataOf(envelope: string | null): Record<string, unknown> | null {
@@ -280,7 +279,7 @@ export function sameData(a: string | null, b: string | null): boolean {
 function fingerprint(envelope: string | null): string {
   const data = dataOf(envelope);
   if (data === null) return '';
-  const fields = Object.keys(dataSchema.shape).map((name) => {
+  const fields = DATA_FIELDS.map((name) => {
     const value = data[name] ?? null;
     if (name === 'created_at' && typeof value === 'string') return upstreamTime(value) ?? value;
     return typeof value === 'number' ? String(value) : value;

@@ -23,7 +23,9 @@ export const statusSchema = z
 export const upstreamDataSchema = z
   .record(z.string(), z.unknown())
   .nullable()
-  .describe("The upstream's unchanged `data`; integers too large for a JSON number are strings");
+  .describe(
+    "The upstream's unchanged `data`; integers beyond 2^53, such as a block_number, are strings",
+  );
 
 const chainFields = {
   chain: z

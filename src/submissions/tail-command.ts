@@ -105,7 +105,7 @@ function about({ data }: DawatchEvent): string[] {
     const block = upstreamData?.block_number;
     return [
       submission_id,
-      ...(typeof block === 'number' ? [`block ${block}`] : []),
+      ...(block ? [`block ${block}`] : []),
       ...(error === null ? [] : [error]),
     ];
   }

@@ -1,4 +1,5 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { escapeText } from '../lib/text.ts';
 import type { UpstreamEventType } from './event-types.ts';
 
 export type UpstreamRecord = {
@@ -57,12 +58,28 @@ type UpstreamEvents = {
 
 const KNOWN_CHAINS = `
   SELECT u.name, (SELECT value FROM meta WHERE key = 'genesis:' || u.name) AS genesisHash,
-         (SELECT max(h.response ->> '$.data.block_number')
+         (SELECT max(CAST(h.response ->> '$.data.block_number' AS INTEGER))
           FROM (SELECT id, version FROM submissions
                 WHERE upstream = u.name AND status = 'finalized' AND chain IS NOT 'contradicted'
                 ORDER BY id DESC LIMIT 100) s
           JOIN history h ON h.submission = s.id AND h.version = s.version) AS blockNumber
   FROM upstreams u`;
+
+/** The commonest state other than Pending among the oldest pending submissions. */
+const ODD_STATE = `
+  SELECT h.upstream_state AS state, count(nullif(h.response ->> '$.data.block_hash', '')) AS blocks
+  FROM (SELECT id, version FROM submissions
+        WHERE upstream = ? AND watched = 1 AND status = 'pending' AND chain IS NULL ORDER BY id LIMIT 1000) s
+  JOIN history h ON h.submission = s.id AND h.version = s.version
+  WHERE lower(h.upstream_state) <> 'pending' GROUP BY state ORDER BY count(*) DESC LIMIT 1`;
+
+/** Names a state that keeps submissions pending although it is not Pending; null: there is none. */
+export function oddStateOf(database: LedgerDatabase, upstream: string): string | null {
+  const odd = database.row<{ state: string; blocks: number }>(ODD_STATE, upstream);
+  if (!odd) return null;
+  const ids = odd.blocks === 1 ? '1 id has' : `${odd.blocks} ids have`;
+  return `it reports the state ${escapeText(odd.state, 40)}, ${ids} a block`;
+}
 
 export class UpstreamStore {
   readonly #db: LedgerDatabase;

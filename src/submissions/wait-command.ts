@@ -97,7 +97,7 @@ function openText(open: readonly Submission[]): string {
 
 function describe(submission: Submission): string {
   const block = submission.data?.block_number;
-  const where = typeof block === 'number' ? `  block ${block}` : '';
+  const where = block ? `  block ${escapeText(String(block))}` : '';
   const why =
     submission.status !== Status.finalized && submission.error
       ? `  ${escapeText(submission.error)}`

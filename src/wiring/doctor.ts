@@ -28,7 +28,7 @@ import { VERSION } from '../operations/version.ts';
 import type { KnownChain } from '../polling/chain/doctor.ts';
 import { upstreamChecks } from '../polling/doctor.ts';
 import { openUpstreams, type Upstreams } from '../polling/upstreams.ts';
-import { UpstreamStore } from '../submissions/upstream.ts';
+import { oddStateOf, UpstreamStore } from '../submissions/upstream.ts';
 import type { Config, LoadedConfig } from './settings.ts';
 
 export type DoctorOptions = {
@@ -45,7 +45,7 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   const { loaded, now, full, limitMs, features } = options;
   const { config } = loaded;
   const path = realPath(config.database);
-  const { webhooks, chains, finding, mayBeRead } = inspectLedger(config.database, now);
+  const { webhooks, chains, states, finding, mayBeRead } = inspectLedger(config.database, now);
   const checks: Check[] = [];
   let upstreams: Upstreams | undefined;
   try {
@@ -61,7 +61,10 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
       ...upstreamChecks(name, upstream, { known: chains(name), file: config.database }, limitMs),
     );
   checks.push(...accessChecks(config, upstreams?.userClient, limitMs));
-  checks.push({ name: 'ledger', run: () => [finding, ...checkFiles(config.database, path)] });
+  checks.push({
+    name: 'ledger',
+    run: () => [...states, finding, ...checkFiles(config.database, path)],
+  });
   checks.push({ name: 'disk', run: () => [checkDisk(path)] });
   checks.push(...features.flatMap((checkOf) => checkOf(config, limitMs) ?? []));
   checks.push(...receiverChecks(config, webhooks, limitMs));
@@ -74,6 +77,8 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
 type Inspection = {
   finding: Finding;
   chains: (upstream: string) => KnownChain;
+  /** Those that dawatch does not know. */
+  states: Finding[];
   /** At most `MAX_WEBHOOKS`. */
   webhooks: Webhook[];
   /** A file of another version or program may have other tables. */
@@ -90,7 +95,7 @@ const MAX_WEBHOOKS = 1_000;
 function inspectLedger(file: string, now: number): Inspection {
   const path = realPath(file);
   const chains = () => ({ genesisHash: null, blockNumber: null });
-  const without = { webhooks: [], chains, mayBeRead: false };
+  const without = { webhooks: [], chains, states: [], mayBeRead: false };
   if (!existsSync(path))
     return {
       ...without,
@@ -130,7 +135,10 @@ function inspectLedger(file: string, now: number): Inspection {
   }
 }
 
-function storedIn(database: LedgerDatabase, now: number): Pick<Inspection, 'webhooks' | 'chains'> {
+function storedIn(
+  database: LedgerDatabase,
+  now: number,
+): Pick<Inspection, 'webhooks' | 'chains' | 'states'> {
   const routes = new EventRoutes(database);
   const dead = new CommittedChanges<DeadLetters>(database);
   const outbox = new Outbox(database, { routes, dead });
@@ -139,7 +147,12 @@ function storedIn(database: LedgerDatabase, now: number): Pick<Inspection, 'webh
   });
   const chains = new UpstreamStore(database, outbox).knownChains();
   const unknown = { genesisHash: null, blockNumber: null };
-  return { webhooks, chains: (upstream) => chains.get(upstream) ?? unknown };
+  const action = 'ask its operator: only Finalized with a block_hash and no error is final';
+  const states = [...chains.keys()].flatMap((name) => {
+    const state = oddStateOf(database, name);
+    return state === null ? [] : [warning(`upstream.${name}`, state, action)];
+  });
+  return { webhooks, states, chains: (upstream) => chains.get(upstream) ?? unknown };
 }
 
 function checkFiles(file: string, path: string): Finding[] {

@@ -226,6 +226,7 @@ describe('the facts', () => {
     const quiet = {
       ...none,
       stuck: 0,
+      oddState: null,
       contradicted: 0,
       failing: 0,
       failed: 0,

@@ -35,6 +35,7 @@ const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<Ale
       reason: null,
       watched: 0,
       stuck: 0,
+      oddState: null,
       contradicted: 0,
       failing: 0,
       failed: 0,
@@ -103,6 +104,10 @@ const TEXTS: Record<
   stuck: {
     holds: [
       [upstream({ stuck: 1 }), '1 submission of the upstream default has been open for too long'],
+      [
+        upstream({ stuck: 3, oddState: 'it reports the state SEALED, 3 ids have a block' }),
+        '3 submissions of the upstream default have been open for too long; it reports the state SEALED, 3 ids have a block',
+      ],
       [
         upstream({ stuck: 12 }),
         '12 submissions of the upstream default have been open for too long',

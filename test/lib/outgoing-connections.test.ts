@@ -1,5 +1,11 @@
 import dns from 'node:dns';
-import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import {
+  brotliCompressSync,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { usersOf } from '../../src/access/users.ts';
 import { Heartbeat } from '../../src/alerts/heartbeat.ts';
@@ -165,6 +171,8 @@ describe.each(Object.entries(UPSTREAM))('%s', (_name, { open, body }) => {
   it.each<[string, number, Record<string, string>, Buffer]>([
     ['in gzip', 200, { 'content-encoding': 'gzip' }, gzipSync(bytes)],
     ['in deflate', 200, { 'content-encoding': 'Deflate' }, deflateSync(bytes)],
+    ['in deflate without a header', 200, { 'content-encoding': 'deflate' }, deflateRawSync(bytes)],
+    ['in gzip that is not declared', 200, {}, gzipSync(bytes)],
     ['in Brotli', 200, { 'content-encoding': 'br' }, brotliCompressSync(bytes)],
     ['in Zstandard', 200, { 'content-encoding': 'zstd' }, zstdCompressSync(bytes)],
     ['with a false content-encoding', 200, { 'content-encoding': 'gzip' }, bytes],

@@ -146,8 +146,7 @@ describe('a receiver that', () => {
     const packed = gzipSync(Buffer.alloc(50_000_000));
     const receiver = await openReceiver({ headers: { 'content-encoding': 'gzip' }, body: packed });
     const { response } = await poster().post(receiver.url);
-    expect(response?.slice(0, 2)).toBe('\u001f\ufffd');
-    expect(response?.length).toBeLessThanOrEqual(4_096);
+    expect(response).toBe('gzip, not decoded');
     expect(receiver.requests[0]?.headers['accept-encoding']).toBe('identity');
   });
 

@@ -37,7 +37,8 @@ function world({
     respond(id) {
       const other = respondInstead?.();
       if (other) return other;
-      const block = Math.ceil(((bornAt.get(id) ?? START_MS) + 25_000 - START_MS) / 20_000);
+      const bornMs = bornAt.get(id) ?? START_MS;
+      const block = Math.max(0, Math.ceil((bornMs + 25_000 - START_MS) / 20_000));
       return now() >= START_MS + block * 20_000 ? responseOf(block) : pending;
     },
     policy,

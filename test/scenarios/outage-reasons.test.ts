@@ -4,13 +4,12 @@ import type { RequestListener } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { call } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { cli } from '../support/processes/cli.ts';
 import { createAuthority } from '../support/redis/certificates.ts';
-import { deadAddress, serve } from '../support/servers/upstream-server.ts';
+import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
@@ -29,20 +28,31 @@ async function untrusted(): Promise<string> {
   return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+const UNREADABLE = Buffer.from('fd377a585a000004e6d6b446', 'hex');
+
 type Fault = [what: string, url: () => Promise<string>, reason: RegExp];
 const SILENT = 'no response';
 const FAULTS: Fault[] = [
   ['a closed port', deadAddress, /^the connection was refused \(127\.0\.0\.1:\d+\)$/],
   [SILENT, httpFault(() => undefined), /^no complete response within 0\.2 s$/],
   [
-    'gzip that is not declared',
-    httpFault((_, response) => response.end(gzipSync('{}'))),
-    /^HTTP 200, gzip, not JSON$/,
+    'bytes that are no text',
+    httpFault((_, response) => response.end(UNREADABLE)),
+    /^HTTP 200, binary data$/,
   ],
   [
-    'an encoding that is not supported',
-    httpFault((_, response) => response.writeHead(200, { 'content-encoding': 'xz' }).end('zzzz')),
-    /^HTTP 200, xz, not supported$/,
+    'a refused key in an encoding that is not supported',
+    httpFault((_, response) =>
+      response.writeHead(401, { 'content-encoding': 'xz' }).end(UNREADABLE),
+    ),
+    /refused the request: HTTP 401 xz, not decoded$/,
+  ],
+  [
+    'bytes in another encoding than stated',
+    httpFault((_, response) =>
+      response.writeHead(200, { 'content-encoding': 'deflate' }).end(UNREADABLE),
+    ),
+    /^HTTP 200, deflate, not decoded$/,
   ],
   ['a certificate that is not trusted', untrusted, /^TLS failed \([A-Z_]+\)/],
 ];
@@ -126,3 +136,40 @@ it.each([
     if (state === 'paused') expect(restarted.log.join()).toContain('upstream.paused');
   },
 );
+
+it('a state in capitals is final, and an unknown one is named by the log, the alert about late submissions and doctor', async () => {
+  const database = join(tempFolder(), 'ledger.db');
+  const data = { block_hash: `0x${'ab'.repeat(32)}`, block_number: '500027' };
+  const upstream = await serve((request, response) => {
+    const id = new URL(request.url ?? '', 'http://x').searchParams.get('submission_id') ?? '';
+    const state = id.startsWith('sealed') ? 'SEALED' : 'FINALIZED';
+    response.end(JSON.stringify({ id, state, error: null, data }));
+  });
+  const { app, log, get } = await open(database, upstream.url);
+  for (const id of ['sealed-1', 'sealed-2', 'final'])
+    await call(app.url, '/v1/submissions', {
+      method: 'POST',
+      body: { submission_id: id, stuck_after_s: 0 },
+    });
+  await vi.waitFor(async () => {
+    expect(await get('/v1/submissions/final')).toMatchObject({
+      status: 'finalized',
+      upstream_state: 'FINALIZED',
+      data,
+    });
+    expect((await get('/v1/alerts')).alerts[0]?.summary).toMatch(
+      /^2 submissions .* too long; it reports the state SEALED, 2 ids have a block$/,
+    );
+  }, PATIENCE_MS);
+  const lines = log.map((line) => JSON.parse(line));
+  expect(lines.find(({ event }) => event === 'submission.finalized').block_number).toBe(500_027);
+  for (const event of ['submission.stuck', 'alert.raised'])
+    expect(JSON.stringify(lines.find((line) => line.event === event))).toContain('SEALED');
+  const env = {
+    DAWATCH_DATABASE: database,
+    DAWATCH_UPSTREAM_URL: upstream.url,
+    DAWATCH_UPSTREAM_API_KEY: KEY,
+  };
+  const { stdout } = await cli(['doctor'], { env });
+  expect(stdout).toMatch(/^warning +upstream\.default +it reports the state SEALED, 2 ids have/m);
+});

@@ -52,6 +52,18 @@ describe('the states of a submission', () => {
       response(200, finalEnvelope({}, { state: 'Error', error: 'TIMEOUT' })),
       { kind: 'error', error: 'TIMEOUT' },
     ],
+    ...['FINALIZED', 'finalized'].map(
+      (state): Row => [
+        `${state}, because the case of letters has no meaning`,
+        response(200, finalEnvelope({ block_number: '500027' }, { state })),
+        { kind: 'finalized', state, blockNumber: 500_027 },
+      ],
+    ),
+    [
+      'ERROR of a submission, unlike that of the service, which has no data',
+      response(200, envelope({ state: 'ERROR', error: 'TIMEOUT', data: null })),
+      { kind: 'error', state: 'ERROR', error: 'TIMEOUT' },
+    ],
     [
       'Included, with a block',
       response(200, finalEnvelope({}, { state: 'Included' })),
@@ -78,7 +90,6 @@ describe('the states of a submission', () => {
     ['without a block hash', { data: { ...FINAL_DATA, block_hash: undefined } }],
     ['with a block hash of null', { data: { ...FINAL_DATA, block_hash: null } }],
     ['with an empty block hash', { data: { ...FINAL_DATA, block_hash: '' } }],
-    ['with a block hash that is a number', { data: { ...FINAL_DATA, block_hash: 12 } }],
     ['with the data of a pending submission', { data: PENDING_DATA }],
     ['with an error', { error: 'dispatch failed' }],
     ['with an error that is an object', { error: { code: 7 } }],
@@ -86,6 +97,24 @@ describe('the states of a submission', () => {
     expect(classify(ID, response(200, finalEnvelope({}, fields)))).toMatchObject({
       kind: 'pending',
       state: 'Finalized',
+    });
+  });
+
+  it.each([
+    [
+      'a block hash that is a number',
+      finalEnvelope({ block_hash: 12 }),
+      /^data\.block_hash must be a string, not a/,
+    ],
+    [
+      'data that are a list',
+      envelope({ data: [FINAL_DATA] }),
+      /^data must be an object, not a list$/,
+    ],
+  ])('names the type of %s, which is not absent', (_name, body, error) => {
+    expect(classify(ID, response(200, body))).toMatchObject({
+      kind: 'pending',
+      error: expect.stringMatching(error),
     });
   });
 
@@ -233,8 +262,13 @@ describe('the failures of a lookup', () => {
     [403, { message: 'Forbidden' }],
     [401, { message: 'Unauthorized' }],
     [403, { error: null }],
+    [401, { binary: 'deflate, not decoded' }],
   ])('a %i of a proxy or firewall is an outage, not a refused key: %j', (status, body) => {
-    const verdict = classify(ID, response(status, body));
+    const isBinary = typeof body === 'object' && 'binary' in body;
+    const verdict = classify(ID, {
+      ...response(status, isBinary ? '' : body),
+      ...(isBinary && body),
+    });
     expect(verdict).toMatchObject({
       kind: 'unavailable',
       reason: 'http_status',

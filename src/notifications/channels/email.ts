@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { withTimeout } from '../../lib/clock.ts';
-import { causeOf } from '../../lib/http-call.ts';
+import { causeOf, isTlsError } from '../../lib/http-call.ts';
 import { address } from '../../operations/config/section-values.ts';
 import { AlertEventType } from '../../submissions/event-types.ts';
 import type { EventRecord } from '../event-body.ts';
@@ -99,8 +99,8 @@ export async function checkMailServer(
   const verified = transport.verify().then(
     () => undefined,
     (error: SmtpError) => {
-      const isTls = connectionCause(error)?.cause === 'tls';
-      return { error: reasonOf(error), answered: error.responseCode !== undefined || isTls };
+      const answered = error.responseCode !== undefined || isTlsError(connectionError(error));
+      return { error: reasonOf(error), answered };
     },
   );
   const isLate = (await withTimeout(limitMs, verified)) === 'late';
@@ -189,15 +189,14 @@ function reasonOf(error: SmtpError): string {
   }
   if (code === 'ETIMEDOUT') return NO_RESPONSE;
   if (code === 'EPROTOCOL') return 'the response is not SMTP';
-  const sentence = connectionCause(error)?.sentence ?? (/^[A-Z]{1,30}$/.test(code) ? code : '');
+  const sentence = causeOf(connectionError(error)) ?? (/^[A-Z]{1,30}$/.test(code) ? code : '');
   return `the mail could not be sent${sentence && `: ${sentence}`}`;
 }
 
-/** Returns the cause below nodemailer's own code, such as a certificate that is not trusted. */
-function connectionCause({ code, originalCode = code }: SmtpError) {
+/** Returns the error below nodemailer's own, such as a certificate that is not trusted. */
+function connectionError({ code, originalCode = code }: SmtpError): Error {
   const errno = originalCode === 'ECONNECTION' ? 'ECONNRESET' : originalCode;
-  const found = causeOf(Object.assign(new Error(), { code: errno }));
-  return found.cause === 'other' ? undefined : found;
+  return Object.assign(new Error(), { code: errno });
 }
 
 const COLOURS: Record<Severity, string> = {

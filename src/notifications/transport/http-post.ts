@@ -2,11 +2,13 @@ import { setMaxListeners } from 'node:events';
 import { LruMap } from 'toad-cache';
 import type { Dispatcher } from 'undici';
 import {
-  causeOf,
+  binaryName,
+  encodingOf,
   first,
   outgoingAgent,
   proxyVariables,
   retryAfterMs,
+  sentenceOf,
 } from '../../lib/http-call.ts';
 import { basicAuthorization, secretsOfLogin } from '../../lib/request-headers.ts';
 import { redactorOf } from '../../lib/text.ts';
@@ -212,10 +214,11 @@ export function createHttpPost(options: HttpPostOptions) {
           retryAfter: first(head['retry-after']),
           date: first(head.date) ?? new Date(now()).toUTCString(),
         }),
-        response: storedText(start, redactorFor(target, secrets)),
+        response:
+          binaryName(start, encodingOf(head)) ?? storedText(start, redactorFor(target, secrets)),
       };
     } catch (error) {
-      return noResponse(ended ?? causeOf(error).sentence);
+      return noResponse(ended ?? sentenceOf(error));
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', stop);

@@ -2,7 +2,7 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { WebSocket } from 'ws';
 import type { Clock } from '../../lib/clock.ts';
-import { causeOf, codeOf, proxyVariables } from '../../lib/http-call.ts';
+import { codeOf, proxyVariables, sentenceOf } from '../../lib/http-call.ts';
 import { isObject } from '../../lib/json.ts';
 import {
   basicAuthorization,
@@ -228,8 +228,5 @@ function reasonOf(error: Error): string {
   const code = codeOf(error);
   if (code.startsWith('WS_ERR_')) return `it breaks the WebSocket protocol (${code})`;
   if (code.startsWith('HPE_')) return 'the response is not HTTP';
-  const { cause, sentence } = causeOf(error);
-  return cause === 'other' && code === ''
-    ? 'it does not complete the WebSocket handshake'
-    : sentence;
+  return code === '' ? 'it does not complete the WebSocket handshake' : sentenceOf(error);
 }

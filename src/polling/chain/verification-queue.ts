@@ -1,6 +1,6 @@
 import { LedgerError } from '../../ledger/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { dataOf } from '../../submissions/classify.ts';
+import { dataOf, integerFrom } from '../../submissions/classify.ts';
 import type { RecordedChange, Verdict } from '../../submissions/store-results.ts';
 import type { InVerification, SubmissionQueries } from '../../submissions/submission-queries.ts';
 import type { Chain, ChainSettings } from './port.ts';
@@ -99,8 +99,8 @@ export class VerificationQueue {
   async #verify(stored: InVerification): Promise<Verdict> {
     const { chain: nodes, clock } = this.#deps;
     const chain = await this.#verifier.verify(stored);
-    const { block_number } = dataOf(stored.envelope) ?? {};
-    const finalityAt = typeof block_number === 'number' ? nodes.finalizedAt(block_number) : null;
+    const number = integerFrom(dataOf(stored.envelope)?.block_number);
+    const finalityAt = number === null ? null : nodes.finalizedAt(number);
     const lagMs = clock.now() - Math.max(finalityAt ?? 0, stored.trackedAt);
     const detection = finalityAt === null ? null : { finalityAt, source: 'chain' as const, lagMs };
     return { stored, chain, isHeld: this.#verifier.isHeld(chain), detection };

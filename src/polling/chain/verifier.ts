@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
+import { typeReason } from '../../lib/explain-issue.ts';
 import { escapeText } from '../../lib/text.ts';
-import { dataOf, type Observation } from '../../submissions/classify.ts';
+import { dataOf, integerFrom, type Observation } from '../../submissions/classify.ts';
 import type { ChainResult, Submission } from '../../submissions/submission.ts';
 import { Blocks } from './blocks.ts';
 import { toHex } from './data-root.ts';
@@ -127,13 +128,13 @@ export class ChainVerifier {
     { block_number, block_hash, tx_index, tx_hash, data_hash }: Record<string, unknown>,
     dataHash: string | null,
   ): Promise<ChainResult> {
-    if (typeof block_number !== 'number' || !Number.isSafeInteger(block_number) || block_number < 0)
-      return unavailable('the upstream names no block number');
-    if (this.#isAwaited(block_number)) return unavailable(this.#lateReason(block_number));
+    const number = integerFrom(block_number);
+    if (number === null) return unavailable(`block_number ${typeReason('int', block_number)}`);
+    if (this.#isAwaited(number)) return unavailable(this.#lateReason(number));
     const claim = {
-      number: block_number,
+      number,
       hash: normalized(block_hash),
-      txIndex: typeof tx_index === 'number' ? tx_index : null,
+      txIndex: integerFrom(tx_index),
       txHash: typeof tx_hash === 'string' ? normalized(tx_hash) : null,
       dataHash,
       namedHash: typeof data_hash === 'string' ? normalized(data_hash) : null,

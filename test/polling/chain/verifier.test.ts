@@ -102,6 +102,18 @@ it('asks once for a block during which a round begins', async () => {
   expect(calls.filter((method) => method === 'chain_getBlock')).toHaveLength(1);
 });
 
+it('reads whole numbers in decimal digits, and names the type of others', async () => {
+  const { verify } = open(true);
+  const claim = { ...CLAIM, block_number: '7', tx_index: String(CLAIM.tx_index) };
+  expect(await verify(claim)).toEqual(PROVEN);
+  for (const [block_number, text] of [
+    [[7], 'block_number must be a whole number, not a list'],
+    [undefined, 'block_number is missing'],
+    ['9007199254740993', 'block_number must be a whole number, not a string'],
+  ])
+    expect((await verify({ ...claim, block_number }))?.reason).toContain(text);
+});
+
 it.each([
   [{ tx_index: 1, tx_hash: `0x${FIRST}` }, 'contradicted', `it is 0x${SECOND}`],
   [{ tx_index: 4, tx_hash: `0x${FIRST}` }, 'contradicted', 'block 7 has none'],
