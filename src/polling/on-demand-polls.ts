@@ -109,6 +109,10 @@ export class OnDemandPolls {
     return promise;
   }
 
+  isOpen(submissionId: string): boolean {
+    return this.#open.has(submissionId);
+  }
+
   resolve(observation: Observation): void {
     this.#open.get(observation.submissionId)?.complete({ kind: 'observed', observation });
   }

@@ -319,7 +319,11 @@ export class PollLoop {
     try {
       const { upSince, provenAt } = scheduler.health;
       const context = { now: this.#deps.clock.now(), upSince, provenAt, recheck };
-      recorded = ledger.store.record(observations, context, detections);
+      // The others only test the upstream.
+      const polled = observations.filter(
+        ({ submissionId: id }) => scheduler.find(id) || this.#onDemand.isOpen(id),
+      );
+      recorded = ledger.store.record(polled, context, detections);
     } catch (error) {
       // One transaction each: one that cannot be recorded must not affect the others.
       if (observations.length > 1 && !(error instanceof LedgerError))

@@ -153,15 +153,16 @@ export class Scheduler {
     return entry && !this.#unregistered.has(entry) ? this.#policy.lagOf(entry, found, now) : null;
   }
 
-  /** `seen`: the upstream has returned it before. `dueAt`: see Candidate. */
-  find(submissionId: string): { trackedAt: number; seen: boolean; dueAt: number } | undefined {
-    return this.#entries.get(submissionId);
+  /** Returns the entry of a submission, unless its poll in flight is the only one. */
+  find(submissionId: string): Entry | undefined {
+    const entry = this.#entries.get(submissionId);
+    return entry && !this.#toDelete.has(entry) ? entry : undefined;
   }
 
   /** Whether its next poll is its recheck, which an earlier one would replace, or the last one. */
   awaitsRecheck(submissionId: string): boolean {
-    const entry = this.#entries.get(submissionId);
-    return entry !== undefined && this.#unregistered.has(entry) && !this.#toDelete.has(entry);
+    const entry = this.find(submissionId);
+    return entry !== undefined && this.#unregistered.has(entry);
   }
 
   add(item: Paced, now: number): void {

@@ -47,39 +47,6 @@ export function contextOfRequest(now: number): TransitionContext {
   return { now, ...WITHOUT_UPSTREAM };
 }
 
-/** Without those of a retrack: only that leaves a final status, and none leaves finalized. */
-const NEXT: Record<Status, readonly Status[]> = {
-  tracking: [
-    'pending',
-    'failing',
-    'finalized',
-    'failed',
-    'unknown',
-    'rejected',
-    'expired',
-    'cancelled',
-  ],
-  pending: ['pending', 'failing', 'finalized', 'failed', 'expired', 'cancelled'],
-  failing: ['failing', 'pending', 'finalized', 'failed', 'expired', 'cancelled'],
-  finalized: ['finalized'],
-  failed: [],
-  unknown: [],
-  rejected: [],
-  expired: [],
-  cancelled: [],
-};
-
-class IllegalTransitionError extends Error {
-  override readonly name = 'IllegalTransitionError';
-  readonly from: Status;
-  readonly to: Status;
-  constructor(from: Status, to: Status) {
-    super(`a submission cannot go from ${from} to ${to}`);
-    this.from = from;
-    this.to = to;
-  }
-}
-
 /**
  * `verified`: what the chain says about the newest response; null: it is not verified. `isHeld`: a
  * required confirmation is missing. `reason`: why no answer of the upstream decides.
@@ -113,8 +80,6 @@ export function transition(
       };
   const { change } = result;
   if (!change) return result;
-  if (!NEXT[submission.status].includes(change.status))
-    throw new IllegalTransitionError(submission.status, change.status);
   const becameContradicted = isNewlyContradicted(submission, change);
   const becameStuck = result.becameStuck && !isFinal(change.status);
   return { ...result, becameStuck, becameContradicted };
@@ -198,9 +163,7 @@ function correct(submission: Submission, input: ObservedInput, context: Transiti
   // Neither changes a finalized submission, nor its recheck.
   if (input.kind === 'cancel' || input.kind === 'deadline')
     return { ...quiet, watched: submission.watched };
-  // The upstream has deleted it: there is nothing to compare, and no reason to poll again.
-  if (input.kind === 'rejected' || (input.kind === 'not_found' && !input.ambiguous))
-    return { ...quiet, watched: false };
+  if (input.kind === 'not_found') return vanished(submission, input, context);
   if (input.kind !== 'finalized' && input.kind !== 'error' && input.kind !== 'pending')
     return quiet;
   const found = seen(submission, input, Status.finalized, null);
@@ -208,6 +171,27 @@ function correct(submission: Submission, input: ObservedInput, context: Transiti
   return {
     change: isNews(submission, change) ? change : null,
     watched: input.kind !== 'finalized' && context.recheck && !overdue,
+  };
+}
+
+/**
+ * A correction when the grace period is over. Until then it is polled, beyond its deadline if it
+ * was before and the answer is not ambiguous.
+ */
+function vanished(submission: Submission, input: NotFound, context: TransitionContext): Next {
+  const overdue = isOverdue(submission, input);
+  const absence = absenceOf(submission, input, context);
+  const { error } = input;
+  if (absence !== 'proven')
+    return {
+      change: null,
+      watched: overdue ? submission.watched && !input.ambiguous : context.recheck,
+      needsProof: absence === 'unproven',
+    };
+  const change = { ...kept(submission), upstreamState: null, error, event: Event.corrected };
+  return {
+    change: isNews(submission, change) ? change : null,
+    watched: context.recheck && !overdue,
   };
 }
 
@@ -222,11 +206,10 @@ function stayedOpen(submission: Submission, input: Seen): Next {
 function verified(submission: Submission, input: Verified, { recheck }: TransitionContext): Next {
   const before = chainOf(submission);
   if (before === null) return unchanged(submission);
-  const { upstreamState, error, envelope } = submission;
   const isFinalized = submission.status === Status.pending && !input.isHeld;
   const change = {
-    status: isFinalized ? Status.finalized : submission.status,
-    ...{ upstreamState, error, envelope },
+    ...kept(submission),
+    ...(isFinalized && { status: Status.finalized }),
     chain: isSilent(input.chain, before) ? before : input.chain,
     event: isFinalized ? Event.finalized : null,
   };
@@ -239,20 +222,27 @@ function verified(submission: Submission, input: Verified, { recheck }: Transiti
 /** However short the grace period: an upstream shows a new submission only after some time. */
 const LEAST_GRACE_MS = 120_000;
 
-/**
- * Unknown when the series of "not found" is as old as the grace period. An ambiguous answer counts
- * if the upstream has proved meanwhile that its database works.
- */
 function notFound(submission: Submission, input: NotFound, context: TransitionContext): Next {
-  const { notFoundSince, trackedAt, graceEndsAt, polledAt } = submission;
   if (isOverdue(submission, input))
     return ended(submission, Status.expired, { error: input.error });
-  const since = Math.max(notFoundSince ?? input.at, context.upSince);
+  const absence = absenceOf(submission, input, context);
+  if (absence === 'proven') return ended(submission, Status.unknown, { error: input.error });
+  return { ...unchanged(submission), needsProof: absence === 'unproven' };
+}
+
+/**
+ * Proven when the series of "not found" is as old as the grace period. An ambiguous answer counts
+ * if the upstream has proved meanwhile that its database works.
+ */
+function absenceOf(
+  { notFoundSince, trackedAt, graceEndsAt, polledAt }: Submission,
+  { at, ambiguous }: NotFound,
+  { upSince, provenAt }: TransitionContext,
+): 'new' | 'unproven' | 'proven' {
+  const since = Math.max(notFoundSince ?? at, upSince);
   const graceMs = Math.max(LEAST_GRACE_MS, graceEndsAt - trackedAt);
-  if (input.at - since < graceMs) return unchanged(submission);
-  if (input.ambiguous && context.provenAt < (polledAt ?? input.at))
-    return { ...unchanged(submission), needsProof: true };
-  return ended(submission, Status.unknown, { error: input.error });
+  if (at - since < graceMs) return 'new';
+  return ambiguous && provenAt < (polledAt ?? at) ? 'unproven' : 'proven';
 }
 
 /** An error that the upstream reported of the submission stays. */
@@ -347,15 +337,13 @@ type Ended = 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled';
 
 /** The last state, error and envelope stay, unless `news` replaces them. */
 function ended(submission: Submission, status: Ended, news: Partial<Change> = {}): Next {
-  const { upstreamState, error, envelope } = submission;
-  return {
-    change: {
-      ...{ status, upstreamState, error, envelope, chain: chainOf(submission) },
-      event: Event[status],
-      ...news,
-    },
-    watched: false,
-  };
+  const change = { ...kept(submission), status, event: Event[status], ...news };
+  return { change, watched: false };
+}
+
+function kept(submission: Submission): Omit<Change, 'event'> {
+  const { status, upstreamState, error, envelope } = submission;
+  return { status, upstreamState, error, envelope, chain: chainOf(submission) };
 }
 
 /** Returns the fields of a submission after a change, and the event about it. */

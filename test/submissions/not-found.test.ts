@@ -72,6 +72,62 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
   });
 });
 
+test.each(NOT_FOUND)(
+  'a finalized submission that is no longer found (%s) is polled again, and corrected after its grace period',
+  async (_name, missing) => {
+    let found: HttpResult = finalized;
+    const world = openWatcher({
+      respond: (id) => (id === 'neighbor' ? pending : found),
+      recheck: true,
+    });
+    world.track(['neighbor', 'a'], FAR);
+    await world.clock.advance(MINUTE_MS / 2);
+    found = missing;
+    await world.clock.advance(15 * MINUTE_MS);
+    expect(world.get('a')).toMatchObject({ watched: true, version: 2, upstreamState: 'Finalized' });
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(world.get('a')).toMatchObject({ status: 'finalized', version: 3, upstreamState: null });
+    expect(world.get('a').error).toMatch(/not found/);
+    found = finalized;
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(world.get('a')).toMatchObject({ watched: false, version: 4, error: null });
+    expect(world.ledger.events.after(0, 10).map(({ type }) => type)).toEqual([
+      'submission.finalized',
+      'submission.corrected',
+      'submission.corrected',
+    ]);
+  },
+);
+
+test('an answer that ends no submission ends no recheck either, and a deadline ends both', async () => {
+  let found: HttpResult = finalized;
+  const world = openWatcher({ respond: () => found, recheck: true });
+  world.track(['a'], { ...FAR, deadlineAt: START_MS + 10 * MINUTE_MS });
+  await world.clock.advance(MINUTE_MS / 2);
+  found = response(406, { error: 'invalid id' });
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ watched: true, version: 2 });
+  await world.clock.advance(6 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ watched: false, version: 2 });
+});
+
+test('a finalized submission that only tests the upstream is not changed by its polls', async () => {
+  let isBroken = false;
+  const world = openWatcher({
+    respond: (id) => (id === 'old' ? (isBroken ? pending : finalized) : recordNotFound),
+  });
+  world.track(['old'], FAR);
+  await world.clock.advance(MINUTE_MS);
+  isBroken = true;
+  const before = world.get('old');
+  world.track(['a'], FAR);
+  await world.clock.advance(60 * MINUTE_MS);
+  expect(world.polls.filter(({ submissionId }) => submissionId === 'old').length).toBeGreaterThan(
+    1,
+  );
+  expect(world.get('old')).toEqual(before);
+});
+
 describe('"Record not found" for every id, because the database fails,', () => {
   /** An upstream whose store shows nothing while `broken`. */
   const openBreakable = () => {

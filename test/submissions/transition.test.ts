@@ -87,11 +87,16 @@ const WITHIN_GRACE: Table = {
     '  recovered   finalized   ·          ·         ·         ·          ·  ·  ·         cancelled   ·',
   ...FINAL,
 };
+const VANISHED = {
+  finalized:
+    'corrected   ·           corrected  corrected  corrected  ·          ·  ·  ·         ·   ·',
+};
 /** The first "not found" is as old as the grace period. */
 const NOT_FOUND_FOR_GRACE: Table = {
   ...WITHIN_GRACE,
   tracking:
     ' (pending)   finalized   failing    unknown   unknown   rejected   ·  ·  ·         cancelled   ·',
+  ...VANISHED,
 };
 const AT_DEADLINE: Table = {
   tracking:
@@ -112,7 +117,12 @@ describe.each<[string, Partial<Table>, number, Partial<Submission>]>([
   ['"not found" for the grace period', NOT_FOUND_FOR_GRACE, GRACE, SINCE_0],
   ['just before the deadline', NOT_FOUND_FOR_GRACE, END - 1, SINCE_0],
   ['at the deadline', AT_DEADLINE, END, {}],
-  ['at the deadline, "not found" for the grace period', AT_DEADLINE, END, SINCE_0],
+  [
+    'at the deadline, "not found" for the grace period',
+    { ...AT_DEADLINE, ...VANISHED },
+    END,
+    SINCE_0,
+  ],
 ])('%s', (_name, table, at, fields) => {
   it.each(Object.entries(table) as [Status, string][])('%s', (status, row) => {
     const limits = { graceEndsAt: GRACE, deadlineAt: END };

@@ -30,7 +30,8 @@ export const LOG_EVENTS = {
   'submission.cancelled': 'a client cancelled the submission',
   'submission.updated': 'a client changed options of the submission',
   'submission.finalized': 'the submission is final',
-  'submission.corrected': 'the data of the submission changed after finality',
+  'submission.corrected':
+    'the data of the submission changed after finality, or the upstream no longer finds it',
   'submission.contradicted':
     'the chain has another block or transaction than the upstream names, or `data_hash` is not the expected one',
   'submission.failing': 'the upstream reports Error, which may be temporary',
