@@ -374,8 +374,11 @@ function logAttempt(log: Log): (attempted: AttemptReport) => void {
       duration_ms: durationMs,
       http_status: result.httpStatus ?? undefined,
     };
-    if (result.kind === 'delivered') log.info(fields, 'delivery.delivered');
-    else if (next.kind === 'retry')
+    if (result.kind === 'delivered') {
+      const { warning } = result;
+      if (warning === undefined) log.info(fields, 'delivery.delivered');
+      else log.warn({ ...fields, error: warning }, 'delivery.delivered');
+    } else if (next.kind === 'retry')
       log.warn(
         { ...fields, error: escapeText(result.error), next_at: new Date(next.at).toISOString() },
         'delivery.failed',

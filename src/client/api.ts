@@ -213,7 +213,7 @@ export type Channel = {
   }[];
   /** When an attempt last succeeded; null: never */
   last_success_at: string | null;
-  /** When an attempt last failed; null: never */
+  /** When an attempt last failed, if only for some recipients; null: never */
   last_failure_at: string | null;
   deliveries: {
     /** Deliveries that wait for an attempt */
@@ -304,7 +304,7 @@ export type Delivery = {
   attempts_made: number;
   /** Of the newest attempt, also if that was before a replay; null without a response */
   last_http_status: number | null;
-  /** Of the newest attempt; null if it succeeded, or if there was none */
+  /** Of the newest attempt, also if only some recipients of a mail refused it; null: none */
   last_error: string | null;
   /** Time of the next attempt */
   next_at: string | null;
@@ -321,7 +321,7 @@ export type DeliveryAttempt = {
   duration_ms: number;
   /** null without a response, and for mail and queues, which have none */
   http_status: number | null;
-  /** null on success */
+  /** null on success with all recipients */
   error: string | null;
   /** Beginning of the response body, unchanged */
   response: string | null;

@@ -106,7 +106,7 @@ export function resultsOf(attempt: {
   random: number;
 }) {
   const { destination, channel, deliveries, result, at, durationMs, now, random } = attempt;
-  const error = result.kind === 'failed' ? result.error : null;
+  const error = result.kind === 'failed' ? result.error : (result.warning ?? null);
   const { httpStatus, response } = result;
   const { kind } = parseDestination(destination);
   const results = deliveries.map(({ id, attempts, callbackUrl }): DeliveryResult => {

@@ -38,7 +38,9 @@ const channelSchema = z
         'Subscriptions: the channel receives the events that match at least one of them; empty: no events',
       ),
     last_success_at: timeSchema.nullable().describe('When an attempt last succeeded; null: never'),
-    last_failure_at: timeSchema.nullable().describe('When an attempt last failed; null: never'),
+    last_failure_at: timeSchema
+      .nullable()
+      .describe('When an attempt last failed, if only for some recipients; null: never'),
     deliveries: z.object({
       waiting: z.int().describe('Deliveries that wait for an attempt'),
       dead: z.int().describe('Dead letters, which can be replayed'),

@@ -113,7 +113,9 @@ export const deliverySchema = z
     last_error: z
       .string()
       .nullable()
-      .describe('Of the newest attempt; null if it succeeded, or if there was none'),
+      .describe(
+        'Of the newest attempt, also if only some recipients of a mail refused it; null: none',
+      ),
     next_at: timeSchema.nullable().describe('Time of the next attempt'),
     created_at: timeSchema,
     ended_at: timeSchema.nullable(),
@@ -129,7 +131,7 @@ const attemptSchema = z
       .int()
       .nullable()
       .describe('null without a response, and for mail and queues, which have none'),
-    error: z.string().nullable().describe('null on success'),
+    error: z.string().nullable().describe('null on success with all recipients'),
     response: z.string().nullable().describe('Beginning of the response body, unchanged'),
   })
   .describe('One request of a delivery')

@@ -191,8 +191,7 @@ export class Deliveries {
     }
     // An event that cannot be sent is no failure of the receiver.
     if (isUndeliverable) return;
-    if (parsed.kind === 'channel')
-      this.#recordChannel(parsed.name, next.kind === 'delivered', endedAt);
+    if (parsed.kind === 'channel') this.#recordChannel(parsed.name, result, endedAt);
     if (webhookId === undefined) return;
     const endpoint = { id: webhookId, url: result.address };
     if (next.kind === 'delivered') this.#webhooks.succeeded(endpoint);
@@ -217,10 +216,11 @@ export class Deliveries {
       WHERE id = ${id}`;
   }
 
-  #recordChannel(channel: string, isSuccess: boolean, at: number): void {
+  /** Both at once if some recipients were refused. */
+  #recordChannel(channel: string, { attempt, next }: DeliveryResult, at: number): void {
     this.#db.run`
       INSERT INTO channel_results (channel, last_success_at, last_failure_at)
-      VALUES (${channel}, ${isSuccess ? at : null}, ${isSuccess ? null : at})
+      VALUES (${channel}, ${next.kind === 'delivered' ? at : null}, ${attempt.error === null ? null : at})
       ON CONFLICT (channel) DO UPDATE SET
         last_success_at = coalesce(excluded.last_success_at, last_success_at),
         last_failure_at = coalesce(excluded.last_failure_at, last_failure_at)`;

@@ -158,16 +158,10 @@ const MAX_RESPONSE_CHARS = 5_000;
 function deliveryText(delivery: DeliveryDetails): string {
   const { state, dead_reason, next_at } = delivery;
   const isWaiting = state === 'waiting' && next_at !== null;
-  const facts: [string, string | null][] = [
+  const reason = dead_reason ? ` (${dead_reason})` : '';
+  const facts: [string, string][] = [
     ['delivery', String(delivery.id)],
-    ['event', `${delivery.event_id}  ${delivery.event_type}`],
-    ['destination', delivery.destination],
-    [
-      'state',
-      isWaiting ? `waiting until ${next_at}` : state + (dead_reason ? ` (${dead_reason})` : ''),
-    ],
-    ['created', delivery.created_at],
-    ['ended', delivery.ended_at],
+    ['state', isWaiting ? `waiting until ${next_at}` : state + reason],
   ];
   const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
     const line = [

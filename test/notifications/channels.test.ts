@@ -5,6 +5,7 @@ import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { acceptedOf, rotatedOf, useNotifyingApp } from '../support/app/notifying-app.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
+import { openSmtpReceiver } from '../support/servers/smtp-receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useNotifyingApp();
@@ -91,6 +92,47 @@ describe('channels', () => {
       [succeeded, failed],
       [null, null],
     ]);
+  });
+
+  it('send a mail again only to the recipients that were refused for now, and name those that were refused for good', async () => {
+    const [kept, later, never] = ['kept@x.example', 'later@x.example', 'never@x.example'] as const;
+    let code: number | undefined = 450;
+    const receiver = await openSmtpReceiver({
+      refuse: (address) => (address === later ? code : address === never ? 550 : undefined),
+    });
+    const lines: string[] = [];
+    const running = await openApp({
+      database: `${tempFolder()}/dawatch.db`,
+      adminToken: ADMIN_TOKEN,
+      channels: {
+        mail: {
+          type: 'email',
+          smtp_url: receiver.url,
+          from: 'a@x.example',
+          to: [kept, later, never],
+        },
+      },
+      onLog: (line) => lines.push(line),
+    });
+    onTestFinished(() => running.close());
+    const send = (method: string, path: string) =>
+      call(running.url, path, { method, headers: AS_ADMIN });
+    const { id } = acceptedOf(await send('POST', '/v1/channels/mail/test'));
+    const [first] = (await tried(send, id)).attempts;
+    expect(first.error).toBe('2 of 3 recipients refused (450, 550)');
+    code = undefined;
+    await send('POST', `/v1/deliveries/${id}/replay`);
+    await expect.poll(() => receiver.mails).toHaveLength(2);
+    expect(receiver.mails.map(({ recipients }) => recipients)).toEqual([[kept], [later]]);
+
+    const other = acceptedOf(await send('POST', '/v1/channels/mail/test'));
+    const warning = '1 of 3 recipients refused (550)';
+    expect(await tried(send, other.id)).toMatchObject({ state: 'delivered', last_error: warning });
+    const { channels } = JSON.parse((await send('GET', '/v1/channels')).text);
+    expect(channels[0].last_failure_at).toBe(channels[0].last_success_at);
+    const logged = lines.map((line) => JSON.parse(line)).filter(({ error }) => error === warning);
+    expect(logged).toMatchObject([{ level: 'warn', event: 'delivery.delivered' }]);
+    expect(lines.join()).not.toContain('x.example');
   });
 
   it('are tested regardless of their routes, at once, with a link', async () => {

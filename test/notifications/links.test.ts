@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { createAppriseChannel } from '../../src/notifications/channels/apprise.ts';
 import type { Channel, ChatOptions } from '../../src/notifications/channels/channel.ts';
 import { createDiscordChannel } from '../../src/notifications/channels/discord.ts';
-import { toMail } from '../../src/notifications/channels/email.ts';
 import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
 import { createTeamsChannel } from '../../src/notifications/channels/teams.ts';
 import { linkTo, submissionPath, toMessage } from '../../src/notifications/message.ts';
@@ -43,11 +42,9 @@ describe('a message', () => {
     },
   );
 
-  it('by e-mail has the link as text and in HTML', () => {
-    const { text, html } = toMail(toMessage([failedEvent({ submissionId: 's1' })], BASE));
-    expect(text).toContain(`\n\n${BASE}/#/submissions/s1\n`);
-    expect(html).toContain(`<a href="${BASE}/#/submissions/s1">Open in dawatch</a>`);
-    expect(toMail(toMessage([failedEvent()])).html).not.toContain('<a');
+  it('by e-mail has the link as text', () => {
+    const { body } = toMessage([failedEvent({ submissionId: 's1' })], BASE);
+    expect(body).toMatch(new RegExp(`\n\n${BASE}/#/submissions/s1$`));
   });
 
   it('about several events links to the page about all of them', () => {

@@ -68,9 +68,12 @@ export type Outgoing = {
   callbackUrl: string | null;
 };
 
-/** The result of one attempt. A failing receiver is expected, so failures are not thrown. */
+/**
+ * The result of one attempt. A failing receiver is expected, so failures are not thrown. `warning`:
+ * one sentence about the recipients of a mail that are refused for good.
+ */
 export type SendResult =
-  | { kind: 'delivered'; httpStatus: number | null; response: string | null }
+  | { kind: 'delivered'; httpStatus: number | null; response: string | null; warning?: string }
   | {
       kind: 'failed';
       httpStatus: number | null;

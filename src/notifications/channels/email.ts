@@ -1,25 +1,18 @@
 import { createHash } from 'node:crypto';
+import type { NodemailerError } from 'nodemailer';
+import { LruMap } from 'toad-cache';
 import { z } from 'zod';
 import { withTimeout } from '../../lib/clock.ts';
 import { causeOf, isTlsError } from '../../lib/http-call.ts';
 import { address } from '../../operations/config/section-values.ts';
-import { AlertEventType } from '../../submissions/event-types.ts';
 import type { EventRecord } from '../event-body.ts';
-import {
-  escapeWith,
-  LINK_TEXT,
-  type Line,
-  type Message,
-  type Severity,
-  toMessage,
-} from '../message.ts';
+import { toMessage } from '../message.ts';
 import {
   CHAT_BATCH,
   type Channel,
   type ChannelType,
   failed,
   peopleRetryDelayMs,
-  type SendResult,
 } from './channel.ts';
 
 const SENDER =
@@ -37,7 +30,7 @@ const settings = z.strictObject({
     .enum(['require', 'opportunistic', 'off'])
     .optional()
     .describe(
-      'Whether smtp:// uses STARTTLS: `require` sends nothing without it, `opportunistic` uses it if the server offers it, `off` does not. Default: `require` with a login in `smtp_url`, otherwise `opportunistic`. smtps:// always uses TLS',
+      'Whether smtp:// uses STARTTLS: `require` sends nothing without it, `opportunistic` uses it if the server offers it, and sends without TLS and login if that fails, `off` does not. Default: `require` with a login in `smtp_url`, otherwise `opportunistic`. smtps:// always uses TLS',
     ),
   from: z
     .string()
@@ -62,6 +55,8 @@ export const email: ChannelType<EmailSettings> = {
 };
 
 const MAX_REPLY_CHARS = 200;
+/** Events of which some recipients were refused with 4xx. */
+const MAX_DEFERRED = 1_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A server may take long to accept the body; a shorter timeout would send the mail twice. */
 const SILENCE_TIMEOUT_MS = 120_000;
@@ -84,6 +79,7 @@ async function openTransport(server: MailServer, limitMs?: number) {
     greetingTimeout: limitMs ?? CONNECT_TIMEOUT_MS,
     socketTimeout: limitMs ?? SILENCE_TIMEOUT_MS,
     requireTLS: policy === 'require',
+    opportunisticTLS: policy === 'opportunistic',
     ignoreTLS: policy === 'off',
     disableFileAccess: true,
     disableUrlAccess: true,
@@ -98,7 +94,7 @@ export async function checkMailServer(
   const transport = await openTransport(server, limitMs);
   const verified = transport.verify().then(
     () => undefined,
-    (error: SmtpError) => {
+    (error: NodemailerError) => {
       const answered = error.responseCode !== undefined || isTlsError(connectionError(error));
       return { error: reasonOf(error), answered };
     },
@@ -108,10 +104,7 @@ export async function checkMailServer(
   return isLate ? { error: NO_RESPONSE, answered: false } : verified;
 }
 
-/**
- * Delivered if one recipient is accepted: a retry would reach accepted recipients twice. The
- * response is the reply of the mail server and the number of refused recipients.
- */
+/** A retry reaches only the recipients that were refused with 4xx. */
 export async function createEmailChannel({
   from,
   to,
@@ -124,6 +117,8 @@ export async function createEmailChannel({
 }): Promise<Channel> {
   const transport = await openTransport(server);
   const sender = senderOf(from);
+  /** Who still gets an event. After a restart, all do. */
+  const deferred = new LruMap<readonly string[]>(MAX_DEFERRED);
   // Errors of an idle connection appear in the next send.
   transport.on('error', () => undefined);
   return {
@@ -133,22 +128,41 @@ export async function createEmailChannel({
     async send(batch, signal) {
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');
+      const { title, body } = toMessage([first, ...others], publicUrl);
+      const recipients = [...new Set(batch.flatMap(({ event }) => deferred.get(event.id) ?? to))];
       const mail = {
-        ...toMail(toMessage([first, ...others], publicUrl)),
-        ...threadOf([first, ...others], sender.address),
+        // The title has no line break, so that it cannot inject a header.
+        subject: `[dawatch] ${title}`,
+        text: `${body}\n`,
+        // Prevents automatic replies.
+        headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
+        messageId: messageIdOf([first, ...others], sender.address),
         from: sender,
         to: [...to],
+        envelope: { from: sender.address, to: recipients },
         signal,
       };
+      /** Returns whether the mail is sent again, to those that were refused for now. */
+      const defer = ({ rejectedErrors = [] }: Pick<NodemailerError, 'rejectedErrors'>) => {
+        const refused = rejectedErrors.filter(({ permanent }) => !permanent);
+        const again = refused.map(({ recipient = '' }) => recipient);
+        if (again.length > 0) for (const { event } of batch) deferred.set(event.id, again);
+        return again.length > 0;
+      };
       try {
-        const { rejected, response } = await transport.sendMail(mail);
-        return {
-          kind: 'delivered',
-          httpStatus: null,
-          response: summaryOf(rejected.length, to.length, response),
-        };
+        const sent = await transport.sendMail(mail);
+        const response = replyOf(sent.response);
+        const warning = refusalsOf(sent, recipients.length);
+        if (warning !== undefined && defer(sent))
+          return { ...failed(warning), response, refused: true };
+        for (const { event } of batch) deferred.delete(event.id);
+        return { kind: 'delivered', httpStatus: null, response, ...(warning && { warning }) };
       } catch (error) {
-        return signal.aborted ? failed('the attempt was aborted') : refusal(error as SmtpError);
+        if (signal.aborted) return failed('the attempt was aborted');
+        const isRest = defer(error as NodemailerError) && recipients.length < to.length;
+        const result = refusal(error as NodemailerError);
+        // The other recipients show that the server works.
+        return isRest ? { ...failed(result.error), refused: true } : result;
       }
     },
     async close() {
@@ -157,33 +171,40 @@ export async function createEmailChannel({
   };
 }
 
-type SmtpError = { code?: string; command?: string; responseCode?: number; originalCode?: string };
-
 /** Returns the reply of the server without mail addresses, because servers quote recipients. */
-function summaryOf(refused: number, all: number, response: string): string {
-  const reply = response
+function replyOf(response: string): string {
+  return response
     .slice(0, MAX_REPLY_CHARS)
     .replace(/\S+/g, (word) => (word.includes('@') ? '…' : word));
-  return refused === 0 ? reply : `${reply}; ${refused} of ${all} recipients refused`;
+}
+
+function refusalsOf(
+  { rejectedErrors = [] }: Pick<NodemailerError, 'rejectedErrors'>,
+  recipients: number,
+): string | undefined {
+  if (rejectedErrors.length === 0) return undefined;
+  const codes = new Set(rejectedErrors.map(({ responseCode }) => responseCode));
+  return `${rejectedErrors.length} of ${recipients} recipients refused (${[...codes].join(', ')})`;
 }
 
 const NO_RESPONSE = 'the mail server did not respond in time';
 
-/** 4xx is a temporary failure. Without TLS there is no session, so the mail is not refused. */
-function refusal(error: SmtpError): SendResult {
+/** Without TLS there is no session, so the mail is not refused. */
+function refusal(error: NodemailerError) {
   const { responseCode, command } = error;
   if (responseCode === undefined || command === 'STARTTLS') return failed(reasonOf(error));
-  const temporary = responseCode >= 400 && responseCode < 500;
-  const more = temporary ? { slowDown: { retryAfterMs: null } } : { refused: true };
+  const more = error.permanent ? { refused: true } : { slowDown: { retryAfterMs: null } };
   return { ...failed(reasonOf(error)), ...more };
 }
 
 /** Uses only the codes of an error, because its message quotes addresses and logins. */
-function reasonOf(error: SmtpError): string {
+function reasonOf(error: NodemailerError): string {
   const { code = '', command = '', responseCode } = error;
   if (responseCode !== undefined) {
-    if (command === 'STARTTLS')
-      return `the mail server offers no TLS (${responseCode} to STARTTLS), which the setting tls requires`;
+    if (command === 'STARTTLS') {
+      const isUnknown = responseCode === 500 || responseCode === 502;
+      return `the mail server offers ${isUnknown ? 'no TLS' : 'TLS and refuses it'} (${responseCode} to STARTTLS), which the setting tls requires`;
+    }
     const to = /^[A-Z ]{1,20}$/.test(command) ? ` to ${command}` : '';
     return `the mail server responded with ${responseCode}${to}`;
   }
@@ -194,66 +215,16 @@ function reasonOf(error: SmtpError): string {
 }
 
 /** Returns the error below nodemailer's own, such as a certificate that is not trusted. */
-function connectionError({ code, originalCode = code }: SmtpError): Error {
+function connectionError({ code, originalCode = code }: NodemailerError): Error {
   const errno = originalCode === 'ECONNECTION' ? 'ECONNRESET' : originalCode;
   return Object.assign(new Error(), { code: errno });
 }
 
-const COLOURS: Record<Severity, string> = {
-  good: '#2e9d5b',
-  info: '#3b82c4',
-  warning: '#b87d00',
-  critical: '#d0342c',
-};
-
-const escaped = escapeWith({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' });
-const html = (text: string) => Array.from(text, escaped).join('');
-
-/** Only the subject has the title. It has no line break, so it cannot inject a header. */
-export function toMail({ title, severity, lines, body, link }: Message) {
-  return {
-    subject: `[dawatch] ${title}`,
-    text: `${body}\n`,
-    html: [
-      '<!doctype html><html><body style="font-family:sans-serif">',
-      `<table cellpadding="4" style="border-collapse:collapse;border-left:4px solid ${COLOURS[severity]};font-size:14px">${lines.map(row).join('')}</table>`,
-      ...(link === null ? [] : [`<p><a href="${html(link)}">${LINK_TEXT}</a></p>`]),
-      '</body></html>',
-    ].join('\n'),
-    // Prevents automatic replies.
-    headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
-  };
-}
-
-function row({ label, value }: Line): string {
-  const cell = `<td style="font-family:monospace;word-break:break-all">${html(value)}</td>`;
-  return `<tr><td style="color:#666;vertical-align:top">${html(label ?? '')}</td>${cell}</tr>\n`;
-}
-
-const MAX_REFERENCES = 20;
-
-/**
- * The same events always produce the same Message-ID, so that a repeated mail can be recognized.
- * Mails about an alert refer to the one about its beginning, so that they are shown as one thread.
- */
-function threadOf(batch: readonly [EventRecord, ...EventRecord[]], sender: string) {
-  const [first] = batch;
+/** The same events always have the same Message-ID: a repeated mail can be recognized. */
+function messageIdOf(batch: readonly EventRecord[], sender: string): string {
   const domain = /@([a-z0-9.-]+)$/i.exec(sender)?.[1] ?? 'dawatch.invalid';
-  const idOf = (local: string) => `<${local.replace(/[^\w.-]/g, '_')}@${domain}>`;
   const ids = createHash('sha256').update(batch.map(({ id }) => id).join('\n'));
-  const local = batch.length === 1 ? first.id : `${first.id}.${ids.digest('hex').slice(0, 16)}`;
-  // With the time, because the alerts of another installation have the same numbers.
-  const alerts = batch.flatMap((event) =>
-    'alert' in event ? [idOf(`alert.${event.alert.id}.${event.alert.since}`)] : [],
-  );
-  const [alert] = alerts;
-  if (alert === undefined) return { messageId: idOf(local) };
-  if (batch.length === 1 && first.type === AlertEventType.raised) return { messageId: alert };
-  return {
-    messageId: idOf(local),
-    inReplyTo: alert,
-    references: alerts.slice(0, MAX_REFERENCES),
-  };
+  return `<${ids.digest('hex').slice(0, 32)}@${domain}>`;
 }
 
 /** Returns name and address separately, because a comma in a name would begin another address. */

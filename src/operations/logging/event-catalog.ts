@@ -65,7 +65,7 @@ export const LOG_EVENTS = {
   'ledger.recovering':
     'the server starts after a failed sync: it copies the ledger to a new file and verifies it',
   'ledger.maintenance_failed': 'the ledger could not be pruned or shrunk, which is retried',
-  'delivery.delivered': 'a receiver accepted the delivery',
+  'delivery.delivered': 'a receiver accepted the delivery; at warn, not for all recipients',
   'delivery.failed': 'an attempt failed, and `next_at` is the time of the next one',
   'delivery.dead': 'the delivery became a dead letter',
   'dispatcher.failed':

@@ -87,31 +87,16 @@ export type Mail = {
   headers: Map<string, string[]>;
   subject: string;
   text: string;
-  html: string;
 };
 
-/** A mail with a text and an HTML part, limited to the MIME features that the tests use. */
+/** A mail of one text, limited to the MIME features that the tests use. */
 function parseMail(raw: string): Mail {
   const { headers, body } = parsePart(raw);
-  const boundary = /boundary="?([^";]+)/.exec(headers.get('content-type')?.[0] ?? '')?.[1];
-  const parts =
-    boundary === undefined
-      ? []
-      : body
-          .split(`--${boundary}`)
-          .slice(1, -1)
-          .map((part) => parsePart(part));
-  const decoded = (type: string) => {
-    const part = parts.find((each) => each.headers.get('content-type')?.[0]?.startsWith(type));
-    return part
-      ? decodeBody(part.body, part.headers.get('content-transfer-encoding')?.[0] ?? '7bit')
-      : '';
-  };
+  const encoding = headers.get('content-transfer-encoding')?.[0] ?? '7bit';
   return {
     headers,
     subject: decodeWords(headers.get('subject')?.[0] ?? ''),
-    text: decoded('text/plain'),
-    html: decoded('text/html'),
+    text: decodeBody(body, encoding),
   };
 }
 

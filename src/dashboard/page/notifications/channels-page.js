@@ -87,6 +87,8 @@ const COLUMNS = [
 function stateOf({ last_success_at: success, last_failure_at: failure }) {
   if (failure !== null && (success === null || failure > success))
     return { state: 'failing', at: failure };
+  if (failure !== null && failure === success)
+    return { state: 'failing', label: 'some refused', at: failure };
   return success === null
     ? { state: 'unused', label: 'not used yet', at: null }
     : { state: 'enabled', label: 'working', at: success };
@@ -128,8 +130,8 @@ export async function resultOf(api, { id }) {
   for (;;) {
     const { state, attempts } = await api.get(`v1/deliveries/${id}`);
     const last = attempts.at(-1);
-    if (last?.error === null)
-      return `Delivered in ${last.duration_ms} ms${last.http_status ? `: HTTP ${last.http_status}` : ''}.`;
+    if (last && state === 'delivered')
+      return `Delivered in ${last.duration_ms} ms${last.http_status ? `: HTTP ${last.http_status}` : ''}${last.error ? `: ${last.error}` : ''}.`;
     if (last) throw new Error(`Not delivered: ${last.error}. Delivery ${id} has the details.`);
     if (state !== 'waiting') throw new Error(`Not delivered. Delivery ${id} has the details.`);
     if (performance.now() > endsAt) return `Delivery ${id} waits behind others.`;
