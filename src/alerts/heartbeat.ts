@@ -1,8 +1,13 @@
+import { lookup } from 'node:dns';
 import type { Clock } from '../lib/clock.ts';
 import { toSendResult } from '../notifications/channels/channel.ts';
-import { reach } from '../notifications/doctor.ts';
-import type { HttpPost } from '../notifications/transport/http-post.ts';
-import type { Check } from '../operations/doctor/finding.ts';
+import {
+  createHttpPost,
+  type HttpPost,
+  type PostResult,
+} from '../notifications/transport/http-post.ts';
+import { type Check, ok, problem } from '../operations/doctor/finding.ts';
+import { VERSION } from '../operations/version.ts';
 import type { AlertSettings } from './settings.ts';
 
 /** withheld: not sent, because this server does not work. */
@@ -56,20 +61,36 @@ export class Heartbeat {
     if (this.#call) return;
     const call = new AbortController();
     this.#call = call;
-    const result = toSendResult(await get({ url, signal: call.signal }));
+    const failure = failureOf(await get({ url, signal: call.signal }));
     if (this.#isStopped) return;
     this.#call = undefined;
-    if (result.kind === 'delivered') onBeat({ result: 'sent', reason: null });
-    else onBeat({ result: 'failed', reason: result.error });
+    onBeat({ result: failure === null ? 'sent' : 'failed', reason: failure });
   }
 }
 
+/** Returns why it was not accepted; null: it was. Healthchecks says with 200 that it was not. */
+function failureOf(response: PostResult): string | null {
+  const result = toSendResult(response);
+  if (result.kind === 'failed') return result.error;
+  const [text] = /not found|rate limited/i.exec(result.response ?? '') ?? [];
+  return text === undefined ? null : `responded with ${result.httpStatus} and "${text}"`;
+}
+
+/** Sends a heartbeat. */
 export function heartbeatCheck(
   { heartbeat: { url } }: AlertSettings,
   limitMs: number,
 ): Check | undefined {
   if (url === undefined) return undefined;
   const name = 'heartbeat';
-  const action = 'verify that it runs, and verify heartbeat.url';
-  return { name, run: () => reach(name, { url, limitMs, action }) };
+  const { host } = new URL(url);
+  const run = async () => {
+    const options = { guard: undefined, lookup, version: VERSION, now: Date.now };
+    const http = createHttpPost({ ...options, timeoutMs: limitMs });
+    const failure = failureOf(await http.get({ url, signal: AbortSignal.timeout(limitMs) }));
+    await http.close();
+    if (failure === null) return [ok(name, `${host} has accepted a heartbeat`)];
+    return [problem(name, `${host}: ${failure}`, 'verify that it runs, and verify heartbeat.url')];
+  };
+  return { name, run };
 }

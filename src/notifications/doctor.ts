@@ -46,7 +46,7 @@ export function receiverChecks(
 /**
  * Gets the first page of a host, because the address may contain a secret. No `guard`: any host.
  */
-export async function reach(
+async function reach(
   name: string,
   to: { url: string; guard?: AddressGuard; limitMs: number; action: string },
 ): Promise<Finding[]> {

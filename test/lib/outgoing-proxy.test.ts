@@ -136,6 +136,7 @@ it('`dawatch doctor` reaches upstreams, channels, the heartbeat and the provider
     },
     { tls },
   );
+  const beats = await openReceiver();
   const proxy = await startConnectProxy();
   const folder = tempFolder();
   const settings = {
@@ -143,7 +144,7 @@ it('`dawatch doctor` reaches upstreams, channels, the heartbeat and the provider
     server: { public_url: 'https://watch.test' },
     upstreams: { default: { url: elsewhere(url), api_key: 'a-key' } },
     channels: { ops: { type: 'slack', url: elsewhere(url) } },
-    heartbeat: { url: elsewhere(url) },
+    heartbeat: { url: elsewhere(beats.url) },
     oidc: { issuer: elsewhere(provider.url), client_id: 'dawatch', roles: { admin: ['admins'] } },
   };
   const [file, certificate] = [join(folder, 'dawatch.yaml'), join(folder, 'certificate.pem')];
@@ -160,7 +161,7 @@ it('`dawatch doctor` reaches upstreams, channels, the heartbeat and the provider
   for (const name of ['upstream.default', 'channel.ops', 'heartbeat', 'oidc'])
     expect(stdout).toMatch(new RegExp(`^ok +${name} `, 'm'));
   expect(new Set(proxy.targets)).toEqual(
-    new Set([`elsewhere.test:${provider.port}`, new URL(elsewhere(url)).host]),
+    new Set([provider, beats, new URL(url)].map(({ port }) => `elsewhere.test:${port}`)),
   );
 });
 

@@ -97,7 +97,7 @@ it('the doctor logs in at a mail server without sending a mail', async () => {
   expect(mails).toEqual([]);
 });
 
-it('the doctor checks every upstream, webhook and channel, without calling their addresses', async () => {
+it('the doctor checks every upstream, webhook and channel, calling only the address of the heartbeat', async () => {
   const ledger = openLedger();
   const receiver = await openReceiver();
   const dead = await deadAddress();
@@ -141,7 +141,16 @@ it('the doctor checks every upstream, webhook and channel, without calling their
   ]);
   expect(named(`webhook.${refused}`)[0]?.action).toContain('webhooks.allow_http');
   expect(named('channel.mail')[0]?.action).toContain('channels.mail');
-  expect(new Set(receiver.requests.map(({ path }) => path))).toEqual(new Set(['/']));
+  const paths = receiver.requests.map(({ path }) => path).filter((path) => path !== '/');
+  expect(paths).toEqual([`/${SECRET_PATH}`]);
+});
+
+it('the doctor sends a heartbeat, and reads the response', async () => {
+  const receiver = await openReceiver({ body: 'OK (not found)' });
+  const { named } = await examine({ heartbeat: { url: `${receiver.url}/${SECRET_PATH}` } });
+  expect(named('heartbeat')).toMatchObject([
+    { status: 'problem', message: expect.stringMatching(/ responded with 200 and "not found"$/) },
+  ]);
 });
 
 describe('an upstream', () => {

@@ -23,8 +23,8 @@ async function open(script: ScriptedResponse[], database = join(tempFolder(), 'l
 
 describe('the heartbeat of a server', () => {
   it('reports the first of several failures, and the end of them, without the address', async () => {
-    const failure = { status: 500 };
-    const { app, receiver, lines, logged } = await open([{}, failure, failure, failure, {}]);
+    const failures = [{ status: 500 }, { body: 'OK (not found)' }, { body: 'OK (rate limited)' }];
+    const { app, receiver, lines, logged } = await open([{}, ...failures, {}]);
     await vi.waitUntil(() => logged().length === 2, UNTIL);
     expect(logged()).toEqual(['heartbeat.failed', 'heartbeat.resumed']);
     expect(receiver.requests.length).toBeGreaterThanOrEqual(5);
