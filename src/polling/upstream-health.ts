@@ -223,6 +223,8 @@ export class UpstreamHealth {
     if (isSeen(observation)) this.#remember(submissionId);
     if (isSeen(observation) || (kind === 'not_found' && !observation.ambiguous))
       this.#provenAt = now;
+    // A 401 can pass: only several in a row mean that the key is refused.
+    if (meaning === 'unauthorized' && isControl) this.#isProofWanted = true;
     if (meaning === 'neutral') return null;
     if (meaning === 'good') return this.#succeed(now);
     this.#failures++;
@@ -268,6 +270,7 @@ export class UpstreamHealth {
 
   #succeed(now: number): BreakerState | null {
     this.#failures = 0;
+    this.#isProofWanted = false;
     this.#failed.clear();
     this.#isMissing = false;
     this.#controlledFailures = 0;

@@ -77,8 +77,12 @@ export class Watcher {
     }
   }
 
-  start(): void {
-    for (const loop of this.#loops.values()) loop.start();
+  /** `testsKeys`: polls a control first, so that a refused key shows before any submission. */
+  start(testsKeys = false): void {
+    for (const loop of this.#loops.values()) {
+      if (testsKeys) loop.scheduler.health.wantProof();
+      loop.start();
+    }
   }
 
   /** Stops polling, and commits results within `limitMs`. `waitUntilFinal` resolves immediately. */

@@ -91,7 +91,7 @@ export function openPolling(deps: {
       return { ledgerWritable, upstreams: withChains };
     },
     start(): void {
-      watcher.start();
+      watcher.start(tuning.testsKeys);
       chains.onHead((upstream, head) => watcher.observeHead(upstream, head));
       chains.start();
     },

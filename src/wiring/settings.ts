@@ -139,6 +139,8 @@ export const TUNING = {
    * Five failures in a row are not normal. Probed soon after a short outage, rarely in a long one.
    */
   breaker: { failures: 5, probeMs: 1_000, maxProbeMs: 30_000 },
+  /** The key of each upstream is tested at the start. Tests that count requests do without. */
+  testsKeys: true,
 };
 
 export type Tuning = typeof TUNING;

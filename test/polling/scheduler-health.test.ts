@@ -128,6 +128,20 @@ describe('the circuit breaker by kind of response', () => {
   });
 });
 
+it('a control whose key is refused is repeated at once, until it is not or the circuit breaker opens', () => {
+  const scheduler = schedulerOf([]);
+  const control = (name: VerdictName, now: number) => {
+    expect(scheduler.next(now)).toEqual([MADE_UP_ID]);
+    return scheduler.observe(observation(name, now, MADE_UP_ID), false, now);
+  };
+  scheduler.health.wantProof();
+  expect([control('unauthorized', 0), control('not_found_500', 1)]).toEqual([null, null]);
+  expect(scheduler.next(2)).toEqual([]);
+  scheduler.health.wantProof();
+  const states = [3, 4, 5].map((now) => control('unauthorized', now));
+  expect(states).toEqual([null, null, 'unauthorized']);
+});
+
 describe('an upstream that lost submissions which it returned before', () => {
   /**
    * A scheduler with an open circuit breaker: the upstream has returned `lost` submissions, and

@@ -57,14 +57,14 @@ const FAULTS: Fault[] = [
   ['a certificate that is not trusted', untrusted, /^TLS failed \([A-Z_]+\)/],
 ];
 
-async function open(database: string, upstreamUrl: string, timeoutS = 10) {
+async function open(database: string, upstreamUrl: string, timeoutS = 10, api_key = KEY) {
   const log: string[] = [];
   const app = await openApp({
     database,
     upstreamUrl,
     adminToken: ADMIN_TOKEN,
-    upstream: { timeout_s: timeoutS },
-    tuning: { pausedMs: 0 },
+    upstream: { timeout_s: timeoutS, api_key },
+    tuning: { pausedMs: 0, testsKeys: true },
     onLog: (line) => log.push(line),
   });
   onTestFinished(() => app.close());
@@ -136,6 +136,28 @@ it.each([
     if (state === 'paused') expect(restarted.log.join()).toContain('upstream.paused');
   },
 );
+
+it('a refused key is reported at the start, before any submission, and a valid one ends it at the next', async () => {
+  const database = join(tempFolder(), 'ledger.db');
+  const upstream = await serve((request, response) =>
+    request.headers['x-api-key'] === KEY
+      ? response.writeHead(500).end('{"error":"Record not found"}')
+      : response.writeHead(401).end('Invalid API key'),
+  );
+  const { app, log, upstreamOf } = await open(database, upstream.url, 10, 'another-key');
+  const isUnauthorized = (line: string) => line.includes('upstream.unauthorized');
+  await vi.waitFor(() => expect(log.some(isUnauthorized)).toBe(true), PATIENCE_MS);
+  expect(await upstreamOf('/readyz')).toMatchObject({
+    state: 'unauthorized',
+    reason: 'HTTP 401 Invalid API key',
+  });
+  await app.close();
+  const restarted = await open(database, upstream.url);
+  await vi.waitFor(
+    async () => expect(await restarted.upstreamOf('/readyz')).toMatchObject({ state: 'up' }),
+    PATIENCE_MS,
+  );
+});
 
 it('a state in capitals is final, and an unknown one is named by the log, the alert about late submissions and doctor', async () => {
   const database = join(tempFolder(), 'ledger.db');

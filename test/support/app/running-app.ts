@@ -60,6 +60,7 @@ const FAST: AppDeps['tuning'] = {
   gatherMs: 0,
   shutdownMs: 2_000,
   breaker: { failures: 3, probeMs: 20, maxProbeMs: 50 },
+  testsKeys: false,
 };
 
 /** The policy of the product, with shorter waits after failures. */
