@@ -20,6 +20,7 @@ import { createAddressGuard } from './notifications/transport/address-guard.ts';
 import { createHttpPost, type HttpPost } from './notifications/transport/http-post.ts';
 import { StartError } from './operations/config/start-error.ts';
 import type { Log } from './operations/logging/event-catalog.ts';
+import type { OpenLog } from './operations/logging/logger.ts';
 import { VERSION } from './operations/version.ts';
 import type { WatcherListener } from './polling/listeners.ts';
 import { createLocalEngine } from './polling/poll-engine.ts';
@@ -46,7 +47,7 @@ export type App = {
 
 export type AppDeps = {
   config: Config;
-  log: Log;
+  log: OpenLog;
   clock: Clock;
   random: () => number;
   /**
@@ -154,7 +155,12 @@ export async function startApp(deps: AppDeps): Promise<App> {
       health() {
         const { ledgerWritable, upstreams } = polling.health();
         const isWritable = features.every((feature) => feature.isLedgerWritable?.() !== false);
-        return { ledgerWritable: ledgerWritable && isWritable, upstreams, redis: redisHealth() };
+        return {
+          ledgerWritable: ledgerWritable && isWritable,
+          upstreams,
+          redis: redisHealth(),
+          logLinesDropped: log.linesDropped(),
+        };
       },
       metrics,
       log: log as unknown as FastifyBaseLogger,

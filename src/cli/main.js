@@ -34,8 +34,12 @@ if (process.argv[2] === 'backup') {
     // A sandbox may refuse it.
   }
 }
-// A reader such as `head` may close the pipe; 141 is the exit code that shells show for SIGPIPE.
+// A reader such as `head` may close the pipe; 141 is the exit code that shells show for SIGPIPE. A
+// server outlives its log, and counts what is lost.
+const outlives = process.argv[2] === 'serve' || process.argv[2] === 'worker';
+process.stderr.on('error', () => undefined);
 process.stdout.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
+  if (outlives) return;
   if (error.code !== 'EPIPE') process.stderr.write(`dawatch: cannot write: ${error.message}\n`);
   process.exit(error.code === 'EPIPE' ? 141 : 5);
 });

@@ -730,6 +730,8 @@ export type Readiness = {
     /** Names of the connected workers; without any, this server polls. Operators only */
     workers?: string[];
   };
+  /** Log lines since the start that could not be written; operators only */
+  log_lines_dropped?: number;
 };
 
 /**

@@ -27,6 +27,7 @@ export type Readiness = {
   ledgerWritable: boolean;
   upstreams: (UpstreamSummary & { chain: ChainStatus | null })[];
   redis?: RedisHealth | undefined;
+  logLinesDropped: number;
 };
 
 const readinessStatus = z
@@ -75,6 +76,10 @@ const readinessSchema = z
       })
       .optional()
       .describe('Present if Redis is configured'),
+    log_lines_dropped: z
+      .int()
+      .optional()
+      .describe('Log lines since the start that could not be written; operators only'),
   })
   .describe('Whether submissions can be accepted, and the state of each component')
   .meta({
@@ -120,7 +125,7 @@ export function registerHealth(
 
 /** The route is open, so names of hosts, counts and reasons are included for operators only. */
 function readinessOf(
-  { ledgerWritable, upstreams, redis }: Readiness,
+  { ledgerWritable, upstreams, redis, logLinesDropped }: Readiness,
   { isDetailed }: { isDetailed: boolean },
 ): z.output<typeof readinessSchema> {
   const isRedisUp = !redis || (redis.state === 'up' && redis.paused.length === 0);
@@ -147,5 +152,6 @@ function readinessOf(
         ...(isDetailed && { workers: [...redis.workers] }),
       },
     }),
+    ...(isDetailed && { log_lines_dropped: logLinesDropped }),
   };
 }

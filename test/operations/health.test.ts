@@ -121,7 +121,7 @@ it('shows the states even if the ledger cannot be read for credentials', async (
       },
       currentCaller: () => undefined,
     },
-    health: () => ({ ledgerWritable: false, upstreams: [] }),
+    health: () => ({ ledgerWritable: false, upstreams: [], logLinesDropped: 0 }),
   });
   const response = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', {
     headers: AS_ADMIN,

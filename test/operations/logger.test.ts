@@ -133,6 +133,26 @@ describe('a line', () => {
   });
 });
 
+it('lines that cannot be written are dropped and counted', () => {
+  const written: string[] = [];
+  let isFull = true;
+  const log = createLog(
+    { level: 'info' },
+    {
+      write(line, onWritten) {
+        if (!isFull) written.push(line);
+        onWritten(isFull ? new Error('ENOSPC') : null);
+      },
+    },
+  );
+  log.info('server.started');
+  log.info('http.listening');
+  isFull = false;
+  log.info('server.stopped');
+  expect(log.linesDropped()).toBe(2);
+  expect(written).toEqual([expect.stringContaining('server.stopped')]);
+});
+
 describe('repeated lines', () => {
   it('are suppressed at warn and error, and counted at the end of the minute', () => {
     const clock = new HeldClock(60_000);

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { format } from 'node:util';
 import { pino } from 'pino';
-import type { PinoPretty, PrettyOptions } from 'pino-pretty';
+import type { PinoPretty } from 'pino-pretty';
 import type { Clock } from '../../lib/clock.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { escapeJson, escapeLines, escapeText, redactorOf } from '../../lib/text.ts';
@@ -12,6 +12,8 @@ const require = createRequire(import.meta.url);
 export type OpenLog = Log & {
   /** Reports the lines suppressed so far. */
   end(): void;
+  /** The number of lines that could not be written, to a full disk or a closed pipe. */
+  linesDropped(): number;
 };
 
 /** A safeguard at three levels of nesting: no code logs these fields on purpose. */
@@ -33,19 +35,26 @@ const REDACTED_FIELDS = [
 const REPEATS_PER_MINUTE = 100;
 const MINUTE_MS = 60_000;
 
+type LogStream = {
+  isTTY?: boolean;
+  write(line: string, onWritten: (error?: Error | null) => void): unknown;
+};
+
 /**
  * JSON unless `stream` is a terminal. Replaces `secrets` anywhere. `repeatsPerMinute` 0: no limit.
+ * A line that the stream does not take is dropped; the caller handles its event `error`.
  */
 export function createLog(
   settings: { level: pino.LevelWithSilent },
-  stream: pino.DestinationStream & { isTTY?: boolean },
+  stream: LogStream,
   {
     clock = systemClock,
     secrets = [],
     repeatsPerMinute = REPEATS_PER_MINUTE,
   }: { clock?: Clock; secrets?: readonly string[]; repeatsPerMinute?: number } = {},
 ): OpenLog {
-  const isPretty = stream.isTTY === true;
+  const toLine = stream.isTTY ? prettyLines() : toJsonLine;
+  let linesDropped = 0;
   /** Numbers of lines in the current minute, which begins with the first of them. */
   const counts = new Map<LogEventName, number>();
   let cancelMinute: (() => void) | undefined;
@@ -88,25 +97,29 @@ export function createLog(
           event !== 'log.suppressed';
         if (!isLimited || !isRepeated(event)) write.call(this, fields, event);
       },
-      streamWrite: (line) => (isPretty ? toPrettyLine : toJsonLine)(redact(line)),
+      streamWrite: (line) => toLine(redact(line)),
     },
   };
-  const destination = isPretty
-    ? prettyStream({
-        destination: stream,
-        messageKey: 'event',
-        singleLine: true,
-        translateTime: 'HH:MM:ss',
-      })
-    : stream;
-  const log: OpenLog = Object.assign(pino(options, destination), { end: endMinute });
+  const onWritten = (error?: Error | null) => {
+    if (error) linesDropped += 1;
+  };
+  const destination = { write: (line: string) => void stream.write(line, onWritten) };
+  const log: OpenLog = Object.assign(pino(options, destination), {
+    end: endMinute,
+    linesDropped: () => linesDropped,
+  });
   return log;
 }
 
 /** Loads pino-pretty on demand, because loading it would slow down every start. */
-function prettyStream(options: PrettyOptions): pino.DestinationStream {
-  const { build } = require('pino-pretty') as typeof PinoPretty;
-  return build(options);
+function prettyLines(): (line: string) => string {
+  const { prettyFactory } = require('pino-pretty') as typeof PinoPretty;
+  const format = prettyFactory({
+    messageKey: 'event',
+    singleLine: true,
+    translateTime: 'HH:MM:ss',
+  });
+  return (line) => format(toPrettyLine(line));
 }
 
 /**
@@ -152,18 +165,19 @@ function describeError(error: unknown): unknown {
 
 export const MAX_LINE_BYTES = 16 * 1024;
 
-/** Of the texts, lists and objects in a line that is too long. */
+/** Of the texts in a line that is too long. */
 const MAX_CHARS = 500;
-const MAX_ITEMS = 20;
 
 /** Escapes control characters, at most MAX_LINE_BYTES long. A truncated line has `"cut":true`. */
 export function toJsonLine(line: string): string {
   const escaped = escapeJson(line);
   if (fits(escaped)) return escaped;
-  const { level, time, event, ...fields } = JSON.parse(line) as Record<string, unknown>;
-  const kept = { level, time, ...truncateFields(fields), event, cut: true };
-  const shorter = escapeJson(`${JSON.stringify(kept)}\n`);
-  return fits(shorter) ? shorter : `${JSON.stringify({ level, time, event, cut: true })}\n`;
+  const { event, ...fields } = JSON.parse(line, (_, value) =>
+    typeof value === 'string' && value.length > MAX_CHARS ? `${value.slice(0, MAX_CHARS)}…` : value,
+  ) as Record<string, unknown>;
+  const shorter = escapeJson(`${JSON.stringify({ ...fields, event, cut: true })}\n`);
+  if (fits(shorter)) return shorter;
+  return `${JSON.stringify({ level: fields.level, time: fields.time, event, cut: true })}\n`;
 }
 
 /** For pino-pretty: escapes the decoded texts, because they are printed without JSON escapes. */
@@ -176,21 +190,7 @@ function toPrettyLine(line: string): string {
 }
 
 function fits(line: string): boolean {
-  return line.length * 3 <= MAX_LINE_BYTES || Buffer.byteLength(line) <= MAX_LINE_BYTES;
-}
-
-function truncateValue(value: unknown): unknown {
-  if (typeof value === 'string')
-    return value.length > MAX_CHARS ? `${value.slice(0, MAX_CHARS)}…` : value;
-  if (Array.isArray(value)) return value.slice(0, MAX_ITEMS).map(truncateValue);
-  return typeof value === 'object' && value !== null ? truncateFields(value) : value;
-}
-
-function truncateFields(fields: object): Record<string, unknown> {
-  const kept = Object.entries(fields).slice(0, MAX_ITEMS);
-  return Object.fromEntries(
-    kept.map(([name, value]) => [name.slice(0, MAX_CHARS), truncateValue(value)]),
-  );
+  return Buffer.byteLength(line) <= MAX_LINE_BYTES;
 }
 
 function isLogEvent(name: unknown): name is LogEventName {

@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { z } from 'zod';
 import { operations } from '../../http/problems.ts';
 import type { TypedServer } from '../../http/typed-server.ts';
@@ -135,6 +135,11 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
     'upstream',
     'state',
   );
+  const dropped = new Counter({
+    name: 'dawatch_log_lines_dropped_total',
+    help: 'Log lines that could not be written, to a full disk or a closed pipe',
+    registers: [registry],
+  });
   const others = Object.entries(GAUGES).map(([name, [help, of]]) => ({
     gauge: create(name, help),
     of,
@@ -144,6 +149,8 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
     const { counts, health } = values;
     submissions.reset();
     state.reset();
+    dropped.reset();
+    dropped.inc(health.logLinesDropped);
     if (counts)
       for (const status of STATUSES) submissions.set({ status }, counts.submissions[status]);
     for (const { upstream, state: current } of health.upstreams)
