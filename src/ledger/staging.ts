@@ -1,12 +1,4 @@
-import {
-  existsSync,
-  linkSync,
-  lstatSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { existsSync, lstatSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { guarded, LedgerError, sqliteCodeOf } from './errors.ts';
@@ -59,13 +51,12 @@ export function verifyLedger(file: string, name: string): { bytes: number; submi
   });
 }
 
-const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
-
 export type Staging = ReturnType<typeof openStaging>;
 
 /**
  * Beside `target`, for this user only, so that no other can redirect writes by a link. Removes what
- * a killed process left. Throws LedgerError `locked` while another writes the same target.
+ * a killed process left. Throws LedgerError while another writes the same target, and on a file
+ * system without locks, where SQLite reports even a new file as locked.
  */
 export function openStaging(target: string) {
   const prefix = `${target}.partial-`;
@@ -75,37 +66,36 @@ export function openStaging(target: string) {
   }
   const folder = mkdtempSync(prefix);
   const file = join(folder, 'file');
-  const lock = lockFile(file);
-  return {
-    file,
-    close(): void {
-      lock.close();
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  try {
+    const lock = lockFile(file);
+    return {
+      file,
+      close(): void {
+        lock.close();
+        remove();
+      },
+    };
+  } catch (error) {
+    remove();
+    if (!sqliteCodeOf(error).startsWith('SQLITE_BUSY')) throw error;
+    const message = `the file system of ${target} has no locks, such as some NFS: keep the ledger on a local disk`;
+    throw new LedgerError('read_only', message, error);
+  }
 }
 
 /** Writes both to the disk. Throws LedgerError if `target` exists. */
 export function publish(file: string, target: string): void {
   syncWithFolder(file);
-  try {
-    linkSync(file, target);
-  } catch (error) {
-    if (!NO_LINKS.includes(sqliteCodeOf(error)))
-      throw sqliteCodeOf(error) === 'EEXIST' ? taken(target) : error;
-    refuseTaken(target);
-    renameSync(file, target);
-  }
+  refuseTaken(target);
+  renameSync(file, target);
   syncWithFolder(target);
 }
 
 /** Throws LedgerError if `target` exists, even as a broken link. */
 export function refuseTaken(target: string): void {
-  if (lstatSync(target, { throwIfNoEntry: false })) throw taken(target);
-}
-
-function taken(target: string): LedgerError {
-  return new LedgerError('read_only', `${target} already exists and was left unchanged`);
+  if (!lstatSync(target, { throwIfNoEntry: false })) return;
+  throw new LedgerError('read_only', `${target} already exists and was left unchanged`);
 }
 
 /** Whether this user has created it: the folder of a backup may be open to others. */

@@ -1,8 +1,10 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { constants, getPriority } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Ledger, openLedger, trackRequests } from '../../../support/ledger/ledger-file.ts';
+import { MAIN } from '../../../support/processes/child-process.ts';
 import { cli, cliProcess } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
@@ -51,6 +53,18 @@ describe('backup', () => {
       (await cliProcess(args, { env: { ...env, NODE_OPTIONS } })).stderr;
     expect(await priorityOf('backup', file)).toContain(`priority ${low}`);
     expect(await priorityOf('config')).toContain(`priority ${before}`);
+  });
+
+  it('leaves nothing where nothing can be written', () => {
+    const { file, env } = openWorld();
+    // A file may have no byte, as on a full disk.
+    const limited = ['-c', `trap '' XFSZ; ulimit -f 0; exec "$@"`, 'sh', process.execPath, MAIN];
+    const { status, stderr } = spawnSync('sh', [...limited, 'backup', file], {
+      env: { PATH: process.env.PATH, ...env },
+      encoding: 'utf8',
+    });
+    expect([status, stderr]).toEqual([5, expect.stringContaining(file)]);
+    expect(readdirSync(dirname(file))).toEqual([]);
   });
 
   it('leaves an existing file unchanged', async () => {
