@@ -1,10 +1,12 @@
-import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { App } from '../src/app.ts';
 import { LedgerError } from '../src/ledger/errors.ts';
+import { openDatabase } from '../src/ledger/open.ts';
+import { restoreLedger } from '../src/ledger/restore.ts';
 import { StartError } from '../src/operations/config/start-error.ts';
 import { startSandbox } from '../src/sandbox/server.ts';
 import {
@@ -19,6 +21,7 @@ import {
 import { API_KEY, openApp } from './support/app/running-app.ts';
 import { openLedger } from './support/ledger/ledger-file.ts';
 import { tempFolder } from './support/temp-folder.ts';
+import { HeldClock } from './support/virtual-time/virtual-clock.ts';
 
 type Setting = Parameters<typeof openApp>[0];
 
@@ -200,4 +203,65 @@ it('completes although a client has sent only half of its request', async () => 
   await call(app.url, '/livez');
   await app.close();
   await client.ended;
+});
+
+describe('a ledger whose file is removed while a server uses it', () => {
+  const FILE_CHECK_MS = 10_000;
+  const ALL = ['', '-wal', '-shm', '.lock', '.primary'];
+
+  async function openWorld() {
+    const clock = new HeldClock(FILE_CHECK_MS);
+    const database = newLedger();
+    const detached = Promise.withResolvers<string>();
+    const app = await start({
+      ...{ database, clock },
+      onLog(line) {
+        const { event, copy } = JSON.parse(line);
+        if (event === 'ledger.detached') detached.resolve(copy);
+      },
+    });
+    expect((await post(app.url, { submission_id: 'kept' })).status).toBe(202);
+    return { app, clock, database, saved: detached.promise };
+  }
+
+  it.each([
+    ['all its files', ALL],
+    ['its file', ['']],
+    ['its log', ['-wal']],
+  ])('acknowledges nothing, alerts, and saves the data: without %s', async (_, removed) => {
+    const { app, clock, database, saved } = await openWorld();
+    for (const name of removed) rmSync(`${database}${name}`);
+    expect((await post(app.url, { submission_id: 'lost' })).status).toBe(503);
+    const readiness = await call(app.url, '/readyz');
+    expect([readiness.status, JSON.parse(readiness.text).ledger]).toEqual([503, 'not_writable']);
+    expect((await call(app.url, pathOf('kept'))).status).toBe(200);
+    await vi.waitFor(
+      async () => expect((await call(app.url, '/v1/alerts')).text).toContain('ledger_not_writable'),
+      { timeout: 10_000 },
+    );
+    clock.fire(FILE_CHECK_MS);
+    const copy = await saved;
+    await app.close();
+    if (removed.includes(''))
+      expect(() => openDatabase({ file: database, now: 0 })).toThrow(`but ${copy} is left of one`);
+    restoreLedger({ file: database, backup: copy, now: 0 });
+    const again = await start({ database });
+    expect((await call(again.url, pathOf('kept'))).status).toBe(200);
+  });
+
+  it('saves the data before it stops, too', async () => {
+    const { app, database, saved } = await openWorld();
+    rmSync(dirname(database), { recursive: true });
+    await app.close();
+    expect(openLedger({ file: await saved }).submissions.get('kept')).toBeDefined();
+  });
+
+  it('works again when the file is back', async () => {
+    const { app, database } = await openWorld();
+    renameSync(database, `${database}.moved`);
+    expect((await call(app.url, '/readyz')).status).toBe(503);
+    renameSync(`${database}.moved`, database);
+    expect((await call(app.url, '/readyz')).status).toBe(200);
+    expect((await post(app.url, { submission_id: 'later' })).status).toBe(202);
+  });
 });

@@ -53,8 +53,8 @@ export function addRestore(program: Command): void {
     )
     .action((file: string, options: SettingsOptions & { json?: boolean }) => {
       const ledger = ledgerOf(options);
-      const onStep = (step: string) => process.stderr.isTTY && process.stderr.write(`${step} …\n`);
-      const restored = restoreLedger({ file: ledger, backup: file, now: Date.now(), onStep });
+      if (process.stderr.isTTY) process.stderr.write('copying, verifying, then replacing …\n');
+      const restored = restoreLedger({ file: ledger, backup: file, now: Date.now() });
       const { bytes, submissions, replacedFile } = restored;
       const before = replacedFile === null ? '' : `\nprevious ledger: ${replacedFile}`;
       const text = `${file} → ${ledger}, ${bytes} bytes, ${plural(submissions, 'submission')}; structure checked${before}`;

@@ -53,17 +53,6 @@ export function guarded<T>(file: string, work: () => T): T {
   }
 }
 
-/** As `guarded`, for the lock file, which servers lock. */
-export function guardedLock<T>(file: string, work: () => T): T {
-  try {
-    return guarded(file, work);
-  } catch (error) {
-    if (!(error instanceof LedgerError && error.problem === 'locked')) throw error;
-    const message = `${file} is in use by another dawatch: only one server can use a ledger; stop it first`;
-    throw new LedgerError('locked', message, error.cause);
-  }
-}
-
 /** Returns errors of other kinds as they are. */
 export function toLedgerError(file: string, error: unknown): unknown {
   const problem = problemOf(error);

@@ -8,11 +8,12 @@ import {
   fsyncSync,
   linkSync,
   lstatSync,
+  mkdirSync,
   openSync,
-  readSync,
+  readdirSync,
   statSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { LedgerError, sqliteCodeOf } from './errors.ts';
 
@@ -35,16 +36,45 @@ export function createPrivateFile(path: string): void {
   }
 }
 
-/** Throws LedgerError for a linked side file, by which another user could redirect writes. */
-export function refuseLinkedSideFiles(path: string): void {
-  for (const suffix of BESIDE) refuseLink(`${path}${suffix}`);
+/**
+ * Throws LedgerError for a linked side file, by which another user could redirect writes, and for a
+ * file of another user, such as that of an earlier process. Throws for a read-only file, which
+ * SQLite would not lock.
+ */
+export function refuseUnusableFiles(path: string): void {
+  for (const file of ['', ...BESIDE].map((suffix) => `${path}${suffix}`)) {
+    refuseLink(file);
+    const stats = statSync(file, { throwIfNoEntry: false });
+    if (!stats) continue;
+    try {
+      accessSync(file, constants.R_OK | constants.W_OK);
+    } catch (error) {
+      if (stats.uid === process.geteuid?.()) throw error;
+      const message = `${file} belongs to another user, ${stats.uid}: run dawatch as its owner, or change the owner of all files of the ledger`;
+      throw new LedgerError('read_only', message, error);
+    }
+  }
 }
 
-/** Throws LedgerError for a device or a pipe, whose permissions a start would change. */
-export function refuseSpecialFile(path: string): void {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (!stats || stats.isFile() || stats.isDirectory()) return;
-  throw new LedgerError('read_only', `${path} is not a regular file`);
+/** Returns device and inode; undefined if there is no file of this name. */
+export function identityOf(file: string): string | undefined {
+  const stats = statSync(file, { throwIfNoEntry: false });
+  return stats && `${stats.dev}:${stats.ino}`;
+}
+
+/** Returns the name that a ledger keeps when another one takes its place. */
+export function replacedName(path: string, now: number): string {
+  return `${path}.replaced-${new Date(now).toISOString().replaceAll(/[-:]/g, '')}`;
+}
+
+/** Returns the copies with such names, the newest last. */
+export function replacedFiles(path: string): string[] {
+  const prefix = basename(`${path}.replaced-`);
+  if (!existsSync(dirname(path))) return [];
+  return readdirSync(dirname(path))
+    .filter((name) => name.startsWith(prefix) && name.endsWith('Z'))
+    .sort()
+    .map((name) => join(dirname(path), name));
 }
 
 function refuseLink(path: string): void {
@@ -83,18 +113,6 @@ export function linkOrCopy(path: string, second: string): void {
   }
 }
 
-export function isSqliteFile(file: string): boolean {
-  const descriptor = openSync(file, 'r');
-  try {
-    const magic = Buffer.alloc(MAGIC.length);
-    return readSync(descriptor, magic) === MAGIC.length && magic.equals(MAGIC);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-const MAGIC = Buffer.from('SQLite format 3\0');
-
 /** Writes the content of a file and its folder entry to the disk. */
 export function syncWithFolder(file: string): void {
   for (const path of [file, dirname(file)]) {
@@ -107,9 +125,26 @@ export function syncWithFolder(file: string): void {
   }
 }
 
+/** Existing folders keep their permissions, because they may be shared. */
+export function createFolder(path: string): void {
+  const first = mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  // A loss of power must not remove a new folder, and the ledger with it.
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    try {
+      syncWithFolder(folder);
+    } catch (error) {
+      // The parent may be unreadable for this user, and some file systems cannot sync folders.
+      if (!['EACCES', 'EINVAL'].includes(sqliteCodeOf(error))) throw error;
+    }
+    if (folder === first) return;
+  }
+}
+
 /** Commands read the file for a moment, which must not keep a server from starting. */
 const READ_MS = 250;
 
+/** The random id in a lock file, which identifies this place of the ledger. */
 export const INSTALLATION = 'SELECT id FROM installation';
 
 /** The system releases the lock when the process ends. A new lock file gets a random id. */
@@ -118,42 +153,11 @@ export function lockFile(path: string): Database.Database {
   createPrivateFile(file);
   const lock = new Database(file, { timeout: READ_MS });
   try {
-    // SQLite silently takes no lock on a read-only file.
-    accessSync(file, constants.W_OK);
     lock.exec('CREATE TABLE IF NOT EXISTS installation AS SELECT lower(hex(randomblob(16))) AS id');
     lock.exec('BEGIN EXCLUSIVE');
     return lock;
   } catch (error) {
     lock.close();
-    throw error;
-  }
-}
-
-/** Returns undefined if no server opened it here. Throws SQLITE_BUSY while one has the ledger. */
-export function installationOf(path: string): string | undefined {
-  if (!existsSync(`${path}.lock`)) return undefined;
-  // Not read-only: then SQLite could not roll back the journal of a process that was killed while
-  // it wrote the id.
-  const lock = new Database(`${path}.lock`, { timeout: 0 });
-  try {
-    const hasId =
-      lock
-        .prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'installation'")
-        .pluck()
-        .get() === 1;
-    return hasId ? (lock.prepare(INSTALLATION).pluck().get() as string) : undefined;
-  } finally {
-    lock.close();
-  }
-}
-
-/** Whether a server, or a restore, uses the ledger. Another user's ledger counts as used. */
-export function isServed(path: string): boolean {
-  try {
-    installationOf(path);
-    return false;
-  } catch (error) {
-    if (/^SQLITE_(?:BUSY|CANTOPEN|READONLY)/.test(sqliteCodeOf(error))) return true;
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
 import { guarded, isFailedSync, LedgerError, toLedgerError } from './errors.ts';
+import { identityOf } from './files.ts';
 import { markFailedSync } from './recovery.ts';
 
 /** The values of a tagged template are bound as parameters. */
@@ -27,6 +28,8 @@ export class LedgerDatabase {
   readonly #endListeners: ((committed: boolean, durationMs: number) => void)[] = [];
   readonly #onSyncFailed: (error: unknown) => void;
   readonly #logState: Database.Statement<[], [busy: number, pages: number, copied: number]>;
+  /** What the names of the ledger, its log and its lock meant when they were opened. */
+  readonly #identities: (string | undefined)[];
   #isInSnapshot = false;
   #isFailing = false;
 
@@ -45,6 +48,7 @@ export class LedgerDatabase {
     this.#logState = connection
       .prepare<[], [busy: number, pages: number, copied: number]>('PRAGMA wal_checkpoint(NOOP)')
       .raw();
+    this.#identities = this.#currentIdentities();
   }
 
   /** Calls `listener` after each commit or rollback with its duration in milliseconds. */
@@ -136,11 +140,35 @@ export class LedgerDatabase {
 
   /** After a failed write, tries another, because callers wait for this result. */
   isWritable(now: number): boolean {
-    if (!this.#isFailing) return true;
     try {
-      this.probe(now);
-    } catch {}
-    return !this.#isFailing;
+      if (this.#isFailing || this.detached()) this.probe(now);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /**
+   * Returns why nothing may be written; undefined if it may. Written to a file without a name, data
+   * would be lost with the process. With another lock file, another server may write.
+   */
+  detached(): LedgerError | undefined {
+    const [ledger, log, lock] = this.#currentIdentities();
+    const { name } = this.connection;
+    if (ledger !== this.#identities[0] || log !== this.#identities[1])
+      return new LedgerError(
+        'read_only',
+        `${name} or its log was removed or replaced, and nothing is written any more: stop the server, then restore the copy that it saves beside the file`,
+      );
+    if (lock === undefined || lock === this.#identities[2]) return undefined;
+    return new LedgerError(
+      'locked',
+      `another dawatch uses ${name}, because ${name}.lock was removed: stop one of the two servers`,
+    );
+  }
+
+  #currentIdentities(): (string | undefined)[] {
+    return ['', '-wal', '.lock'].map((suffix) => identityOf(`${this.connection.name}${suffix}`));
   }
 
   /** Writes an unused value. Throws LedgerError if the ledger cannot be written. */
@@ -152,6 +180,8 @@ export class LedgerDatabase {
   #guarded<T>(work: () => T): T {
     return guarded(this.file, () => {
       try {
+        const detached = this.connection.inTransaction ? undefined : this.detached();
+        if (detached) throw detached;
         const result = work();
         this.#isFailing = false;
         return result;

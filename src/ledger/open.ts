@@ -1,26 +1,20 @@
-import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { damaged, guarded, guardedLock, LedgerError, sqliteCodeOf } from './errors.ts';
+import { damaged, guarded, LedgerError } from './errors.ts';
 import {
   closeUnchanged,
   createPrivateFile,
   INSTALLATION,
-  lockFile,
-  refuseLinkedSideFiles,
-  refuseSpecialFile,
-  syncWithFolder,
+  identityOf,
+  refuseUnusableFiles,
+  replacedFiles,
   tightenPermissions,
 } from './files.ts';
 import { LedgerDatabase, PROBE } from './ledger-database.ts';
-import {
-  markingFailedSync,
-  needsRecovery,
-  REPLACEMENT,
-  recoverBeside,
-  recoverLedger,
-} from './recovery.ts';
+import { markingFailedSync, needsRecovery, REPLACEMENT, recoverLedger } from './recovery.ts';
 import { assertOwnSchema, migrate, schemaOf } from './schema.ts';
+import { lockLedger } from './staging.ts';
 
 export type OpenOptions = {
   /** Path of the SQLite file. A missing folder is created. */
@@ -47,10 +41,8 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
   const { file } = options;
   return guarded(file, () => {
     const path = realPath(file);
-    refuseSpecialFile(path);
-    createFolder(path);
-    refuseLinkedSideFiles(path);
-    const lock = guardedLock(file, () => lockFile(path));
+    refuseUnsafe(path);
+    const lock = lockLedger(path, file);
     try {
       if (needsRecovery(path)) {
         options.onRecovery?.();
@@ -98,6 +90,7 @@ const SERVER_BUSY_MS = 50;
  */
 function existingLedgerPath(file: string): string {
   const path = realPath(file);
+  refuseUnsafe(path);
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;
   const advice =
     '`dawatch serve` creates one at its first start; --config <file> or DAWATCH_DATABASE selects another path';
@@ -112,16 +105,11 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): {
   const { file } = options;
   return guarded(file, () => {
     const path = existingLedgerPath(file);
-    recoverBeside(path, file);
-    if (!isMigrated(path, file)) migrateOffline(options);
-    const { ino } = statSync(path);
+    refuseUnusableFiles(path);
+    if (needsRecovery(path) || !isMigrated(path, file)) openDatabase(options).close();
     const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
     // The first read opens the log.
     db.pragma('schema_version');
-    if (statSync(path).ino !== ino) {
-      db.close();
-      throw new LedgerError('locked', `${path} was replaced meanwhile; try again`);
-    }
     db.pragma('synchronous = FULL');
     db.pragma('foreign_keys = ON');
     return {
@@ -163,30 +151,33 @@ function isMigrated(path: string, file: string): boolean {
   }
 }
 
-function migrateOffline(options: OpenOptions): void {
-  try {
-    openDatabase(options).close();
-  } catch (error) {
-    if (!(error instanceof LedgerError) || error.problem !== 'locked') throw error;
-    const message = `${options.file} is in use by a server of another version of dawatch: stop that server, or use its version`;
-    throw new LedgerError('locked', message, error);
-  }
+/**
+ * Throws LedgerError for a device or a pipe, whose permissions a start would change; for a file
+ * with a second name, by which another server could use it with another log; and where a ledger
+ * was removed.
+ */
+export function refuseUnsafe(path: string): void {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats && !stats.isFile() && !stats.isDirectory())
+    throw new LedgerError('read_only', `${path} is not a regular file`);
+  if (needsRecovery(path)) return;
+  if (!stats?.size) refuseLost(path);
+  else if (stats.isFile() && stats.nlink > 1) refuseLinked(path);
 }
 
-/** Existing folders keep their permissions, because they may be shared. */
-export function createFolder(path: string): void {
-  const first = mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  if (first === undefined) return;
-  // A loss of power must not remove a new folder, and the ledger with it.
-  for (let folder = dirname(path); ; folder = dirname(folder)) {
-    try {
-      syncWithFolder(folder);
-    } catch (error) {
-      // The parent may be unreadable for this user, and some file systems cannot sync folders.
-      if (!['EACCES', 'EINVAL'].includes(sqliteCodeOf(error))) throw error;
-    }
-    if (folder === first) return;
-  }
+function refuseLost(path: string): void {
+  const traces = [`${path}.primary`, ...replacedFiles(path)];
+  const left = traces.findLast((file) => existsSync(file));
+  if (left === undefined) return;
+  const message = `there is no ledger at ${path}, but ${left} is left of one: restore a backup or a copy, or confirm an empty ledger with \`mv ${left} ${left}.old\``;
+  throw new LedgerError('read_only', message);
+}
+
+function refuseLinked(path: string): void {
+  // A restore that was killed may have given it this name.
+  if (replacedFiles(path).some((file) => identityOf(file) === identityOf(path))) return;
+  const message = `${path} has a second name, a hard link: find it with \`find / -xdev -samefile ${path}\`, and remove it`;
+  throw new LedgerError('read_only', message);
 }
 
 /** Links resolved, so that two names share one lock. Absolute, so never an in-memory database. */
@@ -225,19 +216,9 @@ function prepare(db: Database.Database, { now, maxPages }: OpenOptions): void {
   migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);
   db.prepare(PROBE).run(String(now));
-  // Begins with an empty log, unless another connection reads it.
-  withoutWaiting(db, () => db.pragma('wal_checkpoint(TRUNCATE)'));
   db.pragma(`busy_timeout = ${SERVER_BUSY_MS}`);
-}
-
-function withoutWaiting<T>(db: Database.Database, work: () => T): T {
-  const waitMs = Number(db.pragma('busy_timeout', { simple: true }));
-  db.pragma('busy_timeout = 0');
-  try {
-    return work();
-  } finally {
-    db.pragma(`busy_timeout = ${waitMs}`);
-  }
+  // Begins with an empty log, unless another connection reads it.
+  db.pragma('wal_checkpoint(TRUNCATE)');
 }
 
 /** Events up to @through may be missing. The recorded number never decreases. */

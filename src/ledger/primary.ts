@@ -1,11 +1,12 @@
 import { existsSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { guarded, guardedLock, LedgerError } from './errors.ts';
-import { createPrivateFile, installationOf } from './files.ts';
+import { guarded, LedgerError } from './errors.ts';
+import { createPrivateFile, INSTALLATION } from './files.ts';
 import type { LedgerDatabase } from './ledger-database.ts';
 import { realPath } from './open.ts';
-import { recoverBeside } from './recovery.ts';
+import { needsRecovery, recoverLedger } from './recovery.ts';
 import { continueCopy } from './restore.ts';
+import { lockLedger } from './staging.ts';
 
 /**
  * `generation` grows when another installation continues a copy. `installation`: the id in the lock
@@ -90,20 +91,24 @@ export type PrimaryCheck =
  */
 export function checkPrimary(file: string, copy: string): PrimaryCheck {
   const path = guarded(file, () => realPath(file));
-  // Litestream starts after this check, and the server could not replace the ledger beside it.
-  guarded(file, () => recoverBeside(path, file));
-  const primary = guarded(copy, () => primaryIn(copy));
-  const local = guarded(file, () => primaryIn(path));
-  // A ledger that was never served here is a restored copy, which this installation will continue.
-  const isServedHere =
-    local !== undefined && guardedLock(file, () => installationOf(path)) === local.installation;
-  if (!primary) return { kind: 'allowed', primary };
-  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0)
-    return { kind: 'not_restored', primary };
-  if (!isServedHere) return { kind: 'allowed', primary };
-  const isSuperseded =
-    primary.installation !== local.installation && primary.generation >= local.generation;
-  return { kind: isSuperseded ? 'superseded' : 'allowed', primary };
+  const lock = lockLedger(path, file);
+  try {
+    // Litestream starts after this check, and the server could not replace the ledger beside it.
+    if (needsRecovery(path)) guarded(file, () => recoverLedger(path, file));
+    const primary = guarded(copy, () => primaryIn(copy));
+    const local = guarded(file, () => primaryIn(path));
+    if (!primary) return { kind: 'allowed', primary };
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0)
+      return { kind: 'not_restored', primary };
+    // A ledger that was never served here is a restored copy, which this server will continue.
+    if (local === undefined || local.installation !== lock.prepare(INSTALLATION).pluck().get())
+      return { kind: 'allowed', primary };
+    const isSuperseded =
+      primary.installation !== local.installation && primary.generation >= local.generation;
+    return { kind: isSuperseded ? 'superseded' : 'allowed', primary };
+  } finally {
+    lock.close();
+  }
 }
 
 /** Returns undefined for a missing file, an unfinished one, and one of an earlier version. */

@@ -1,16 +1,8 @@
 import { chownSync, existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { damaged, guardedLock, isFailedSync, LedgerError, sqliteCodeOf } from './errors.ts';
-import {
-  copyToPrivateFile,
-  createPrivateFile,
-  isServed,
-  linkOrCopy,
-  lockFile,
-  refuseLinkedSideFiles,
-  syncWithFolder,
-} from './files.ts';
+import { damaged, isFailedSync, LedgerError, sqliteCodeOf } from './errors.ts';
+import { copyToPrivateFile, createPrivateFile, linkOrCopy, syncWithFolder } from './files.ts';
 import { assertOwnSchema } from './schema.ts';
 import { assertUndamaged, openStaging } from './staging.ts';
 
@@ -50,20 +42,6 @@ export function markingFailedSync<T>(path: string, work: () => T): T {
 /** Whether the last sync of a ledger failed, or its replacement was interrupted. */
 export function needsRecovery(path: string): boolean {
   return existsSync(`${path}${MARKER}`) || existsSync(`${path}${REPLACEMENT}`);
-}
-
-/** Must be called before a command writes to the ledger, or another program opens it. */
-export function recoverBeside(path: string, file: string): void {
-  if (!needsRecovery(path)) return;
-  if (isServed(path))
-    throw new LedgerError('locked', `a server recovers ${file}; try again when it has started`);
-  refuseLinkedSideFiles(path);
-  const lock = guardedLock(file, () => lockFile(path));
-  try {
-    recoverLedger(path, file);
-  } finally {
-    lock.close();
-  }
 }
 
 /**

@@ -9,18 +9,17 @@ import {
   statSync,
 } from 'node:fs';
 import Database from 'better-sqlite3';
-import { guarded, guardedLock, LedgerError, toLedgerError } from './errors.ts';
+import { guarded, LedgerError, toLedgerError } from './errors.ts';
 import {
   closeUnchanged,
   copyToPrivateFile,
+  createFolder,
   createPrivateFile,
-  isSqliteFile,
   linkOrCopy,
-  lockFile,
-  refuseLinkedSideFiles,
+  replacedName,
   syncWithFolder,
 } from './files.ts';
-import { createFolder, openSnapshot, RECORD_MISSING_EVENTS, realPath } from './open.ts';
+import { openSnapshot, RECORD_MISSING_EVENTS, realPath } from './open.ts';
 import {
   completeReplacement,
   markingFailedSync,
@@ -29,7 +28,14 @@ import {
   REPLACEMENT,
 } from './recovery.ts';
 import { isDawatchDatabase, migrate } from './schema.ts';
-import { openStaging, publish, refuseTaken, type Staging, verifyLedger } from './staging.ts';
+import {
+  lockLedger,
+  openStaging,
+  publish,
+  refuseTaken,
+  type Staging,
+  verifyLedger,
+} from './staging.ts';
 
 /** More pages at once would delay a server on the same disk. */
 const PAGES_AT_ONCE = 256;
@@ -105,6 +111,27 @@ function rehearseRestore(file: string, expected: readonly RowCount[]): void {
   }
 }
 
+/**
+ * Copies an open ledger whose file was removed or replaced, and returns where, beside that file. A
+ * restore checks the copy. Throws LedgerError.
+ */
+export async function saveDetached(ledger: Database.Database, now: number): Promise<string> {
+  const target = replacedName(ledger.name, now);
+  let staging: Staging | undefined;
+  try {
+    createFolder(target);
+    staging = openStaging(target);
+    createPrivateFile(staging.file);
+    await copyPages(ledger, staging.file, () => undefined);
+    publish(staging.file, target);
+    return target;
+  } catch (error) {
+    throw toLedgerError(target, error);
+  } finally {
+    staging?.close();
+  }
+}
+
 async function copyPages(
   source: Database.Database,
   to: string,
@@ -128,37 +155,25 @@ async function copyPages(
 /** Exceeds the number of events that can have been added since the backup. */
 const SKIPPED_EVENTS = 1_000_000;
 
-export type RestoreStep = 'copying' | 'checking' | 'replacing';
-
 /**
  * Replaces the ledger by a backup and keeps the replaced file beside it. The backup is copied and
  * checked first, and the replacement is atomic: a process that is killed leaves either ledger.
  * Throws LedgerError if the ledger is in use or the backup cannot be used.
  */
-export function restoreLedger(options: {
-  file: string;
-  backup: string;
-  now: number;
-  onStep?: (step: RestoreStep) => void;
-}) {
-  const { file, backup, now, onStep } = options;
+export function restoreLedger(options: { file: string; backup: string; now: number }) {
+  const { file, backup, now } = options;
   const path = guarded(file, () => realPath(file));
-  refuseLinkedSideFiles(path);
   refuseUnusable(backup, path);
-  guarded(file, () => createFolder(path));
-  const lock = guardedLock(file, () => lockFile(path));
+  const lock = lockLedger(path, file);
   let staging: Staging | undefined;
   try {
     if (existsSync(`${path}${REPLACEMENT}`)) guarded(file, () => completeReplacement(path));
-    onStep?.('copying');
     staging = guarded(file, () => openStaging(path));
     const copy = staging.file;
     guarded(file, () => copyToPrivateFile(backup, copy));
-    onStep?.('checking');
     const checked = verifyLedger(copy, backup);
     const replaced = guarded(file, () => closeReplaced(path, { file, now }));
     guarded(file, () => prepare(copy, { newestEvent: replaced.newestEvent, now }));
-    onStep?.('replacing');
     const replacedFile = guarded(file, () => replace(path, copy, now));
     return { ...checked, replacedFile };
   } finally {
@@ -193,10 +208,8 @@ function closeReplaced(
   { file, now }: { file: string; now: number },
 ): { newestEvent: number } {
   const unreadable = { newestEvent: now };
-  if (!existsSync(path)) return unreadable;
-  // SQLite would delete the log of a file that it cannot read, which a repair may need, or copy a
-  // log whose sync failed.
-  if (!isSqliteFile(path) || needsRecovery(path)) return unreadable;
+  // SQLite would delete the log of an empty file, and copy one whose sync failed.
+  if (!statSync(path, { throwIfNoEntry: false })?.size || needsRecovery(path)) return unreadable;
   const db = guarded(file, () => new Database(path, { timeout: 0 }));
   try {
     if (!isDawatchDatabase(db))
@@ -255,9 +268,7 @@ export function continueCopy(
 
 /** Keeps a second name of the old file, so that a ledger always exists. null: there was none. */
 function replace(path: string, copy: string, now: number): string | null {
-  const kept = existsSync(path)
-    ? `${path}.replaced-${new Date(now).toISOString().replaceAll(/[-:]/g, '')}`
-    : null;
+  const kept = existsSync(path) ? replacedName(path, now) : null;
   if (kept !== null) {
     linkOrCopy(path, kept);
     // Only a ledger that SQLite did not close still has a log with content.

@@ -1,8 +1,14 @@
 import { existsSync, lstatSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { guarded, LedgerError, sqliteCodeOf } from './errors.ts';
-import { closeUnchanged, lockFile, syncWithFolder } from './files.ts';
+import { guarded, isLocked, LedgerError, sqliteCodeOf } from './errors.ts';
+import {
+  closeUnchanged,
+  createFolder,
+  lockFile,
+  refuseUnusableFiles,
+  syncWithFolder,
+} from './files.ts';
 import { assertLedger } from './schema.ts';
 
 /**
@@ -49,6 +55,24 @@ export function verifyLedger(file: string, name: string): { bytes: number; submi
       closeUnchanged(db);
     }
   });
+}
+
+/** Creates the folder. Throws LedgerError if another process has the lock, or its file is gone. */
+export function lockLedger(path: string, file: string): Database.Database {
+  try {
+    return guarded(file, () => {
+      createFolder(path);
+      refuseUnusableFiles(path);
+      if (existsSync(`${path}.lock`) || !existsSync(`${path}.primary`)) return lockFile(path);
+      const message = `${path}.lock was removed, and a server may still use ${file}: stop that server, then confirm it with \`rm ${path}.primary\``;
+      throw new LedgerError('read_only', message);
+    });
+  } catch (error) {
+    if (!isLocked(error)) throw error;
+    guarded(file, () => openStaging(path).close());
+    const message = `${file} is in use by another dawatch: only one server can use a ledger; stop it first`;
+    throw new LedgerError('locked', message, error);
+  }
 }
 
 export type Staging = ReturnType<typeof openStaging>;

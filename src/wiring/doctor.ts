@@ -1,13 +1,14 @@
-import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, statfsSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { accessChecks } from '../access/doctor.ts';
 import { guarded, LedgerError } from '../ledger/errors.ts';
+import { refuseUnusableFiles } from '../ledger/files.ts';
 import { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
-import { realPath } from '../ledger/open.ts';
+import { realPath, refuseUnsafe } from '../ledger/open.ts';
 import { needsRecovery } from '../ledger/recovery.ts';
 import { assertOwnSchema, schemaOf } from '../ledger/schema.ts';
-import { verifyLedger } from '../ledger/staging.ts';
+import { openStaging, verifyLedger } from '../ledger/staging.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { DeadLetters, Webhook } from '../notifications/delivery.ts';
 import { receiverChecks } from '../notifications/doctor.ts';
@@ -20,6 +21,7 @@ import {
   type Finding,
   ok,
   problem,
+  reported,
   runChecks,
   settingName,
   warning,
@@ -63,7 +65,7 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   checks.push(...accessChecks(config, upstreams?.userClient, limitMs));
   checks.push({
     name: 'ledger',
-    run: () => [...states, finding, ...checkFiles(config.database, path)],
+    run: () => [...states, finding, ...checkRecovery(config.database, path)],
   });
   checks.push({ name: 'disk', run: () => [checkDisk(path)] });
   checks.push(...features.flatMap((checkOf) => checkOf(config, limitMs) ?? []));
@@ -96,13 +98,17 @@ function inspectLedger(file: string, now: number): Inspection {
   const path = realPath(file);
   const chains = () => ({ genesisHash: null, blockNumber: null });
   const without = { webhooks: [], chains, states: [], mayBeRead: false };
-  if (!existsSync(path))
-    return {
-      ...without,
-      finding: ok('ledger', `${file} does not exist yet; the first start creates it`),
-    };
   try {
     return guarded(file, () => {
+      refuseUnusableFiles(path);
+      refuseUnsafe(path);
+      // Writes and locks a file.
+      openStaging(join(nearestFolder(path), basename(path))).close();
+      if (!existsSync(path))
+        return {
+          ...without,
+          finding: ok('ledger', `${file} does not exist yet; the first start creates it`),
+        };
       const db = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_MS });
       try {
         assertOwnSchema(db, file);
@@ -155,36 +161,15 @@ function storedIn(
   return { webhooks, states, chains: (upstream) => chains.get(upstream) ?? unknown };
 }
 
-function checkFiles(file: string, path: string): Finding[] {
-  const findings: Finding[] = [];
-  const folder = nearestFolder(path);
-  const files = [folder, ...(existsSync(path) ? [path] : [])];
-  if (!statSync(folder).isDirectory() || !files.every(mayWrite))
-    findings.push(
-      problem(
-        'ledger.rights',
-        `this user may not write ${file} and its folder`,
-        'run the server as the owner of the ledger, or change the permissions',
-      ),
-    );
-  if (needsRecovery(path))
-    findings.push(
+function checkRecovery(file: string, path: string): Finding[] {
+  return reported(
+    needsRecovery(path) &&
       warning(
         'ledger',
         `the last sync of ${file} failed; the next start replaces it by a verified copy`,
         'check the system log for disk errors, replace the disk, then start the server',
       ),
-    );
-  return findings;
-}
-
-function mayWrite(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
+  );
 }
 
 /** Reads all of the ledger, and blocks meanwhile. */

@@ -1,3 +1,5 @@
+import { isLocked } from '../ledger/errors.ts';
+import { saveDetached } from '../ledger/restore.ts';
 import { shrink } from '../ledger/space.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
@@ -174,6 +176,42 @@ export class Maintenance {
   }
 }
 
+const FILE_CHECK_MS = 10_000;
+
+/** Every 10 s, and at `stop`, saves the data of a ledger whose file was removed or replaced. */
+function watchFile({ ledger, clock, log }: { ledger: Ledger; clock: Clock; log: Log }) {
+  const { database } = ledger;
+  let isSaved = false;
+  let running = Promise.resolve();
+  let cancel = (): void => undefined;
+  const check = async () => {
+    try {
+      const error = database.detached();
+      if (error && !isSaved) {
+        const isInUse = isLocked(error);
+        const copy = isInUse ? undefined : await saveDetached(database.connection, clock.now());
+        log.error({ err: error, copy }, 'ledger.detached');
+      }
+      isSaved = error !== undefined;
+    } catch (error) {
+      log.error({ err: error }, 'ledger.detached');
+    }
+  };
+  const schedule = () => {
+    cancel = clock.after(FILE_CHECK_MS, () => {
+      running = check().then(schedule);
+    });
+  };
+  schedule();
+  return {
+    async stop(): Promise<void> {
+      await running;
+      cancel();
+      await check();
+    },
+  };
+}
+
 export function startMaintenance({
   config,
   tuning,
@@ -185,7 +223,7 @@ export function startMaintenance({
   log: Log;
   ledger: Ledger;
   clock: Clock;
-}): Maintenance {
+}) {
   const { submissions_days, submissions_max } = config.retention;
   const daysOrNever = (days: number) => (days === 0 ? null : days * DAY_MS);
   const maintenance = new Maintenance({
@@ -200,7 +238,13 @@ export function startMaintenance({
     onFailed: (error) => log.error({ err: error }, 'ledger.maintenance_failed'),
   });
   maintenance.start();
-  return maintenance;
+  const file = watchFile({ ...deps, log });
+  return {
+    async stop(): Promise<void> {
+      maintenance.stop();
+      await file.stop();
+    },
+  };
 }
 
 /** Runs the steps of a task until one returns false. `limit`: the number of rows of a step. */

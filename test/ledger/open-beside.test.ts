@@ -82,11 +82,10 @@ describe('a command beside a server', () => {
 
   it('refuses a ledger that a server uses with an older schema, and does not migrate it', () => {
     const { file } = withSchema((version) => version - 1);
-    const { problem, message } = refusal(file);
-    expect(problem).toBe('locked');
-    expect(message).toBe(
-      `${file} is in use by a server of another version of dawatch: stop that server, or use its version`,
-    );
+    expect(refusal(file)).toMatchObject({
+      problem: 'locked',
+      message: expect.stringContaining(`${file} is in use by another dawatch`),
+    });
   });
 
   it('refuses a newer schema, whether a server runs or not', () => {

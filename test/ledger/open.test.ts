@@ -1,18 +1,31 @@
+import { execSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
   existsSync,
+  linkSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import { openDatabase } from '../../src/ledger/open.ts';
-import { Ledger, openLedger } from '../support/ledger/ledger-file.ts';
+import { openBeside, openDatabase } from '../../src/ledger/open.ts';
+import { backupLedger } from '../../src/ledger/restore.ts';
+import { isCompilerMissing, openTestDisk } from '../faults/disk/test-disk.ts';
+import {
+  allSubmissions,
+  Ledger,
+  openLedger,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
+import { cliProcess } from '../support/processes/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const OPEN = new URL('./open-child.ts', import.meta.url);
@@ -61,7 +74,66 @@ describe('one server per ledger', () => {
     await holder.kill();
     expect(problemOfOpening(file)).toBe('none');
   });
+
+  it('a hard link is refused by every command, whose log would be another one', async () => {
+    const ledger = openLedger();
+    const alias = join(tempFolder(), 'alias.db');
+    linkSync(ledger.file, alias);
+    const message = /second name, a hard link: find it with/;
+    expect(() => new Ledger({ file: alias, now: 0 })).toThrow(message);
+    expect(() => openBeside({ file: alias, now: 0 })).toThrow(message);
+    await expect(backupLedger(alias, join(tempFolder(), 'copy.db'))).rejects.toThrow(message);
+    ledger.close();
+    expect(() => new Ledger({ file: ledger.file, now: 0 })).toThrow(message);
+    rmSync(alias);
+    expect(problemOfOpening(ledger.file)).toBe('none');
+  });
+
+  it('without the lock file, a start needs a confirmation, and a running server then writes nothing', () => {
+    const first = openLedger();
+    first.claim(0);
+    rmSync(`${first.file}.lock`);
+    first.track(trackRequests(1, 'before'), 0);
+    confirm(() => new Ledger({ file: first.file, now: 0 }), /\.lock was removed/);
+    const second = openLedger({ file: first.file });
+    expect(second.claim(0).isCopy).toBe(true);
+    expect(() => first.track(trackRequests(1, 'first'), 0)).toThrow(/another dawatch uses/);
+    second.track(trackRequests(1, 'second'), 0);
+    expect(allSubmissions(second).map(({ submissionId }) => submissionId)).toEqual([
+      'second0',
+      'before0',
+    ]);
+  });
 });
+
+it.each([
+  ['its claim', () => undefined],
+  [
+    'a copy',
+    (file: string) => renameSync(`${file}.primary`, `${file}.replaced-20260102T030405.000Z`),
+  ],
+])('where %s shows that a ledger was, a start needs a confirmation', (_, prepare) => {
+  const ledger = openLedger();
+  ledger.claim(0);
+  ledger.close();
+  rmSync(ledger.file);
+  prepare(ledger.file);
+  const open = () => new Ledger({ file: ledger.file, now: 0 });
+  confirm(open, /is left of one: restore a backup or a copy/);
+  open().close();
+});
+
+/** Runs the command that the refusal names. */
+function confirm(open: () => unknown, message: RegExp): void {
+  expect(open).toThrow(message);
+  let command = '';
+  try {
+    open();
+  } catch (error) {
+    command = /confirm .*with `(.+)`/.exec(String(error))?.[1] ?? '';
+  }
+  execSync(command);
+}
 
 describe('a place that cannot be written', () => {
   it('a folder that belongs to another user is refused with the name of the file', async () => {
@@ -96,6 +168,44 @@ describe('a place that cannot be written', () => {
       await child.kill();
       expect(readFileSync(file).equals(before)).toBe(true);
     },
+  );
+
+  it.runIf(UNPRIVILEGED.uid !== undefined)(
+    'a lock file of another user is named, with that user',
+    async () => {
+      const folder = join(tempFolder(), 'mixed');
+      const file = join(folder, 'dawatch.db');
+      openLedger({ file }).close();
+      chmodSync(dirname(folder), 0o755);
+      for (const path of [folder, file]) chownSync(path, 65_534, 65_534);
+      const child = startChild(OPEN, [file], UNPRIVILEGED);
+      expect(await child.message()).toMatchObject({
+        problem: 'read_only',
+        message: expect.stringContaining(`${file}.lock belongs to another user, 0:`),
+      });
+    },
+  );
+
+  it.skipIf(isCompilerMissing())(
+    'a file system without locks is named by the start, a backup and the doctor',
+    async () => {
+      const { root, env } = openTestDisk(tempFolder(), { records: false });
+      const at = {
+        env: {
+          ...env,
+          TEST_DISK_NO_LOCKS: '1',
+          DAWATCH_DATABASE: join(root, 'dawatch.db'),
+          DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1',
+        },
+      };
+      const message = /the file system of .* has no locks, such as some NFS/;
+      expect((await cliProcess(['serve'], at)).stderr).toMatch(message);
+      expect((await cliProcess(['doctor'], at)).stdout).toMatch(message);
+      const local = { env: { ...at.env, DAWATCH_DATABASE: openLedger().file } };
+      expect((await cliProcess(['backup', join(root, 'copy.db')], local)).stderr).toMatch(message);
+      expect(readdirSync(root).filter((name) => name.includes('partial'))).toEqual([]);
+    },
+    60_000,
   );
 
   it('a folder at the path of the file, and a file at the path of the folder, are refused', () => {

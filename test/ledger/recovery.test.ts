@@ -180,7 +180,7 @@ it('a command is refused, and changes nothing, while a server recovers the ledge
   const content = contentOf(file);
   const lock = lockFile(file);
   onTestFinished(() => void lock.close());
-  expect(() => openBeside({ file, now: 0 })).toThrow(/a server recovers .*try again/);
+  expect(() => openBeside({ file, now: 0 })).toThrow(/in use by another dawatch/);
   expectUnchanged(file, content);
 });
 

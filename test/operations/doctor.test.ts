@@ -1,9 +1,11 @@
 import {
   chmodSync,
   closeSync,
+  linkSync,
   openSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   writeFileSync,
   writeSync,
@@ -294,6 +296,21 @@ describe('the ledger', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
+  it('that was removed, or has a second name, is a problem', async () => {
+    const removed = closedLedger();
+    writeFileSync(`${removed}.primary`, '');
+    rmSync(removed);
+    const linked = closedLedger();
+    linkSync(linked, `${linked}.link`);
+    for (const [file, message] of [
+      [removed, /no ledger at .* is left of one/],
+      [linked, /a hard link/],
+    ] as const)
+      expect(await ledgerFindings(file)).toMatchObject([
+        { name: 'ledger', status: 'problem', message: expect.stringMatching(message) },
+      ]);
+  });
+
   it('that is still empty is no damaged one', async () => {
     const empty = join(tempFolder(), 'dawatch.db');
     writeFileSync(empty, '', { mode: 0o600 });
@@ -332,7 +349,7 @@ describe('the ledger', () => {
       status: 'problem',
       message: expect.stringMatching(/damaged/),
     });
-    expect((await ledgerFindings(join(file, 'dawatch.db')))[1]).toMatchObject({
+    expect((await ledgerFindings(join(file, 'dawatch.db')))[0]).toMatchObject({
       status: 'problem',
     });
   });

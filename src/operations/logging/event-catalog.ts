@@ -64,6 +64,8 @@ export const LOG_EVENTS = {
     'the disk failed to sync committed data; the server exits with 5, and the next start copies the ledger',
   'ledger.recovering':
     'the server starts after a failed sync: it copies the ledger to a new file and verifies it',
+  'ledger.detached':
+    'the file of the ledger, or its log, was removed or replaced: nothing is written any more, and `copy` has the data ([what to do](troubleshooting.md#the-ledger))',
   'ledger.maintenance_failed': 'the ledger could not be pruned or shrunk, which is retried',
   'delivery.delivered': 'a receiver accepted the delivery; at warn, not for all recipients',
   'delivery.failed': 'an attempt failed, and `next_at` is the time of the next one',

@@ -3,6 +3,7 @@
 // the disk is slow or fails. TEST_DISK_LOG: a file outside of the folder, to which every change of files in it is recorded, in order,
 // for the simulation of a power loss (storage-log.ts reads the record); without it, nothing is recorded. A lock makes the order of
 // the record the order of the changes, for all processes.
+// TEST_DISK_NO_LOCKS: files in the folder cannot be locked, as on NFS without its lock service.
 // Memory-mapped files are not recorded: of a ledger, only the shared index of its WAL is mapped, and SQLite rebuilds it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -252,6 +253,24 @@ static int synced(int fd, int (*sync)(int)) {
 
 int fsync(int fd) { return synced(fd, REAL(fsync)); }
 int fdatasync(int fd) { return synced(fd, REAL(fdatasync)); }
+
+static int locks(int fd, int command) {
+  if (!inode_of(fd) || !getenv("TEST_DISK_NO_LOCKS")) return 1;
+  if (command != F_SETLK && command != F_SETLKW && command != F_GETLK) return 1;
+  errno = ENOLCK;
+  return 0;
+}
+
+#define DEFINE_FCNTL(name)                                               \
+  int name(int fd, int command, ...) {                                  \
+    va_list arguments;                                                  \
+    va_start(arguments, command);                                       \
+    void *argument = va_arg(arguments, void *);                         \
+    va_end(arguments);                                                  \
+    return locks(fd, command) ? REAL(name)(fd, command, argument) : -1; \
+  }
+DEFINE_FCNTL(fcntl)
+DEFINE_FCNTL(fcntl64)
 
 // Both paths are in one record, as its path and its data.
 #define DEFINE_TWO_PATHS(name, kind)                                                          \
