@@ -40,13 +40,15 @@ export function registerDashboard(app: FastifyInstance): void {
   });
 }
 
-/** Limits pages to this server. The import map must be inline, so its hash is allowed. */
+/** Limits pages to this server. Inline are the import map and a redirect: their hashes are allowed. */
 function policyOf(html: string): string {
-  const importMap = /<script type="importmap">(.*?)<\/script>/s.exec(html)?.[1] ?? '';
-  const hash = createHash('sha256').update(importMap).digest('base64');
+  const hashes = Array.from(
+    html.matchAll(/<script(?: type="importmap")?>(.*?)<\/script>/gs),
+    ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
+  );
   return [
     "default-src 'none'",
-    `script-src 'self' 'sha256-${hash}'`,
+    `script-src 'self' ${hashes.join(' ')}`,
     "style-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data:",

@@ -87,9 +87,14 @@ describe('the page', () => {
         .split('; ')
         .map((directive) => [directive.split(' ', 1)[0], directive.split(' ').slice(1)]),
     );
-    const importMap = /<script type="importmap">(.*?)<\/script>/s.exec(text)?.[1] ?? '';
-    const hash = createHash('sha256').update(importMap).digest('base64');
-    expect(policy.get('script-src')).toEqual(["'self'", `'sha256-${hash}'`]);
+    const inline = [...text.matchAll(/<script(?![^>]* src=)[^>]*>(.*?)<\/script>/gs)];
+    const hashes = inline.map(([, script = '']) =>
+      createHash('sha256').update(script).digest('base64'),
+    );
+    expect(policy.get('script-src')).toEqual([
+      "'self'",
+      ...hashes.map((hash) => `'sha256-${hash}'`),
+    ]);
     for (const name of ['default-src', 'base-uri', 'form-action', 'frame-ancestors'])
       expect(policy.get(name), name).toEqual(["'none'"]);
     for (const name of ['style-src', 'connect-src'])

@@ -143,6 +143,22 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: TEST_MS }, () 
     },
   );
 
+  it('works below a path that a proxy removes, also if its last slash is missing', async () => {
+    const { url } = await open();
+    const proxy = createServer(async (request, response) => {
+      const path = (request.url ?? '').replace(/^\/watch/, '');
+      const found = await fetch(`${url}${path}`);
+      response.writeHead(found.status, Object.fromEntries(found.headers));
+      response.end(await found.bytes());
+    });
+    await new Promise<void>((resolve) => void proxy.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void proxy.close());
+    const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/watch`;
+    const page = await browser.open(`${address}?a=b#/submissions`);
+    await form(page).waitFor();
+    expect(page.url()).toBe(`${address}/?a=b#/submissions`);
+  });
+
   it('reports that a sign-out did not reach the server', async () => {
     const { url } = await open();
     const page = await browser.open(url);
