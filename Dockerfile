@@ -31,6 +31,6 @@ ENV XDG_CACHE_HOME=/tmp
 ENV SQLITE_TMPDIR=/data
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=3s --start-period=600s --retries=3 \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.DAWATCH_PORT || 8080) + '/readyz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+HEALTHCHECK --interval=15s --timeout=5s --start-period=600s --retries=3 \
+  CMD ["dawatch", "doctor", "--ready"]
 CMD ["node", "--max-semi-space-size=16", "src/cli/main.js", "serve"]

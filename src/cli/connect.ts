@@ -5,6 +5,7 @@ import { mistypedReason } from '../operations/config/schema-problems.ts';
 import { readSecretFile } from '../operations/config/settings-file.ts';
 import { type Config, loadConfig } from '../wiring/settings.ts';
 import { CommandError, ExitCode } from './exit.ts';
+import { listeningAddress } from './settings-file.ts';
 
 const KEY_VARIABLE = 'DAWATCH_API_KEY';
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
@@ -39,7 +40,7 @@ export function requestAsAdmin<T>(
 }
 
 export function serverAddress(options: ConnectOptions): string {
-  const url = options.server ?? process.env.DAWATCH_URL ?? listeningAddress();
+  const url = options.server ?? process.env.DAWATCH_URL ?? listeningAddress(settingsHere('none'));
   // "localhost:8080" parses as well, with localhost as the scheme.
   const parsed = /^https?:\/\//i.test(url) ? URL.parse(url) : null;
   // An address with a password is not shown.
@@ -120,11 +121,6 @@ function tokenIn(variables: readonly string[]): { variable: string; token: strin
 /** Returns the service key of the environment, or of the settings in this directory. */
 function serviceKey(): string | undefined {
   return tokenIn([KEY_VARIABLE])?.token ?? settingsHere('client').auth.api_key;
-}
-
-function listeningAddress(): string {
-  const { host, port } = settingsHere('none').server;
-  return `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /** Without the credentials of the environment, which belong to the client. */

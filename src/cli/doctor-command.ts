@@ -1,12 +1,14 @@
+import { get } from 'node:http';
 import type { Command } from 'commander';
 import { escapeText } from '../lib/text.ts';
 import { ConfigError } from '../operations/config/load.ts';
 import { type Finding, type Level, problem, worstLevel } from '../operations/doctor/finding.ts';
 import type { DoctorOptions } from '../wiring/doctor.ts';
 import { type LoadedConfig, loadConfig } from '../wiring/settings.ts';
+import { CommandError, ExitCode } from './exit.ts';
 import { parseDuration } from './input.ts';
 import { type Paint, paintFor, toJson } from './output.ts';
-import { withSettings } from './settings-file.ts';
+import { listeningAddress, withSettings } from './settings-file.ts';
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<
   Level,
@@ -39,14 +41,25 @@ export function doctorJson(findings: readonly Finding[]): string {
   return `${toJson({ status: worstLevel(findings), checks: findings }, 2)}\n`;
 }
 
-type Options = { config?: string; full?: boolean; timeout?: number; json?: boolean };
+type Options = {
+  config?: string;
+  full?: boolean;
+  ready?: boolean;
+  timeout?: number;
+  json?: boolean;
+};
 
+const TIMEOUT_MS = 10_000;
 const EXIT_CODES: Record<Level, number> = { ok: 0, warning: 1, problem: 2 };
 
 export function addDoctor(program: Command): void {
   withSettings(program.command('doctor'))
     .description('Show why a server with these settings does not work, and the solution.')
     .option('--full', 'also read all of the ledger, which can take long')
+    .option(
+      '--ready',
+      'health check: exit with 0 if the server with these settings is ready, otherwise with 5',
+    )
     .option(
       '--timeout <duration>',
       'time limit of a connection attempt or a response (default: 10s)',
@@ -65,6 +78,7 @@ gets the first page of each receiver's host, and writes a key to Redis that expi
 Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
     )
     .action(async (options: Options) => {
+      if (options.ready) return checkReady(options);
       const findings = await check(options);
       const text = options.json
         ? doctorJson(findings)
@@ -74,10 +88,25 @@ Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
     });
 }
 
+/** Throws a CommandError unless the server accepts submissions. */
+async function checkReady({ config: file, timeout: limitMs = TIMEOUT_MS }: Options): Promise<void> {
+  const { config } = loadConfig({ env: process.env, file, user: 'none' });
+  const url = `${listeningAddress(config)}/readyz`;
+  const status = await new Promise<number | undefined>((resolve) => {
+    // Not `fetch`, which uses the proxy of the environment.
+    get(url, { agent: false, signal: AbortSignal.timeout(limitMs) }, (response) =>
+      resolve(response.resume().statusCode),
+    ).on('error', () => resolve(undefined));
+  });
+  if (status === 200) return;
+  const what = status === undefined ? 'no response from' : `status ${status} from`;
+  throw new CommandError(`the server is not ready: ${what} ${url}`, ExitCode.server);
+}
+
 async function check({
   config: file,
   full = false,
-  timeout: limitMs = 10_000,
+  timeout: limitMs = TIMEOUT_MS,
 }: Options): Promise<Finding[]> {
   // Loaded on demand, because it would slow down the start of every command.
   const { runDoctor } = await import('../wiring/doctor.ts');

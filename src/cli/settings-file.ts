@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { loadConfig } from '../wiring/settings.ts';
+import { type Config, loadConfig } from '../wiring/settings.ts';
 
 export type SettingsOptions = { config?: string };
 
@@ -12,4 +12,9 @@ export function withSettings(command: Command): Command {
 
 export function ledgerOf({ config }: SettingsOptions): string {
   return loadConfig({ env: process.env, file: config, user: 'none' }).config.database;
+}
+
+/** Returns the address at which the server with these settings listens. */
+export function listeningAddress({ server: { host, port } }: Config): string {
+  return `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
 }

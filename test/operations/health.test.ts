@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fastify } from 'fastify';
 import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
@@ -6,8 +8,11 @@ import { registerHealth } from '../../src/wiring/health-routes.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { cliProcess } from '../support/processes/cli.ts';
 import { openQueue } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { freePort } from '../support/servers/free-port.ts';
+import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
@@ -131,5 +136,33 @@ it('shows the states even if the ledger cannot be read for credentials', async (
     status: 'unavailable',
     ledger: 'not_writable',
     upstreams: {},
+  });
+});
+
+it('`doctor --ready` finds it by the settings, without a proxy, and fails if it is not ready', async () => {
+  const file = join(tempFolder(), 'dawatch.yaml');
+  const check = (settings: object) => {
+    writeFileSync(file, JSON.stringify(settings));
+    const env = {
+      DAWATCH_CONFIG: file,
+      HTTP_PROXY: 'http://127.0.0.1:1',
+      DAWATCH_URL: 'http://127.0.0.1:1',
+    };
+    // In its own process, because the proxy would remain that of this one.
+    return cliProcess(['doctor', '--ready'], { env });
+  };
+  const { port } = new URL(app.url);
+  for (const host of ['0.0.0.0', '127.0.0.1'])
+    expect(await check({ server: { host, port: Number(port) } })).toEqual({
+      ...{ code: 0, stdout: '', stderr: '' },
+    });
+  const unready = await serve((_, response) => response.writeHead(503).end());
+  expect(await check({ server: { port: Number(new URL(unready.url).port) } })).toMatchObject({
+    code: 5,
+    stderr: expect.stringContaining(`status 503 from ${unready.url}/readyz`),
+  });
+  expect(await check({ server: { port: await freePort() } })).toMatchObject({
+    code: 5,
+    stderr: expect.stringContaining('no response'),
   });
 });

@@ -320,6 +320,11 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       { litestream: { replica: { url: 'sftp://user:password@host/ledger' } } },
       'litestream.replica.url: Must not validate the schema',
     ],
+    [
+      'another port than that of the probes',
+      { extraEnv: [{ name: 'DAWATCH_PORT', value: '9000' }] },
+      'DAWATCH_PORT is set by the chart',
+    ],
     ['an ingress without a host', { ingress: { enabled: true } }, 'ingress.host is required'],
   ])('refuses %s', async (_, values, message) => {
     const { code, stderr } = await helm.template(CHART, filesOf(BASE, values));

@@ -81,6 +81,20 @@ describe('docker-compose.yml', () => {
     expect(scriptOf('server')).toContain(`exec ${JSON.parse(command ?? '[]').join(' ')}\n`);
   });
 
+  it('checks the health of the server with the settings that it has', () => {
+    const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+    expect(dockerfile).toMatch(/^HEALTHCHECK .*\n +CMD \["dawatch", "doctor", "--ready"\]$/m);
+    expect(service('server').healthcheck).toBeUndefined();
+  });
+
+  it('lets the server listen where its published port leads, whatever the settings file says', () => {
+    const file = join(tempFolder(), 'dawatch.yaml');
+    writeFileSync(file, 'server: { port: 9000 }');
+    const { DAWATCH_HOST, DAWATCH_PORT } = service('server').environment ?? {};
+    const { config } = loadConfig({ env: { DAWATCH_HOST, DAWATCH_PORT }, file });
+    expect(config.server).toMatchObject({ host: '0.0.0.0', port: 8080 });
+  });
+
   it.each<[string, Record<string, string>, object]>([
     ['the sandbox without variables', {}, { url: 'http://sandbox:8790', api_key: 'sandbox-key' }],
     [

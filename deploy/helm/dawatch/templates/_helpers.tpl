@@ -209,6 +209,9 @@ priorityClassName: {{ . }}
 {{- if and $secrets.values $secrets.existing.name -}}{{- fail "secrets.values and secrets.existing.name exclude each other" -}}{{- end -}}
 {{- if and $secrets.existing.name (not $secrets.existing.keys) -}}{{- fail "secrets.existing.keys is required: the names of the keys of the Secret to mount" -}}{{- end -}}
 {{- if and $secrets.existing.keys (not $secrets.existing.name) -}}{{- fail "secrets.existing.name is required for secrets.existing.keys" -}}{{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if has .name (list "DAWATCH_CONFIG" "DAWATCH_DATABASE" "DAWATCH_HOST" "DAWATCH_PORT") -}}{{- fail (printf "%s is set by the chart" .name) -}}{{- end -}}
+{{- end -}}
 {{- if .Values.workers.enabled -}}
 {{- $names := include "dawatch.secretNames" (dict "context" . "component" "worker") | fromJsonArray -}}
 {{- if and (not (has "DAWATCH_REDIS_URL" $names)) (not (hasKey (default dict .Values.settings.redis) "url_file")) -}}{{- fail "workers.enabled requires the secret DAWATCH_REDIS_URL" -}}{{- end -}}
