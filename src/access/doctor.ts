@@ -48,7 +48,7 @@ async function checkProvider({ oidc, server }: AccessSettings, limitMs: number) 
     return problem(
       'oidc',
       `people cannot sign in at the provider: ${detailOf(error)}`,
-      `verify ${settingName('oidc.issuer')}`,
+      `verify ${settingName('oidc.issuer')}, and the client at the provider`,
     );
   }
 }

@@ -16,14 +16,12 @@ import {
   setBrowserCookie,
   setSessionCookie,
 } from './cookies.ts';
-import { type Provider, ProviderError } from './provider.ts';
+import { type Claims, claimAt, type Provider, ProviderError } from './provider.ts';
 import type { PeopleStore } from './sessions.ts';
 import type { AccessSettings } from './settings.ts';
 
 /** A person at a provider. `name`: the e-mail address, or the subject without one. */
 type Person = { issuer: string; subject: string; name: string };
-
-type Claims = Readonly<Record<string, unknown>>;
 
 /** A person with values for several roles gets the first one. */
 const PRECEDENCE: readonly Role[] = ['admin', 'operator', 'service', 'user'];
@@ -41,21 +39,15 @@ function personOf(claims: Claims & { iss: string; sub: string }): Person {
   return { issuer, subject, name: mayBeUsed ? email : escapeText(subject, MAX_NAME_CHARS) };
 }
 
-function roleOf(claims: Claims, { role_claim, roles }: AccessSettings['oidc']): Role | undefined {
-  const claim = claimAt(claims, role_claim);
-  const values = Array.isArray(claim) ? claim : [claim];
+function roleOf(values: readonly unknown[], roles: AccessSettings['oidc']['roles']) {
   return PRECEDENCE.find((role) => roles[role].some((value) => values.includes(value)));
 }
 
-/** A name with dots, such as a URL, is first looked up as a whole. */
-function claimAt(claims: Claims, name: string): unknown {
-  if (Object.hasOwn(claims, name)) return claims[name];
-  return name
-    .split('.')
-    .reduce<unknown>(
-      (node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined),
-      claims,
-    );
+/** A text may be a list with commas. An object has the values as its keys, as at Zitadel. */
+function valuesOf(claim: unknown): readonly unknown[] {
+  if (typeof claim === 'string') return [...new Set([claim, ...claim.split(/\s*,\s*/)])];
+  if (isObject(claim)) return Object.keys(claim).filter((key) => claim[key] !== false);
+  return Array.isArray(claim) ? claim : [];
 }
 
 /** What the redirect must match. `to`: the page of the dashboard that was open. */
@@ -166,10 +158,15 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
       if (!signIn) return fail(request, reply, base, new SignInError('state'));
       try {
         const claims = await provider.complete(response, { ...signIn, state });
-        const [person, role] = [personOf(claims), roleOf(claims, oidc)];
+        const [person, claim] = [personOf(claims), claimAt(claims, oidc.role_claim)];
+        const values = valuesOf(claim);
+        const role = roleOf(values, oidc.roles);
         if (role === undefined) {
           ledger.people.endSessions(person);
-          throw new SignInError('no_role');
+          throw new SignInError(
+            'no_role',
+            claim === undefined ? 'claim absent' : `none of ${values.length} values in oidc.roles`,
+          );
         }
         const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl)];
         const session = {
@@ -209,16 +206,18 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
 
 class SignInError extends Error {
   readonly reason: 'state' | 'no_role' | 'revoked';
+  readonly detail: string | undefined;
 
-  constructor(reason: SignInError['reason']) {
+  constructor(reason: SignInError['reason'], detail?: string) {
     super(reason);
     this.reason = reason;
+    this.detail = detail;
   }
 }
 
-function explain(error: unknown): { reason: Failure; detail?: string; err?: Error } {
-  if (error instanceof SignInError) return { reason: error.reason };
-  if (error instanceof ProviderError) return { reason: error.reason, detail: error.detail };
+function explain(error: unknown): { reason: Failure; detail?: string | undefined; err?: Error } {
+  if (error instanceof SignInError || error instanceof ProviderError)
+    return { reason: error.reason, detail: error.detail };
   if (error instanceof LedgerError) return { reason: 'ledger', err: error };
   throw error;
 }

@@ -1,9 +1,29 @@
-import type { ClientAuth, Configuration, CustomFetch, IDToken } from 'openid-client';
+import type {
+  ClientAuth,
+  Configuration,
+  CustomFetch,
+  IDToken,
+  ServerMetadata,
+} from 'openid-client';
 import { codeOf, sentenceOf } from '../lib/http-call.ts';
+import { isObject } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
 import type { AccessSettings } from './settings.ts';
 
 type OidcSettings = AccessSettings['oidc'];
+
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** A name with dots, such as a URL, is first looked up as a whole. */
+export function claimAt(claims: Claims, name: string): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name];
+  return name
+    .split('.')
+    .reduce<unknown>(
+      (node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined),
+      claims,
+    );
+}
 
 /**
  * unavailable: not reached, or unlike the settings. denied: by the person or the provider. invalid:
@@ -76,7 +96,16 @@ export class Provider {
       if (!claims) throw new ProviderError('invalid', 'there is no ID token');
       if (claims.sub.trim() === '')
         throw new ProviderError('invalid', 'the ID token has an empty subject');
-      return claims;
+      // With a code flow, a provider may have claims at its userinfo endpoint only.
+      const isRoleKnown = claimAt(claims, this.#settings.role_claim) !== undefined;
+      const { userinfo_endpoint: userInfo } = configuration.serverMetadata();
+      if (userInfo === undefined || (isRoleKnown && claims.email !== undefined)) return claims;
+      const more = await client
+        .fetchUserInfo(configuration, tokens.access_token, claims.sub)
+        .catch((error) => {
+          if (!isRoleKnown) throw error;
+        });
+      return { ...more, ...claims };
     } catch (error) {
       // The keys or endpoints of the provider may have changed.
       this.#discovered = undefined;
@@ -115,13 +144,37 @@ export async function discover(
   // The signature is verified, too, although TLS protects the response.
   const execute = [client.enableNonRepudiationChecks];
   if (issuer.startsWith('http:')) execute.push(client.allowInsecureRequests);
-  return await client.discovery(
+  const configuration = await client.discovery(
     new URL(issuer),
     clientId,
     { [client.clockTolerance]: CLOCK_TOLERANCE_S },
     authenticate,
     { execute, timeout: timeoutS, [client.customFetch]: boundedFetch },
   );
+  const lacking = lackingIn(configuration.serverMetadata());
+  if (lacking !== undefined) throw new ProviderError('unavailable', lacking);
+  return configuration;
+}
+
+const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const;
+/** Those of the library. A shared secret is not supported. */
+const SIGNATURE = /^(?:[EPR]S(?:256|384|512)|Ed25519|EdDSA|ML-DSA-\d+)$/;
+
+/** Returns why nobody can sign in at a provider with this configuration. */
+function lackingIn(server: ServerMetadata): string | undefined {
+  const protocols = ['https:', new URL(server.issuer).protocol];
+  const absent = ENDPOINTS.find(
+    (name) => !protocols.includes(URL.parse(String(server[name]))?.protocol ?? ''),
+  );
+  if (absent !== undefined) return `its configuration has no usable ${absent}`;
+  // The default of OpenID Connect Discovery.
+  const { id_token_signing_alg_values_supported: algorithms = ['RS256'] } = server;
+  return algorithms.some((name) => SIGNATURE.test(name))
+    ? undefined
+    : escapeText(
+        `it signs ID tokens only with ${algorithms.join(', ')}: choose RS256 or ES256`,
+        200,
+      );
 }
 
 /** Rejects with TypeError if the body is too large. */

@@ -57,14 +57,16 @@ export const oidcSection = section({
     .max(50)
     .refine((scopes) => scopes.includes('openid'), 'must contain openid')
     .default(['openid', 'email', 'profile'])
-    .describe('Scopes to request; the provider must then put `role_claim` into the ID token'),
+    .describe(
+      'Scopes to request; with them, the provider must send `role_claim` in the ID token or from its userinfo endpoint',
+    ),
   role_claim: z
     .string()
     .min(1)
     .max(200)
     .default('groups')
     .describe(
-      'Claim of the ID token that determines the role: a text or a list of texts. Dots lead to nested claims: `realm_access.roles`',
+      'Claim that determines the role: a text, several separated by commas, a list, or an object whose keys are the values. Dots lead to nested claims: `realm_access.roles`',
     ),
   roles: section({
     admin: valuesFor('admin'),

@@ -7,7 +7,12 @@ import { useApp } from '../support/app/running-app.ts';
 import { callWith, signInWith } from '../support/app/sessions.ts';
 import { storeToken, withStore } from '../support/ledger/audit.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
-import { CLIENT, openWithProvider, publishesAnotherKey } from '../support/servers/oidc-provider.ts';
+import {
+  CLIENT,
+  configuredWith,
+  openWithProvider,
+  publishesAnotherKey,
+} from '../support/servers/oidc-provider.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 type Setting = Omit<Parameters<typeof openWithProvider>[0], 'database'>;
@@ -63,10 +68,13 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     for (const [groups, role] of [
       [['x', 'lookups', 'watchers', 'admins'], 'admin'],
       ['lookups', 'user'],
+      [{ watchers: { id: 'a.example' }, admins: {} }, 'admin'],
+      ['x, watchers,lookups', 'operator'],
+      [{ admins: false }, undefined],
+      [['x,admins'], undefined],
       [['others'], undefined],
       [['admins-of-others', 'admin', 'ADMINS'], undefined],
       [undefined, undefined],
-      [{ admins: true }, undefined],
     ] as const) {
       server.provider.person = { sub: 'ada', email: 'ada@example.com', groups };
       const { failed, cookie } = await server.signIn();
@@ -84,6 +92,21 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     const { failed, cookie } = await server.signIn();
     if (role === undefined) expect(failed).toBe('no_role');
     else expect(await server.whoami(cookie)).toMatchObject({ role });
+  });
+
+  it('takes claims that only the userinfo endpoint has', async () => {
+    const server = await open({ oidc: { role_claim: 'realm_access.roles' } });
+    server.provider.person = { sub: 'ada' };
+    server.provider.userInfo = { realm_access: { roles: ['watchers'] }, email: 'ada@example.com' };
+    const { cookie } = await server.signIn();
+    const ada = { role: 'operator', name: 'ada@example.com' };
+    expect(await server.whoami(cookie)).toMatchObject(ada);
+    server.provider.fault = (path, response) =>
+      path === '/me' && Boolean(response.writeHead(500).end());
+    expect((await server.signIn()).failed, 'without a role').toBe('invalid');
+    server.provider.person = { sub: 'ada', realm_access: { roles: ['admins'] } };
+    const named = await server.whoami((await server.signIn()).cookie);
+    expect(named, 'only without the address').toMatchObject({ role: 'admin', name: 'ada' });
   });
 
   it('takes the role anew: a changed one counts for all sessions, and a lost one ends them', async () => {
@@ -326,6 +349,42 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
     const start = (await server.get('/v1/session/oidc')).headers.location ?? '';
     expect(start.includes('failed=') ? start : (await server.signIn()).failed).toContain(failed);
     expect(server.logs()).toContain('the response has more than 1048576 bytes');
+  });
+
+  it.each([
+    [
+      'no authorization endpoint',
+      { authorization_endpoint: undefined },
+      'its configuration has no usable authorization_endpoint',
+    ],
+    ['a relative address', { jwks_uri: '/jwks' }, 'its configuration has no usable jwks_uri'],
+    [
+      'no supported algorithm',
+      { id_token_signing_alg_values_supported: ['HS256', 'none'] },
+      'it signs ID tokens only with HS256, none: choose RS256 or ES256',
+    ],
+  ])('if the configuration of the provider has %s', async (_, changes, detail) => {
+    const server = await open();
+    server.provider.fault = configuredWith(server.provider, changes);
+    const { status, headers } = await server.get('/v1/session/oidc');
+    expect([status, headers.location]).toEqual([
+      302,
+      expect.stringContaining('failed=unavailable'),
+    ]);
+    expect(server.logs()).toContain(`"detail":${JSON.stringify(detail)}`);
+  });
+
+  it('without a value for a role, and the log says why', async () => {
+    const server = await open();
+    for (const [groups, detail] of [
+      [undefined, 'claim absent'],
+      [['a', 'b', 'c'], 'none of 3 values in oidc.roles'],
+      ['', 'none of 1 values in oidc.roles'],
+    ]) {
+      server.provider.person = { sub: 'ada', groups };
+      expect((await server.signIn()).failed).toBe('no_role');
+      expect(server.logs()).toContain(`"detail":${JSON.stringify(detail)}`);
+    }
   });
 
   it('if the token is signed with a key that the provider does not publish', async () => {

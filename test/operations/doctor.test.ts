@@ -19,7 +19,7 @@ import { checkDisk, runDoctor } from '../../src/wiring/doctor.ts';
 import { loadConfig } from '../../src/wiring/settings.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { cli } from '../support/processes/cli.ts';
-import { CLIENT, openOidcProvider } from '../support/servers/oidc-provider.ts';
+import { CLIENT, configuredWith, openOidcProvider } from '../support/servers/oidc-provider.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { openSmtpReceiver } from '../support/servers/smtp-receiver.ts';
 import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
@@ -266,6 +266,21 @@ describe('the provider', () => {
       expect(
         (await examine(settings(issuer, 'https://da.example', ['openid']))).named('oidc'),
       ).toMatchObject([{ status: 'problem' }]);
+  });
+
+  it('at which nobody can sign in is a problem', async () => {
+    const redirectUri = 'https://da.example/v1/session/oidc/callback';
+    const provider = await openOidcProvider({ redirectUri });
+    for (const changes of [
+      { authorization_endpoint: undefined },
+      { id_token_signing_alg_values_supported: [] },
+    ]) {
+      provider.fault = configuredWith(provider, changes);
+      const { named } = await examine(settings(provider.url, 'https://da.example', ['openid']));
+      expect(named('oidc')).toMatchObject([
+        { status: 'problem', message: expect.stringContaining('people cannot sign in') },
+      ]);
+    }
   });
 });
 

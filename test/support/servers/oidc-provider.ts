@@ -17,6 +17,8 @@ export type OidcProvider = {
    * the person refuses.
    */
   person: (Record<string, unknown> & { sub: string }) | undefined;
+  /** Further claims, which only the userinfo endpoint returns. */
+  userInfo: Record<string, unknown>;
   /** Responds instead of the provider; undefined: the provider responds. */
   fault: ((path: string, response: ServerResponse) => boolean) | undefined;
   /** The paths of all requests. */
@@ -50,6 +52,7 @@ export async function openOidcProvider({
   const opened: OidcProvider = {
     url,
     person: { sub: 'ada', email: 'ada@example.com', email_verified: true, groups: ['watchers'] },
+    userInfo: {},
     fault: undefined,
     paths: [],
     async close() {
@@ -76,7 +79,11 @@ export async function openOidcProvider({
     },
     findAccount: async (_, accountId) => ({
       accountId,
-      claims: async () => ({ ...opened.person, sub: accountId }),
+      claims: async (use) => ({
+        ...opened.person,
+        ...(use === 'userinfo' && opened.userInfo),
+        sub: accountId,
+      }),
     }),
     features: {
       devInteractions: { enabled: false },
@@ -121,6 +128,23 @@ export async function openOidcProvider({
       : callback(request, response);
   onTestFinished(() => opened.close());
   return opened;
+}
+
+/** The provider's own configuration with these changes. */
+export function configuredWith({ url }: OidcProvider, changes: Record<string, unknown>) {
+  const configuration = {
+    issuer: url,
+    authorization_endpoint: `${url}/auth`,
+    token_endpoint: `${url}/token`,
+    jwks_uri: `${url}/jwks`,
+    userinfo_endpoint: `${url}/me`,
+    ...changes,
+  };
+  return (path: string, response: ServerResponse): boolean => {
+    if (!path.startsWith('/.well-known/')) return false;
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(configuration));
+    return true;
+  };
 }
 
 /** Responses of a provider that signs with a key other than the one that it publishes. */
