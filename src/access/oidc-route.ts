@@ -16,7 +16,7 @@ import {
   setBrowserCookie,
   setSessionCookie,
 } from './cookies.ts';
-import { type Claims, claimAt, type Provider, ProviderError } from './provider.ts';
+import { type Claims, claimAt, type Provider, SignInError } from './provider.ts';
 import type { PeopleStore } from './sessions.ts';
 import type { AccessSettings } from './settings.ts';
 
@@ -63,28 +63,9 @@ const MAX_PENDING = 10_000;
 /** Sign-ins of a network in a minute: each costs requests, and may evict those of others. */
 const MAX_PER_MINUTE = 60;
 
-/** Sign-ins begun at the provider, in memory: after a restart, people begin again. */
-class PendingSignIns {
-  readonly #pending = new LruMap<PendingSignIn>(MAX_PENDING, SIGN_IN_S * 1_000);
-
-  /** `state` identifies the sign-in for ten minutes. */
-  begin(state: string, signIn: PendingSignIn): void {
-    this.#pending.set(state, signIn);
-  }
-
-  /** Returns the sign-in, only once, and only to the browser that began it. */
-  take(state: string, browser: string): PendingSignIn | undefined {
-    const signIn = this.#pending.get(state);
-    if (signIn === undefined || signIn.browser !== browser) return undefined;
-    this.#pending.delete(state);
-    return signIn;
-  }
-}
-
 const PATH = 'v1/session/oidc';
 
-/** The reasons why a person could not sign in. The dashboard has a message for each. */
-type Failure = ProviderError['reason'] | SignInError['reason'] | 'ledger';
+type Failure = SignInError['reason'] | 'ledger';
 
 export type OidcDeps = {
   config: AccessSettings;
@@ -106,7 +87,8 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
   const { config, ledger, clock, provider } = deps;
   const { oidc, server } = config;
   const publicUrl = server.public_url;
-  const pending = new PendingSignIns();
+  // In memory, by state: after a restart, people begin again.
+  const pending = new LruMap<PendingSignIn>(MAX_PENDING, SIGN_IN_S * 1_000);
   const begun = app.createRateLimit({
     max: MAX_PER_MINUTE,
     keyGenerator: ({ clientAddress }) => networkOf(clientAddress),
@@ -136,7 +118,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         // Several tabs can sign in at the same time.
         const browser = browserCookieOf(request, publicUrl) ?? makeCookieValue();
         const { to = '' } = request.query;
-        pending.begin(state, { ...checks, browser, to });
+        pending.set(state, { ...checks, browser, to });
         setBrowserCookie(reply, base, { value: browser, maxAgeS: SIGN_IN_S });
         return reply.redirect(url.href);
       } catch (error) {
@@ -154,8 +136,11 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
       const response = new URL(`${PATH}/callback`, base);
       response.search = request.url.replace(/^[^?]*/, '');
       const state = response.searchParams.get('state') ?? '';
-      const signIn = pending.take(state, browserCookieOf(request, publicUrl) ?? '');
-      if (!signIn) return fail(request, reply, base, new SignInError('state'));
+      const signIn = pending.get(state);
+      // Only once, and only by the browser that began it.
+      if (!signIn || signIn.browser !== browserCookieOf(request, publicUrl))
+        return fail(request, reply, base, new SignInError('state'));
+      pending.delete(state);
       try {
         const claims = await provider.complete(response, { ...signIn, state });
         const [person, claim] = [personOf(claims), claimAt(claims, oidc.role_claim)];
@@ -204,20 +189,8 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
   }
 }
 
-class SignInError extends Error {
-  readonly reason: 'state' | 'no_role' | 'revoked';
-  readonly detail: string | undefined;
-
-  constructor(reason: SignInError['reason'], detail?: string) {
-    super(reason);
-    this.reason = reason;
-    this.detail = detail;
-  }
-}
-
 function explain(error: unknown): { reason: Failure; detail?: string | undefined; err?: Error } {
-  if (error instanceof SignInError || error instanceof ProviderError)
-    return { reason: error.reason, detail: error.detail };
+  if (error instanceof SignInError) return { reason: error.reason, detail: error.detail };
   if (error instanceof LedgerError) return { reason: 'ledger', err: error };
   throw error;
 }

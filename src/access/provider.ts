@@ -26,16 +26,17 @@ export function claimAt(claims: Claims, name: string): unknown {
 }
 
 /**
- * unavailable: not reached, or unlike the settings. denied: by the person or the provider. invalid:
- * failed a check. `detail`: without tokens and personal data.
+ * unavailable: the provider is not reached, or unlike the settings. denied: by the person or the
+ * provider. invalid: failed a check. state: no sign-in of this browser is pending. The dashboard
+ * has a message for each. `detail`: without tokens and personal data.
  */
-export class ProviderError extends Error {
-  override readonly name = 'ProviderError';
-  readonly reason: 'unavailable' | 'denied' | 'invalid';
-  readonly detail: string;
+export class SignInError extends Error {
+  override readonly name = 'SignInError';
+  readonly reason: 'unavailable' | 'denied' | 'invalid' | 'state' | 'no_role' | 'revoked';
+  readonly detail: string | undefined;
 
-  constructor(reason: ProviderError['reason'], detail: string, cause?: unknown) {
-    super(detail, { cause });
+  constructor(reason: SignInError['reason'], detail?: string, cause?: unknown) {
+    super(detail ?? reason, { cause });
     this.reason = reason;
     this.detail = detail;
   }
@@ -62,7 +63,7 @@ export class Provider {
     this.#settings = settings;
   }
 
-  /** Returns the address of the sign-in page, and the values to keep. Throws ProviderError. */
+  /** Returns the address of the sign-in page, and the values to keep. Throws SignInError. */
   async begin(
     redirectUri: string,
     state: string,
@@ -81,7 +82,7 @@ export class Provider {
     return { url, nonce, verifier };
   }
 
-  /** Returns the verified claims. `response`: the redirected address. Throws ProviderError. */
+  /** Returns the verified claims. `response`: the redirected address. Throws SignInError. */
   async complete(response: URL, { state, nonce, verifier }: Checks): Promise<IDToken> {
     const client = await import('openid-client');
     const configuration = await this.#configuration();
@@ -93,9 +94,9 @@ export class Provider {
         idTokenExpected: true,
       });
       const claims = tokens.claims();
-      if (!claims) throw new ProviderError('invalid', 'there is no ID token');
+      if (!claims) throw new SignInError('invalid', 'there is no ID token');
       if (claims.sub.trim() === '')
-        throw new ProviderError('invalid', 'the ID token has an empty subject');
+        throw new SignInError('invalid', 'the ID token has an empty subject');
       // With a code flow, a provider may have claims at its userinfo endpoint only.
       const isRoleKnown = claimAt(claims, this.#settings.role_claim) !== undefined;
       const { userinfo_endpoint: userInfo } = configuration.serverMetadata();
@@ -109,7 +110,7 @@ export class Provider {
     } catch (error) {
       // The keys or endpoints of the provider may have changed.
       this.#discovered = undefined;
-      throw toProviderError(error);
+      throw toSignInError(error);
     }
   }
 
@@ -122,7 +123,7 @@ export class Provider {
       return await discovered.configuration;
     } catch (error) {
       if (this.#discovered === discovered) this.#discovered = undefined;
-      throw new ProviderError('unavailable', detailOf(error), error);
+      throw new SignInError('unavailable', detailOf(error), error);
     }
   }
 }
@@ -152,7 +153,7 @@ export async function discover(
     { execute, timeout: timeoutS, [client.customFetch]: boundedFetch },
   );
   const lacking = lackingIn(configuration.serverMetadata());
-  if (lacking !== undefined) throw new ProviderError('unavailable', lacking);
+  if (lacking !== undefined) throw new SignInError('unavailable', lacking);
   return configuration;
 }
 
@@ -191,11 +192,11 @@ const boundedFetch: CustomFetch = async (url, options) => {
   return new Response(bytes === 0 ? null : Buffer.concat(chunks), response);
 };
 
-function toProviderError(error: unknown): ProviderError {
-  if (error instanceof ProviderError) return error;
+function toSignInError(error: unknown): SignInError {
+  if (error instanceof SignInError) return error;
   const isDenied =
     codeOf(error) === 'OAUTH_AUTHORIZATION_RESPONSE_ERROR' && errorOf(error) === 'access_denied';
-  return new ProviderError(
+  return new SignInError(
     isDenied ? 'denied' : isUnavailable(error) ? 'unavailable' : 'invalid',
     detailOf(error),
     error,
