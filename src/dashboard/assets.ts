@@ -40,7 +40,7 @@ export function registerDashboard(app: FastifyInstance): void {
   });
 }
 
-/** Limits pages to this server. Inline are the import map and a redirect: their hashes are allowed. */
+/** Limits pages to this server. The hashes of the inline import map and redirect are allowed. */
 function policyOf(html: string): string {
   const hashes = Array.from(
     html.matchAll(/<script(?: type="importmap")?>(.*?)<\/script>/gs),
