@@ -45,7 +45,8 @@ function roleOf(values: readonly unknown[], roles: AccessSettings['oidc']['roles
 
 /** A text may be a list with commas. An object has the values as its keys, as at Zitadel. */
 function valuesOf(claim: unknown): readonly unknown[] {
-  if (typeof claim === 'string') return [...new Set([claim, ...claim.split(/\s*,\s*/)])];
+  if (typeof claim === 'string')
+    return [...new Set([claim, ...claim.split(',').map((value) => value.trim())])];
   if (isObject(claim)) return Object.keys(claim).filter((key) => claim[key] !== false);
   return Array.isArray(claim) ? claim : [];
 }
