@@ -31,7 +31,6 @@ import {
   MAX_HISTORY,
   NO_FINALITY,
   type OptionChanges,
-  type ProvenBlock,
   Status,
   type Submission,
   TEXT_OPTIONS,
@@ -455,12 +454,6 @@ export class SubmissionStore {
       WHERE id = ${id}`;
   }
 
-  #keepBlock({ hash, header, dataRoot, bridgeRoot, leaves }: ProvenBlock): void {
-    this.#db.run`
-      INSERT INTO proof_blocks (hash, header, data_root, bridge_root, leaves)
-      VALUES (${hash}, ${header}, ${dataRoot}, ${bridgeRoot}, ${leaves}) ON CONFLICT DO NOTHING`;
-  }
-
   /** Adds one row to the append-only history: the submission after a change. */
   #addHistory(id: number, after: Submission, previousStatus: Status | null, change: Change): void {
     const { version, status, upstreamState, error, envelope, polls, chain, chainReason, proof } =
@@ -472,6 +465,10 @@ export class SubmissionStore {
       VALUES (${id}, ${version}, ${at}, ${status}, ${previousStatus}, ${upstreamState}, ${error}, ${envelope},
               ${changes && JSON.stringify(changes)}, ${polls}, ${chain}, ${chainReason},
               ${proof?.blockHash ?? null}, ${proof?.leaf ?? null})`;
-    if (proof?.block) this.#keepBlock(proof.block);
+    if (!proof?.block) return;
+    const { hash, header, dataRoot, bridgeRoot, leaves } = proof.block;
+    this.#db.run`
+      INSERT INTO proof_blocks (hash, header, data_root, bridge_root, leaves)
+      VALUES (${hash}, ${header}, ${dataRoot}, ${bridgeRoot}, ${leaves}) ON CONFLICT DO NOTHING`;
   }
 }

@@ -36,8 +36,7 @@ export type ReadBlock = {
   proof: ProvenData | string;
 };
 
-type AskOptions = { except?: string };
-type Body = { node: string; header: unknown; extrinsics: Extrinsic[] | null };
+type Body = { hash: string; header: unknown; extrinsics: readonly Extrinsic[] };
 /** `forgetAt`: a round that begins then fetches the block again, epoch milliseconds. */
 type Kept = { hash: string; block: Promise<ReadBlock>; forgetAt: number };
 
@@ -56,11 +55,11 @@ export class Blocks {
   }
 
   /** `except`: a node that is not asked if there is another one. Rejects with ChainError. */
-  of(number: number, hash: string, options: AskOptions = {}): Promise<ReadBlock> {
-    const key = `${hash} ${options.except}`;
+  of(number: number, hash: string, except?: string): Promise<ReadBlock> {
+    const key = `${hash} ${except}`;
     const existing = this.#kept.get(key);
     if (existing) return existing.block;
-    const block = this.#read(number, hash, options);
+    const block = this.#read(number, hash, except);
     const kept: Kept = { hash, block, forgetAt: Number.POSITIVE_INFINITY };
     block.then(
       ({ hashes, proof }) => {
@@ -89,23 +88,17 @@ export class Blocks {
     for (const kept of this.#kept.values()) if (kept.hash === hash) kept.forgetAt = 0;
   }
 
-  async #read(number: number, hash: string, options: AskOptions): Promise<ReadBlock> {
-    const fetched = this.#previous.then(() => this.#fetch(number, hash, options));
+  async #read(number: number, hash: string, except?: string): Promise<ReadBlock> {
+    const fetched = this.#previous.then(() => this.#fetch(number, hash, except));
     this.#previous = fetched.catch(() => undefined);
     const { node, header, extrinsics } = await fetched;
     if (extrinsics === null) return { node, hashes: null, proof: '' };
-    const hashes = extrinsics.map((one) => one.hash);
-    const encoded = encodeHeader(header);
-    const name = `block ${number}`;
-    if (encoded === null)
-      return { node, hashes, proof: `the header of ${name} has no V3 extension` };
-    if (toHex(blake2b(encoded, { dkLen: 32 })) !== hash)
-      return { node, hashes, proof: `the node sends another header for ${name}` };
-    return { node, hashes, proof: await this.#prove(name, { hash, encoded, extrinsics }, options) };
+    const proof = await this.#prove(`block ${number}`, { hash, header, extrinsics }, except);
+    return { node, hashes: extrinsics.map((one) => one.hash), proof };
   }
 
-  async #fetch(number: number, hash: string, options: AskOptions): Promise<Body> {
-    const { node, result } = await this.#chain.call<unknown>('chain_getBlock', [hash], options);
+  async #fetch(number: number, hash: string, except?: string) {
+    const { node, result } = await this.#chain.call<unknown>('chain_getBlock', [hash], except);
     const block = isObject(result) ? result.block : null;
     const { header, extrinsics: json } = isObject(block) ? block : {};
     // Some nodes respond with block 0 if they do not have the block.
@@ -116,34 +109,36 @@ export class Blocks {
   /** Reproduces the data root of the header. Returns why that fails. */
   async #prove(
     name: string,
-    block: { hash: string; encoded: Buffer; extrinsics: readonly Extrinsic[] },
-    options: AskOptions,
+    { hash, header, extrinsics }: Body,
+    except?: string,
   ): Promise<ProvenData | string> {
-    const { hash, encoded, extrinsics } = block;
+    const encoded = encodeHeader(header);
+    if (encoded === null) return `the header of ${name} has no V3 extension`;
+    if (toHex(blake2b(encoded, { dkLen: 32 })) !== hash)
+      return `the node sends another header for ${name}`;
     const dataRoot = toHex(encoded.subarray(-32));
     const trees = LAYOUTS.map((layout) => treeOf(extrinsics, layout));
     const roots = trees.map(({ leaves }) => rootOf(leaves));
     const provenBy = (bridgeRoot: Uint8Array) => {
       const isRoot = (root: Uint8Array) => toHex(hashPair(root, bridgeRoot)) === dataRoot;
       const { data, leaves } = trees[roots.findIndex(isRoot)] ?? {};
-      const header = toHex(encoded);
-      const proven = { hash, header, dataRoot, bridgeRoot: toHex(bridgeRoot) };
+      const proven = { hash, header: toHex(encoded), dataRoot, bridgeRoot: toHex(bridgeRoot) };
       return data && { block: { ...proven, leaves: Buffer.concat(leaves ?? []) }, data };
     };
     const [index] = trees.flatMap(({ data }) => [...data.keys()]);
     const proven = provenBy(NO_BRIDGE);
     if (proven || index === undefined) return proven ?? NO_DATA;
-    const bridgeRoot = await this.#bridgeRoot(index, hash, options);
+    const bridgeRoot = await this.#bridgeRoot(index, hash, except);
     if (bridgeRoot === null)
       return `${name} has more than submitted data, such as bridge messages, and no node offers kate_queryDataProof`;
     return provenBy(bridgeRoot) ?? `${name} has another data root than its direct submissions`;
   }
 
   /** Returns what proves the data of a block with bridge messages; null: no node tells it. */
-  async #bridgeRoot(index: number, hash: string, options: AskOptions): Promise<Uint8Array | null> {
+  async #bridgeRoot(index: number, hash: string, except?: string): Promise<Uint8Array | null> {
     try {
       const params = [index, hash];
-      const { result } = await this.#chain.call<unknown>('kate_queryDataProof', params, options);
+      const { result } = await this.#chain.call<unknown>('kate_queryDataProof', params, except);
       const { dataProof } = isObject(result) ? result : {};
       const { roots } = isObject(dataProof) ? dataProof : {};
       const { bridgeRoot } = isObject(roots) ? roots : {};

@@ -96,7 +96,7 @@ export function openChain(deps: ChainDeps): Chain {
       return () => listeners.delete(listener);
     },
     finalizedAt: (blockNumber) => heads.finalizedAt(blockNumber, clock.now()),
-    async call<T>(method: string, params: unknown[], { except }: { except?: string } = {}) {
+    async call<T>(method: string, params: unknown[], except?: string) {
       const statuses = nodeStatuses();
       const used = nodes.filter((_, index) => statuses[index]?.state === 'used');
       const others = used.filter(({ host }) => host !== except);

@@ -148,16 +148,8 @@ export function rootOf(leaves: readonly Uint8Array[]): Uint8Array {
   return levelsOf(leaves).at(-1)?.[0] ?? ZERO;
 }
 
-/** Returns the neighbours of a leaf and of the nodes above it, from the bottom to the top. */
-export function siblingsOf(leaves: readonly Uint8Array[], index: number): string[] {
-  const levels = levelsOf(leaves).slice(0, -1);
-  return levels.map((level, height) =>
-    toHex(level[Math.floor(index / 2 ** height) ^ 1] as Uint8Array),
-  );
-}
-
 /** Returns the nodes of the tree from the leaves, to which zeros are added, to the root. */
-function levelsOf(leaves: readonly Uint8Array[]): Uint8Array[][] {
+export function levelsOf(leaves: readonly Uint8Array[]): Uint8Array[][] {
   if (leaves.length === 0) return [];
   const width = 2 ** Math.ceil(Math.log2(leaves.length));
   let level: Uint8Array[] = Array.from({ length: width }, (_, index) =>

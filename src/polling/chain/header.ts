@@ -23,40 +23,28 @@ const V3 = Buffer.from([2]);
  */
 export function encodeHeader(header: unknown): Buffer | null {
   try {
-    return encode(header as Header);
+    const { parentHash, number, stateRoot, extrinsicsRoot, digest, extension } = header as Header;
+    const { appLookup, commitment } = extension.V3;
+    return Buffer.concat([
+      ...[fromHex(parentHash), compact(Number(number))],
+      ...[fromHex(stateRoot), fromHex(extrinsicsRoot)],
+      ...[compact(digest.logs.length), ...digest.logs.map(fromHex)],
+      ...[V3, compact(appLookup.size), compact(appLookup.index.length)],
+      ...appLookup.index.flatMap(({ appId, start }) => [compact(appId), compact(start)]),
+      ...[compact(commitment.rows), compact(commitment.cols)],
+      ...[compact(commitment.commitment.length), Uint8Array.from(commitment.commitment)],
+      fromHex(commitment.dataRoot),
+    ]);
   } catch {
     return null;
   }
 }
 
-function encode({ digest: { logs }, extension, ...header }: Header): Buffer {
-  const { appLookup, commitment } = extension.V3;
-  return Buffer.concat([
-    fromHex(header.parentHash),
-    compact(Number(header.number)),
-    fromHex(header.stateRoot),
-    fromHex(header.extrinsicsRoot),
-    ...[compact(logs.length), ...logs.map(fromHex)],
-    ...[V3, compact(appLookup.size), compact(appLookup.index.length)],
-    ...appLookup.index.flatMap(({ appId, start }) => [compact(appId), compact(start)]),
-    ...[compact(commitment.rows), compact(commitment.cols)],
-    ...[compact(commitment.commitment.length), Uint8Array.from(commitment.commitment)],
-    fromHex(commitment.dataRoot),
-  ]);
-}
-
 /** Encodes a whole number of 32 bits as a compact integer of SCALE. */
 function compact(value: number): Buffer {
-  const [length, encoded] =
-    value < 2 ** 6
-      ? [1, value * 4]
-      : value < 2 ** 14
-        ? [2, value * 4 + 1]
-        : value < 2 ** 30
-          ? [4, value * 4 + 2]
-          : [5, value * 256 + 3];
-  const bytes = Buffer.alloc(length);
-  bytes.writeUIntLE(encoded, 0, length);
+  const mode = [2 ** 6, 2 ** 14, 2 ** 30].filter((end) => value >= end).length;
+  const bytes = Buffer.alloc([1, 2, 4, 5][mode] as number);
+  bytes.writeUIntLE(value * (mode === 3 ? 256 : 4) + mode, 0, bytes.length);
   return bytes;
 }
 

@@ -80,11 +80,7 @@ export type Chain = {
    * the host of the node that responded. Rejects with ChainError. The extrinsics in the result of
    * chain_getBlock are a Buffer with the JSON of their list, without brackets.
    */
-  call<T>(
-    method: string,
-    params: unknown[],
-    options?: { except?: string },
-  ): Promise<{ node: string; result: T }>;
+  call<T>(method: string, params: unknown[], except?: string): Promise<{ node: string; result: T }>;
   /**
    * A node has confirmed a block of the upstream, so that nodes with another block 0 are wrong.
    * Returns the hash of block 0.

@@ -7,7 +7,7 @@ import { dataOf } from '../../submissions/classify.ts';
 import { canonicalId, type ProvenBlock } from '../../submissions/submission.ts';
 import type { SubmissionQueries } from '../../submissions/submission-queries.ts';
 import { submissionIdSchema } from '../../submissions/track-request.ts';
-import { rootOf, siblingsOf, toHex } from './data-root.ts';
+import { levelsOf, toHex } from './data-root.ts';
 
 const LEAF_BYTES = 32;
 
@@ -90,11 +90,14 @@ export function toProofBody(
     bytes.subarray(at * LEAF_BYTES, (at + 1) * LEAF_BYTES),
   );
   const leaf = leaves[index];
-  const root = hashPair(rootOf(leaves), Buffer.from(bridgeRoot.slice(2), 'hex'));
-  if (!leaf || toHex(root) !== dataRoot)
+  const levels = levelsOf(leaves);
+  const [root] = levels.pop() ?? [];
+  const bridge = Buffer.from(bridgeRoot.slice(2), 'hex');
+  if (!leaf || !root || toHex(hashPair(root, bridge)) !== dataRoot)
     throw new DamagedRowError(`the proof block ${hash}`, 'leaves');
+  const siblings = levels.map((level, height) => toHex(level[(index >> height) ^ 1] as Uint8Array));
   return {
     ...{ block_number, block_hash: hash, header, data_root: dataRoot, bridge_root: bridgeRoot },
-    ...{ leaf: toHex(leaf), index, siblings: siblingsOf(leaves, index) },
+    ...{ leaf: toHex(leaf), index, siblings },
   };
 }

@@ -172,12 +172,11 @@ export class ChainVerifier {
   }
 
   /** Verifies that the data root of the block contains the data of the transaction. */
-  async #proveData(claim: Claim, except: string | undefined): Promise<Answer> {
+  async #proveData(claim: Claim, except?: string): Promise<Answer> {
     const { number, hash, txIndex, txHash, dataHash, namedHash } = claim;
     if (txIndex === null || txHash === null)
       return settled('the upstream names no transaction: tx_index or tx_hash is missing');
-    const options = except === undefined ? {} : { except };
-    const { node, hashes, proof } = await this.#blocks.of(number, hash, options);
+    const { node, hashes, proof } = await this.#blocks.of(number, hash, except);
     if (hashes === null)
       return { ...settled(`the node lacks the body of block ${number}: it prunes`), node };
     const name = `transaction ${txIndex} of block ${number}`;
@@ -215,9 +214,7 @@ export class ChainVerifier {
     const existing = this.#hashes.get(key);
     if (existing) return existing;
     const ask = async () => {
-      const options = except === undefined ? {} : { except };
-      const params = [number];
-      const { node, result } = await this.#chain.call('chain_getBlockHash', params, options);
+      const { node, result } = await this.#chain.call('chain_getBlockHash', [number], except);
       const isHash = typeof result === 'string' && /^0x[0-9a-f]{64}$/i.test(result);
       return { node, hash: isHash ? normalized(result) : null };
     };

@@ -3,20 +3,7 @@ import { digest } from './digest.ts';
 import { APP_ID, blake2b256, compact } from './extrinsics.ts';
 
 /** A header as nodes serve it. Texts are hex digits after 0x. */
-export type Header = {
-  parentHash: string;
-  number: string;
-  stateRoot: string;
-  extrinsicsRoot: string;
-  /** Encoded. */
-  digest: { logs: string[] };
-  extension: {
-    V3: {
-      appLookup: { size: number; index: { appId: number; start: number }[] };
-      commitment: { rows: number; cols: number; commitment: number[]; dataRoot: string };
-    };
-  };
-};
+export type Header = ReturnType<typeof createHeader>;
 
 /** Beginning of the extension of a header. */
 const V3 = Buffer.from([2]);
@@ -44,7 +31,7 @@ export function createHeader(
   chain: string | number,
   number: number,
   { parentHash, dataRoot, dataBytes }: Submitted & { parentHash: string },
-): Header {
+) {
   const random = (name: string) => digest(name, chain, number);
   const size = Math.ceil(dataBytes / CELL_BYTES);
   const rows = Math.min(MAX_ROWS, Math.ceil(size / COLUMNS));
@@ -109,8 +96,7 @@ export function dataRootOf(leaves: readonly Uint8Array[]): string {
 
 function blobRootOf(leaves: readonly Uint8Array[]): Uint8Array {
   if (leaves.length === 0) return ZEROS;
-  let width = 1;
-  while (width < leaves.length) width *= 2;
+  const width = 2 ** Math.ceil(Math.log2(leaves.length));
   let nodes = Array.from({ length: width }, (_, index) => leaves[index] ?? PADDING);
   while (nodes.length > 1)
     nodes = Array.from({ length: nodes.length / 2 }, (_, index) =>

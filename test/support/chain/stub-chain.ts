@@ -23,7 +23,7 @@ export function stubChain(respond: Respond, names: readonly string[] = ['node'])
     },
     finalizedAt: () => null,
     confirm: () => null,
-    async call<T>(method: string, params: unknown[], { except }: { except?: string } = {}) {
+    async call<T>(method: string, params: unknown[], except?: string) {
       const node = names.find((name) => name !== except) ?? names[0] ?? '';
       calls.push(method);
       return { node, result: (await respond(node, method, params)) as T };
