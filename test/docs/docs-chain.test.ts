@@ -55,7 +55,7 @@ it('`status` says where the data are, and `proof` stores the proof once', async 
   expect(stdout).toMatch(/proof +the data are in block \d+, data root 0x[0-9a-f]{64}\n/);
   const get = getting.replace('6df2c1ce-b11a-4828-b2a6-62bf5b7cb325', id);
   expect(await run(get, url)).toMatchObject({ code: 0, stdout: '' });
-  expect(await run(`proof ${id}`, url)).toMatchObject({
+  expect(await run(`proof ${id.toUpperCase()}`, url)).toMatchObject({
     code: 0,
     stdout: readFileSync(inFolder('proof.json'), 'utf8'),
   });

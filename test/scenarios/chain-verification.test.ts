@@ -285,14 +285,6 @@ describe('the data of a submission', () => {
     await until(id, { status: 'finalized', chain: 'confirmed' });
   });
 
-  it('are proved to be in the block if the caller names their hash', async () => {
-    const sandbox = await openSandbox();
-    const { connected, track, until } = await open({ sandbox, verify_data: true });
-    await connected();
-    const id = await track({ data_hash: hashOf('some data') });
-    await until(id, { status: 'finalized', chain: 'confirmed' });
-  });
-
   it('are proved for all 300 submissions of a block, which is fetched once', async () => {
     const sandbox = await openTimedSandbox();
     const fetched = vi.spyOn(sandbox.model, 'extrinsicsOf');
