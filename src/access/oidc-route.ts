@@ -47,7 +47,7 @@ function roleOf(values: readonly unknown[], roles: AccessSettings['oidc']['roles
 function valuesOf(claim: unknown): readonly unknown[] {
   if (typeof claim === 'string')
     return [...new Set([claim, ...claim.split(',').map((value) => value.trim())])];
-  if (isObject(claim)) return Object.keys(claim).filter((key) => claim[key] !== false);
+  if (isObject(claim)) return Object.keys(claim).filter((key) => claim[key]);
   return Array.isArray(claim) ? claim : [];
 }
 
@@ -66,8 +66,6 @@ const MAX_PER_MINUTE = 60;
 
 const PATH = 'v1/session/oidc';
 
-type Failure = SignInError['reason'] | 'ledger';
-
 export type OidcDeps = {
   config: AccessSettings;
   ledger: { people: PeopleStore };
@@ -78,9 +76,9 @@ export type OidcDeps = {
 };
 
 /** Where a sign-in at the provider begins; null if people can only sign in with tokens. */
-export function oidcSignIn({ oidc: { issuer }, server }: AccessSettings) {
-  const base = baseOf(server.public_url);
-  return issuer === undefined || base === undefined ? null : { url: new URL(PATH, base).href };
+export function oidcSignIn(config: AccessSettings) {
+  const base = baseOf(config);
+  return base ? { url: new URL(PATH, base).href } : null;
 }
 
 /** Two pages that redirect: to the provider, and back to the dashboard. */
@@ -88,6 +86,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
   const { config, ledger, clock, provider } = deps;
   const { oidc, server } = config;
   const publicUrl = server.public_url;
+  const base = baseOf(config);
   // In memory, by state: after a restart, people begin again.
   const pending = new LruMap<PendingSignIn>(MAX_PENDING, SIGN_IN_S * 1_000);
   const begun = app.createRateLimit({
@@ -100,8 +99,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     `/${PATH}`,
     { exposeHeadRoute: false, schema: { hide: true, querystring: begin } },
     async (request, reply) => {
-      const base = baseOf(publicUrl);
-      if (!base || !oidcSignIn(config)) return sendNotConfigured(reply);
+      if (!base) return sendNotConfigured(reply);
       const bucket = await begun(request);
       if (!bucket.isAllowed && bucket.isExceeded) {
         setRetryAfter(reply, bucket.ttl);
@@ -132,8 +130,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     `/${PATH}/callback`,
     { exposeHeadRoute: false, schema: { hide: true } },
     async (request, reply) => {
-      const base = baseOf(publicUrl);
-      if (!base || !oidcSignIn(config)) return sendNotConfigured(reply);
+      if (!base) return sendNotConfigured(reply);
       const response = new URL(`${PATH}/callback`, base);
       response.search = request.url.replace(/^[^?]*/, '');
       const state = response.searchParams.get('state') ?? '';
@@ -163,7 +160,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         if (ledger.people.signIn({ ...person, role }, session, from) === 'revoked')
           throw new SignInError('revoked');
         setSessionCookie(reply, base, value);
-        return reply.redirect(pageOf(base, signIn));
+        return reply.redirect(`${base.href}#/${escapePage(signIn.to)}`);
       } catch (error) {
         return fail(request, reply, base, error);
       }
@@ -177,27 +174,16 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     base: URL,
     error: unknown,
   ): FastifyReply {
-    const { reason, detail, err } = explain(error);
-    if (reason !== 'unavailable' && reason !== 'ledger') deps.onRefused(request.clientAddress);
-    const fields = {
-      reason,
-      address: request.clientAddress,
-      ...(detail && { detail }),
-      ...(err && { err }),
-    };
-    logOf(request).warn(fields, 'auth.sign_in_failed');
-    return reply.redirect(`${base.href}#/sign-in?failed=${reason}`);
+    const isLedger = error instanceof LedgerError;
+    if (!isLedger && !(error instanceof SignInError)) throw error;
+    const address = request.clientAddress;
+    const fields = isLedger
+      ? { reason: 'ledger', err: error }
+      : { reason: error.reason, detail: error.detail };
+    if (!isLedger && error.reason !== 'unavailable') deps.onRefused(address);
+    logOf(request).warn({ ...fields, address }, 'auth.sign_in_failed');
+    return reply.redirect(`${base.href}#/sign-in?failed=${fields.reason}`);
   }
-}
-
-function explain(error: unknown): { reason: Failure; detail?: string | undefined; err?: Error } {
-  if (error instanceof SignInError) return { reason: error.reason, detail: error.detail };
-  if (error instanceof LedgerError) return { reason: 'ledger', err: error };
-  throw error;
-}
-
-function pageOf({ href }: URL, { to }: PendingSignIn): string {
-  return `${href}#/${escapePage(to)}`;
 }
 
 /** Encodes characters that would end the fragment or the header. Keeps existing escapes. */
@@ -212,6 +198,6 @@ function sendNotConfigured(reply: FastifyReply): FastifyReply {
   });
 }
 
-function baseOf(publicUrl: string | undefined): URL | undefined {
-  return publicUrl === undefined ? undefined : publicBase(publicUrl);
+function baseOf({ oidc: { issuer }, server: { public_url } }: AccessSettings): URL | undefined {
+  return issuer && public_url ? publicBase(public_url) : undefined;
 }

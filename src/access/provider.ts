@@ -104,7 +104,11 @@ export class Provider {
       const more = await client
         .fetchUserInfo(configuration, tokens.access_token, claims.sub)
         .catch((error) => {
-          if (!isRoleKnown) throw error;
+          if (isRoleKnown) return;
+          if (isUnavailable(error)) throw error;
+          // A challenge is about the access token here, not about the client.
+          const text = escapeText(error.message, 200);
+          throw new SignInError('invalid', `claim absent, and none from userinfo: ${text}`, error);
         });
       return { ...more, ...claims };
     } catch (error) {

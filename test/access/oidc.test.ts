@@ -70,7 +70,7 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
       ['lookups', 'user'],
       [{ watchers: { id: 'a.example' }, admins: {} }, 'admin'],
       ['x, watchers,lookups', 'operator'],
-      [{ admins: false }, undefined],
+      [{ admins: false, watchers: null }, undefined],
       [['x,admins'], undefined],
       [['others'], undefined],
       [['admins-of-others', 'admin', 'ADMINS'], undefined],
@@ -101,10 +101,20 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     const { cookie } = await server.signIn();
     const ada = { role: 'operator', name: 'ada@example.com' };
     expect(await server.whoami(cookie)).toMatchObject(ada);
-    server.provider.fault = (path, response) =>
-      path === '/me' && Boolean(response.writeHead(500).end());
-    expect((await server.signIn()).failed, 'without a role').toBe('invalid');
-    server.provider.person = { sub: 'ada', realm_access: { roles: ['admins'] } };
+    const realm_access = { roles: ['admins'] };
+    for (const [status, headers, body] of [
+      [500, {}, {}],
+      [401, { 'www-authenticate': 'Bearer error="invalid_token"' }, {}],
+      [200, { 'content-type': 'application/json' }, { sub: 'eve', realm_access }],
+    ] as const) {
+      server.provider.fault = (path, response) =>
+        path === '/me' && Boolean(response.writeHead(status, headers).end(JSON.stringify(body)));
+      expect((await server.signIn()).failed, 'without a role').toBe('invalid');
+    }
+    expect(server.logs().match(/"detail":"claim absent, and none from userinfo: /g)).toHaveLength(
+      3,
+    );
+    server.provider.person = { sub: 'ada', realm_access };
     const named = await server.whoami((await server.signIn()).cookie);
     expect(named, 'only without the address').toMatchObject({ role: 'admin', name: 'ada' });
   });
