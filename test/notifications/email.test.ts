@@ -37,7 +37,8 @@ async function sentOver(
 
 async function rig(options: ReceiverOptions = {}, to = TO) {
   const receiver = await openSmtpReceiver({ login: LOGIN, ...options });
-  const channel = await createEmailChannel({ smtp_url: receiver.url, tls: 'off', from: FROM, to });
+  const server = { smtp_url: receiver.url, tls: 'off', publicUrl: 'https://w.example' } as const;
+  const channel = await createEmailChannel({ ...server, from: FROM, to });
   onTestFinished(() => channel.close());
   const send = (...events: Parameters<typeof outgoing>[0][]) =>
     channel.send(events.map(outgoing), AbortSignal.timeout(10_000));
@@ -100,7 +101,7 @@ describeChannel('e-mail', {
   expectHarmless,
 });
 
-it('has the title as its subject only', async () => {
+it('has the title as its subject only, and a link', async () => {
   const { receiver, send } = await rig();
   await send(failedEvent({ submissionId: 's-1', error: 'größer > 3 & "so"' }));
   const [mail] = receiver.mails;
@@ -108,6 +109,7 @@ it('has the title as its subject only', async () => {
   expect(mail?.text).toMatch(/^Submission: s-1\n/);
   expect(mail?.text).not.toContain('Submission s-1 failed');
   expect(mail?.text).toContain('Error: größer > 3 & "so"\n');
+  expect(mail?.text.trimEnd()).toMatch(/\n\nhttps:\/\/w\.example\/#\/submissions\/s-1$/);
   expect(mail?.headers.get('auto-submitted')).toEqual(['auto-generated']);
 });
 
@@ -141,6 +143,19 @@ it('a refused recipient neither prevents delivery to the others nor causes dupli
   });
   expect(JSON.stringify(result)).not.toContain('private.example');
   expect(receiver.mails.map(({ recipients }) => recipients)).toEqual([[TO[0], TO[2]]]);
+});
+
+it('thousands of events wait for a recipient that is refused for now, without duplicates', async () => {
+  const { receiver, send } = await rig({
+    refuse: (address) => (address === TO[1] && receiver.mails.length === 0 ? 450 : undefined),
+  });
+  const events = Array.from({ length: 5_000 }, (_, index) => ({
+    ...failedEvent(),
+    id: `e${index}`,
+  }));
+  await send(...events);
+  await send(...events.slice(0, 100));
+  expect(receiver.mails.map(({ recipients }) => recipients)).toEqual([[TO[0], TO[2]], [TO[1]]]);
 });
 
 it.each([

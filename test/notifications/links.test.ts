@@ -42,11 +42,6 @@ describe('a message', () => {
     },
   );
 
-  it('by e-mail has the link as text', () => {
-    const { body } = toMessage([failedEvent({ submissionId: 's1' })], BASE);
-    expect(body).toMatch(new RegExp(`\n\n${BASE}/#/submissions/s1$`));
-  });
-
   it('about several events links to the page about all of them', () => {
     const linkOf = (...batch: Parameters<typeof toMessage>[0]) => toMessage(batch, BASE).link;
     expect(linkOf(failedEvent({ submissionId: 'a' }), failedEvent({ submissionId: 'b' }))).toBe(

@@ -55,8 +55,8 @@ export const email: ChannelType<EmailSettings> = {
 };
 
 const MAX_REPLY_CHARS = 200;
-/** Events of which some recipients were refused with 4xx. */
-const MAX_DEFERRED = 1_000;
+/** Events of which some recipients were refused with 4xx. A retry of others would reach all. */
+const MAX_DEFERRED = 10_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A server may take long to accept the body; a shorter timeout would send the mail twice. */
 const SILENCE_TIMEOUT_MS = 120_000;
