@@ -1,13 +1,8 @@
-import { lookup } from 'node:dns';
 import type { Clock } from '../lib/clock.ts';
 import { toSendResult } from '../notifications/channels/channel.ts';
-import {
-  createHttpPost,
-  type HttpPost,
-  type PostResult,
-} from '../notifications/transport/http-post.ts';
+import { getOnce } from '../notifications/doctor.ts';
+import type { HttpPost, PostResult } from '../notifications/transport/http-post.ts';
 import { type Check, ok, problem } from '../operations/doctor/finding.ts';
-import { VERSION } from '../operations/version.ts';
 import type { AlertSettings } from './settings.ts';
 
 /** withheld: not sent, because this server does not work. */
@@ -85,10 +80,7 @@ export function heartbeatCheck(
   const name = 'heartbeat';
   const { host } = new URL(url);
   const run = async () => {
-    const options = { guard: undefined, lookup, version: VERSION, now: Date.now };
-    const http = createHttpPost({ ...options, timeoutMs: limitMs });
-    const failure = failureOf(await http.get({ url, signal: AbortSignal.timeout(limitMs) }));
-    await http.close();
+    const failure = failureOf(await getOnce({ url, limitMs }));
     if (failure === null) return [ok(name, `${host} has accepted a heartbeat`)];
     return [problem(name, `${host}: ${failure}`, 'verify that it runs, and verify heartbeat.url')];
   };

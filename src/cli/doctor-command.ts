@@ -73,7 +73,7 @@ Example:
   dawatch doctor --json | jq -r '.checks[] | select(.status != "ok") | .action'
 
 Run it on the host of the server, whether the server runs or not. It polls each upstream once for an id that does not exist,
-gets the first page of each receiver's host, and writes a key to Redis that expires. It changes nothing else.
+gets the first page of each receiver's host, sends a heartbeat, and writes a key to Redis that expires. It changes nothing else.
 
 Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
     )

@@ -6,7 +6,7 @@ import { checkWebhookUrl } from './channels/webhook.ts';
 import type { Webhook } from './delivery.ts';
 import type { NotificationSettings } from './settings.ts';
 import { type AddressGuard, createAddressGuard } from './transport/address-guard.ts';
-import { createHttpPost } from './transport/http-post.ts';
+import { createHttpPost, type PostResult } from './transport/http-post.ts';
 
 export function receiverChecks(
   { webhooks: settings, channels }: NotificationSettings,
@@ -43,23 +43,26 @@ export function receiverChecks(
   return [...ofWebhooks, ...addresses];
 }
 
-/**
- * Gets the first page of a host, because the address may contain a secret. No `guard`: any host.
- */
-async function reach(
-  name: string,
-  to: { url: string; guard?: AddressGuard; limitMs: number; action: string },
-): Promise<Finding[]> {
+type Receiver = { url: string; guard?: AddressGuard; limitMs: number };
+
+/** Gets the first page of a host, because the address may contain a secret. */
+async function reach(name: string, to: Receiver & { action: string }): Promise<Finding[]> {
   const { origin, host } = new URL(to.url);
-  const http = createHttpPost({
-    ...(to.guard ? { guard: to.guard } : { guard: undefined, lookup }),
-    ...{ version: VERSION, now: Date.now, timeoutMs: to.limitMs },
-  });
-  const result = await http.get({ url: origin, signal: AbortSignal.timeout(to.limitMs) });
-  await http.close();
+  const result = await getOnce({ ...to, url: origin });
   return [
     result.kind === 'response'
       ? ok(name, `${host} is reachable`)
       : warning(name, `${host} is unreachable: ${result.error}`, to.action),
   ];
+}
+
+/** No `guard`: any host. */
+export async function getOnce({ url, guard, limitMs }: Receiver): Promise<PostResult> {
+  const http = createHttpPost({
+    ...(guard ? { guard } : { guard: undefined, lookup }),
+    ...{ version: VERSION, now: Date.now, timeoutMs: limitMs },
+  });
+  const result = await http.get({ url, signal: AbortSignal.timeout(limitMs) });
+  await http.close();
+  return result;
 }
