@@ -57,7 +57,7 @@ export function serviceAddressError(text: string, schemes: readonly string[]): s
   const [authority = '', ...rest] = after.join('://').split(/[/?#\\]/);
   const isMisplaced = /@|:\d*$/.test(authority) && rest.some((part) => part.includes('@'));
   if (isMisplaced || (url && !(isDecodable(url.username) && isDecodable(url.password))))
-    return `must be encoded: ${ENCODING}`;
+    return `must be encoded: ${ENCODING}; after the host, @ as %40`;
   if (!url?.host || /[\s\p{Cc}]/u.test(text) || !schemes.includes(scheme.toLowerCase())) {
     const start = schemes.map((one) => `${one}://`).join(' or ');
     return `must be an address that begins with ${start}, without spaces or control characters${text.includes('@') ? `; ${ENCODING}` : ''}`;

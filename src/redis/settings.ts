@@ -8,6 +8,8 @@ export const redisSection = section({
       (text) => /^[a-z]+:\/\/[^/?]+(?:\/\d*)?$/i.test(text),
       'must end with its host, or with the number of a database: redis://redis:6379/1',
     )
+    // ioredis connects without TLS to REDISS://.
+    .overwrite((text) => text.replace(/^\w+/, (scheme) => scheme.toLowerCase()))
     .optional()
     .describe(
       'Redis server for BullMQ: workers poll the upstream, the queue dawatch-submissions accepts submissions, and every event becomes a job of dawatch-events. rediss:// uses TLS; NODE_EXTRA_CA_CERTS adds certificate authorities',

@@ -73,7 +73,7 @@ describe('the effective settings', () => {
         DAWATCH_PUBLIC_URL: ['https://d.example/p', 'https://d.example/p'],
         DAWATCH_HEARTBEAT_URL: ['https://h.example/p', 'https://h.example/p'],
         DAWATCH_OIDC_ISSUER: ['https://i.example/p', 'https://i.example/p'],
-        DAWATCH_REDIS_URL: ['redis://r:1', 'redis://r:1'],
+        DAWATCH_REDIS_URL: ['REDISS://U:P@r:1', 'rediss://U:P@r:1'],
         DAWATCH_TRUSTED_PROXIES: [
           'loopback, 10.0.0.7,fd00::/8',
           ['loopback', '10.0.0.7', 'fd00::/8'],
