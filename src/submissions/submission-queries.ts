@@ -59,10 +59,7 @@ export function toSubmission({ id: _id, ...stored }: SubmissionRow): Submission 
     ...row,
     watched: row.watched === 1,
     stuck: row.stuck === 1,
-    proof:
-      blockHash !== null && leaf !== null && dataRoot !== null
-        ? { blockHash, leaf, dataRoot }
-        : null,
+    proof: blockHash && leaf !== null && dataRoot ? { blockHash, leaf, dataRoot } : null,
     metadata: storedObject(row.metadata, name, 'metadata'),
   };
 }

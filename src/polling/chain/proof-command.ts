@@ -41,12 +41,8 @@ async function verifyFile(file: string, dataFile: string): Promise<void> {
     throw new CommandError(`the proof is invalid: ${error.message}`, ExitCode.mismatch);
   }
   const { block_number, block_hash, data_root } = proof;
-  process.stdout.write(
-    escapeText(
-      `valid, if the chain has this block: ${block_number} ${block_hash}, data root ${data_root}`,
-    ),
-  );
-  process.stdout.write('\n');
+  const named = escapeText(`${block_number} ${block_hash}, data root ${data_root}`);
+  process.stdout.write(`valid, if the chain has this block: ${named}\n`);
 }
 
 function parse(file: string, text: string): Proof {

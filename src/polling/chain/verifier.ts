@@ -16,15 +16,9 @@ const FIRST_VERDICT_MS = 1_000;
 const MAX_DOUBTS = 10_000;
 const MAX_SHOWN_CHARS = 70;
 
-/** What the upstream says. `dataHash`: that of the caller, `namedHash` that of the upstream. */
-type Claim = {
-  number: number;
-  hash: string;
-  txIndex: number | null;
-  txHash: string | null;
-  dataHash: string | null;
-  namedHash: string | null;
-};
+/** `data`: what the upstream says, also about the block. `dataHash`: that of the caller. */
+type Claim = { number: number; hash: string; data: UpstreamData; dataHash: string | null };
+type UpstreamData = Record<string, unknown>;
 
 /** `node`: which contradicts the claim, or lacks the block, so that another one may confirm it. */
 type Answer = ChainResult & { node?: string };
@@ -43,22 +37,16 @@ type VerifierDeps = {
  * two rounds.
  */
 export class ChainVerifier {
-  readonly #chain: Chain;
-  readonly #clock: Clock;
-  readonly #dataHashOf: VerifierDeps['dataHashOf'];
-  readonly #settings: ChainSettings;
+  readonly #deps: VerifierDeps;
   readonly #blocks: Blocks;
   readonly #hashes = new Map<string, Promise<{ node: string; hash: string | null }>>();
   #round = 0;
   /** The first round of each contradiction. Its reason identifies it, with all hashes. */
   readonly #doubts = new Map<string, number>();
 
-  constructor({ chain, settings, clock, dataHashOf }: VerifierDeps) {
-    this.#chain = chain;
-    this.#settings = settings;
-    this.#clock = clock;
-    this.#dataHashOf = dataHashOf;
-    this.#blocks = new Blocks(chain, clock);
+  constructor(deps: VerifierDeps) {
+    this.#deps = deps;
+    this.#blocks = new Blocks(deps.chain, deps.clock);
   }
 
   /** Forgets what the nodes have answered, except doubts, which no other chain can confirm. */
@@ -73,7 +61,7 @@ export class ChainVerifier {
     const { blockNumber } = observation;
     const chain = await this.#firstVerdict(observation);
     const isOther = blockNumber === null || chain?.verdict === 'contradicted';
-    const finalityAt = isOther ? null : this.#chain.finalizedAt(blockNumber);
+    const finalityAt = isOther ? null : this.#deps.chain.finalizedAt(blockNumber);
     return {
       ...observation,
       ...(chain && { chain, isHeld: this.isHeld(chain) }),
@@ -82,21 +70,19 @@ export class ChainVerifier {
   }
 
   /** Takes FIRST_VERDICT_MS at most. */
-  async #firstVerdict({
-    submissionId,
-    envelope,
-    blockNumber,
-  }: Finalized): Promise<ChainResult | null> {
+  async #firstVerdict(observation: Finalized): Promise<ChainResult | null> {
+    const { submissionId, envelope, blockNumber } = observation;
+    const { clock, dataHashOf } = this.#deps;
     let cancel = () => {};
     const late = new Promise<ChainResult>((resolve) => {
       const reason = () => unavailable(this.#lateReason(blockNumber));
-      cancel = this.#clock.after(FIRST_VERDICT_MS, () => resolve(reason()));
+      cancel = clock.after(FIRST_VERDICT_MS, () => resolve(reason()));
     });
     const verify = async () => {
-      const dataHash = this.#dataHashOf(submissionId);
+      const dataHash = dataHashOf(submissionId);
       await this.#untilFinal(blockNumber, late);
       const chain = await this.verify({ envelope, dataHash });
-      const isSame = this.#dataHashOf(submissionId) === dataHash;
+      const isSame = dataHashOf(submissionId) === dataHash;
       return isSame ? chain : unavailable('data_hash was changed');
     };
     const chain = await Promise.race([verify().catch(unavailableBecause), late]);
@@ -105,7 +91,7 @@ export class ChainVerifier {
   }
 
   isHeld(chain: ChainResult | null): boolean {
-    const isRequired = this.#settings.verify === 'require' && chain !== null;
+    const isRequired = this.#deps.settings.verify === 'require' && chain !== null;
     return isRequired && chain.verdict !== 'confirmed';
   }
 
@@ -114,7 +100,7 @@ export class ChainVerifier {
     envelope,
     dataHash,
   }: Pick<Submission, 'envelope' | 'dataHash'>): Promise<ChainResult | null> {
-    const { verify, urls, verify_data } = this.#settings;
+    const { verify, urls, verify_data } = this.#deps.settings;
     if (verify === 'off') return null;
     const data = dataOf(envelope) ?? {};
     if (verify_data && urls.length > 0) return this.#verifyOnChain(data, dataHash);
@@ -124,21 +110,11 @@ export class ChainVerifier {
     return onChain.verdict === 'contradicted' ? onChain : (compared ?? onChain);
   }
 
-  async #verifyOnChain(
-    { block_number, block_hash, tx_index, tx_hash, data_hash }: Record<string, unknown>,
-    dataHash: string | null,
-  ): Promise<ChainResult> {
-    const number = integerFrom(block_number);
-    if (number === null) return unavailable(`block_number ${typeReason('int', block_number)}`);
+  async #verifyOnChain(data: UpstreamData, dataHash: string | null): Promise<ChainResult> {
+    const number = integerFrom(data.block_number);
+    if (number === null) return unavailable(`block_number ${typeReason('int', data.block_number)}`);
     if (this.#isAwaited(number)) return unavailable(this.#lateReason(number));
-    const claim = {
-      number,
-      hash: normalized(block_hash),
-      txIndex: integerFrom(tx_index),
-      txHash: typeof tx_hash === 'string' ? normalized(tx_hash) : null,
-      dataHash,
-      namedHash: typeof data_hash === 'string' ? normalized(data_hash) : null,
-    };
+    const claim = { number, hash: normalized(data.block_hash), data, dataHash };
     const first = await this.#ask(claim);
     const { node, ...firstResult } = first;
     const isLacking = first.verdict === 'unavailable';
@@ -162,7 +138,7 @@ export class ChainVerifier {
       if (onChain === null)
         return { ...unavailable(`the node does not have block ${number}`), node };
       if (onChain === hash)
-        return this.#settings.verify_data ? await this.#proveData(claim, except) : CONFIRMED;
+        return this.#deps.settings.verify_data ? await this.#proveData(claim, except) : CONFIRMED;
       const named = escapeText(hash, MAX_SHOWN_CHARS);
       const reason = `block ${number} is ${onChain} on the chain, not ${named}`;
       return { verdict: 'contradicted', reason, node };
@@ -173,7 +149,11 @@ export class ChainVerifier {
 
   /** Verifies that the data root of the block contains the data of the transaction. */
   async #proveData(claim: Claim, except?: string): Promise<Answer> {
-    const { number, hash, txIndex, txHash, dataHash, namedHash } = claim;
+    const { number, hash, dataHash } = claim;
+    const { tx_index, tx_hash, data_hash } = claim.data;
+    const txIndex = integerFrom(tx_index);
+    const txHash = typeof tx_hash === 'string' ? normalized(tx_hash) : null;
+    const namedHash = typeof data_hash === 'string' ? normalized(data_hash) : null;
     if (txIndex === null || txHash === null)
       return settled('the upstream names no transaction: tx_index or tx_hash is missing');
     const { node, hashes, proof } = await this.#blocks.of(number, hash, except);
@@ -214,7 +194,7 @@ export class ChainVerifier {
     const existing = this.#hashes.get(key);
     if (existing) return existing;
     const ask = async () => {
-      const { node, result } = await this.#chain.call('chain_getBlockHash', [number], except);
+      const { node, result } = await this.#deps.chain.call('chain_getBlockHash', [number], except);
       const isHash = typeof result === 'string' && /^0x[0-9a-f]{64}$/i.test(result);
       return { node, hash: isHash ? normalized(result) : null };
     };
@@ -233,7 +213,7 @@ export class ChainVerifier {
   }
 
   #hasOther(node: string): boolean {
-    const { nodes = [] } = this.#chain.status() ?? {};
+    const { nodes = [] } = this.#deps.chain.status() ?? {};
     return nodes.some(({ host, state }) => state === 'used' && host !== node);
   }
 
@@ -242,7 +222,7 @@ export class ChainVerifier {
     if (!this.#isAwaited(number)) return;
     let stop = () => {};
     const final = new Promise<void>((resolve) => {
-      stop = this.#chain.onHead(() => {
+      stop = this.#deps.chain.onHead(() => {
         if (!this.#isAwaited(number)) resolve();
       });
     });
@@ -252,7 +232,7 @@ export class ChainVerifier {
 
   /** Whether a node is used, and none has announced the block as final. */
   #isAwaited(number: number | null): boolean {
-    const { nodes = [], head = null } = this.#chain.status() ?? {};
+    const { nodes = [], head = null } = this.#deps.chain.status() ?? {};
     const isUsed = nodes.some(({ state }) => state === 'used');
     return isUsed && number !== null && (head === null || head.number < number);
   }
@@ -260,7 +240,7 @@ export class ChainVerifier {
   #lateReason(number: number | null): string {
     if (!this.#isAwaited(number))
       return `the block was not verified within ${FIRST_VERDICT_MS / 1_000} s`;
-    const { head = null } = this.#chain.status() ?? {};
+    const { head = null } = this.#deps.chain.status() ?? {};
     return head === null
       ? `no node has announced block ${number} as final`
       : `block ${number} is not final on the chain: the nodes have announced blocks up to ${head.number}`;
@@ -272,7 +252,7 @@ const CONFIRMED: ChainResult = { verdict: 'confirmed', reason: null };
 export type Finalized = Extract<Observation, { kind: 'pending' | 'finalized' }>;
 
 /** Compares the upstream's `data_hash`; null: it is the expected one. */
-function compareData({ data_hash }: Record<string, unknown>, expected: string): ChainResult | null {
+function compareData({ data_hash }: UpstreamData, expected: string): ChainResult | null {
   if (typeof data_hash !== 'string') return unavailable('the upstream names no data_hash');
   const hash = normalized(data_hash);
   if (hash === expected) return null;
