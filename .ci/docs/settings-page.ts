@@ -46,9 +46,9 @@ The settings file is \`config/dawatch.yaml\` in the folder of the server, or the
   \`auth.api_key_file\`.
 - **Changes.** Settings apply after a restart, which takes about a second. No acknowledged data is lost, and feeds
   resume. Restart the workers first.
-- **Literal values.** Quotes around a value and white space at its ends are errors. So are paths such as \`~/x\`,
-  \`$HOME/x\` and \`file:x\`: only a shell replaces them. \`docker --env-file\` keeps quotes.
-  Placeholders such as \`\${X}\`, \`$X\`, \`%X%\` and \`!env X\` are errors, too.
+- **Literal values.** Quotes around a value (\`docker --env-file\` keeps them) and white space at its ends are errors.
+  So are placeholders such as \`\${X}\`, \`$X\`, \`%X%\` and \`!env X\`, and paths such as \`~/x\` and \`file:x\`.
+  The merge key \`<<\` works.
 - **Variables.** An empty variable counts as not set. The command line also uses \`DAWATCH_URL\` and
   \`DAWATCH_TOKEN\`. Variables that Kubernetes sets for a Service whose name begins with \`dawatch\` are ignored,
   such as \`DAWATCH_…SERVICE_HOST\` and \`DAWATCH_…PORT\` with \`tcp://\`.
