@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { escapeText } from '../lib/text.ts';
 import { type Setting, variableOf } from '../operations/config/load.ts';
@@ -6,8 +9,9 @@ import { loadConfig } from '../wiring/settings.ts';
 import { table, toJson } from './output.ts';
 import { withSettings } from './settings-file.ts';
 
-/** The settings of an upstream have descriptions if there is one. */
-const EXAMPLE = { DAWATCH_UPSTREAM_URL: 'https://upstream.example' };
+const { resolve } = createRequire(import.meta.url);
+/** In the package, which is found by its name from the sources and from dist. */
+const EVERY_SETTING = join(resolve('dawatch/package.json'), '../config/dawatch.yaml');
 
 export function addConfig(program: Command): void {
   withSettings(program.command('config').alias('settings'))
@@ -16,24 +20,13 @@ export function addConfig(program: Command): void {
     .addHelpText(
       'after',
       () =>
-        `\nLong values are truncated. --json has all of them.\n\nExample:\n  DAWATCH_PORT=9000 dawatch config | grep port\n\nSettings, with the default or a variable of each:\n${descriptions()}`,
+        `\nLong values are truncated. --json has all of them.\n\nExample:\n  DAWATCH_PORT=9000 dawatch config | grep port\n\n${readFileSync(EVERY_SETTING, 'utf8')}`,
     )
     .action((options: { config?: string; json?: boolean }) => {
       const { settings } = loadConfig({ env: process.env, file: options.config });
       const rows = settings.map((setting) => ({ ...setting, value: shown(setting) }));
       process.stdout.write(options.json ? `${toJson(rows.map(toShown), 2)}\n` : toTable(rows));
     });
-}
-
-function descriptions(): string {
-  const { settings } = loadConfig({ env: EXAMPLE, file: null });
-  return settings
-    .map(({ path, value, description }) => {
-      const variable = variableOf(path);
-      const source = variable ?? (value === undefined ? '' : textOf(value));
-      return `  ${path}${source && ` [${source}]`}\n      ${description}\n`;
-    })
-    .join('');
 }
 
 function shown({ path, value }: Setting): unknown {

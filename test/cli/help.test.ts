@@ -79,11 +79,10 @@ describe('exits with 2, and points to --help, for', () => {
   });
 });
 
-it('help settings describes every setting with its variable or default', async () => {
+it('help settings shows the file that describes every setting', async () => {
   const { code, stdout } = await cli(['help', 'settings']);
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^ {2}server\.port \[DAWATCH_PORT\]\n {6}Port to listen on/m);
-  expect(stdout).toMatch(/^ {2}upstreams\.default\.chain\.verify \[report\]\n {6}\w/m);
+  expect(stdout).toContain(readFileSync('config/dawatch.yaml', 'utf8'));
   expect((await cli(['help', 'list'])).stdout).toBe((await cli(['list', '--help'])).stdout);
 });
 

@@ -3,6 +3,8 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
+import { z } from 'zod';
+import { channelSchema } from '../../src/notifications/channels/index.ts';
 import { ConfigError, ENVIRONMENT } from '../../src/operations/config/load.ts';
 import { isSecret } from '../../src/operations/config/settings-file.ts';
 import { type LoadedConfig, loadConfig } from '../../src/wiring/settings.ts';
@@ -219,6 +221,8 @@ describe('config/dawatch.yaml', () => {
       expect(value, path).toBeDefined();
     }
     for (const name of Object.keys(ENVIRONMENT)) expect(shipped).toContain(`[${name}]`);
+    for (const { properties = {} } of z.toJSONSchema(channelSchema, { io: 'input' }).oneOf ?? [])
+      for (const name of Object.keys(properties)) expect(shipped).toContain(` ${name}: `);
   });
 });
 

@@ -82,7 +82,7 @@ export function unknownVariables(variables: Record<string, string>): string[] {
       const similar = closest(name, KNOWN);
       const hint =
         similar === undefined
-          ? '`dawatch help settings` lists all variables'
+          ? '`dawatch help settings` lists the variables'
           : `did you mean ${similar}?`;
       return `${name} is not a variable of dawatch; ${hint}`;
     });
