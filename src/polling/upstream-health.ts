@@ -319,7 +319,9 @@ export class UpstreamHealth {
   }
 
   #pause(now: number, until: number): void {
-    this.#pausedSince = Math.min(this.#pausedSince, now);
+    // Without requests it is unknown whether the upstream still asked for a pause.
+    const isNew = now > this.#pausedUntil + LONG_PAUSE_MS;
+    this.#pausedSince = isNew ? now : Math.min(this.#pausedSince, now);
     this.#pausedUntil = Math.max(this.#pausedUntil, until);
   }
 }

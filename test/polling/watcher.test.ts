@@ -170,6 +170,22 @@ test('pauses without another response in between are one, which is reported once
   expect(shown()).toMatchObject({ state: 'up', reason: null, pause: null });
 });
 
+test('short pauses with no request between them are not a long one', async () => {
+  const reported: unknown[] = [];
+  const world = openWatcher({
+    respond: () => response(429, 'Slow down', { retryAfter: '2' }),
+    listener: { paused: (pause) => reported.push(pause) },
+  });
+  world.track(['a']);
+  await world.clock.advance(1_000);
+  world.cancel(['a']);
+  await world.clock.advance(60 * MINUTE_MS);
+  world.track(['b']);
+  await world.clock.advance(1_000);
+  expect(world.polls.length).toBe(2);
+  expect([world.monitor.upstreams()[0]?.state, reported]).toEqual(['up', []]);
+});
+
 test('a finalized submission whose data changes is corrected with an event', async () => {
   let httpResponse: HttpResult = finalized;
   const world = openWatcher({ respond: () => httpResponse, recheck: true });
