@@ -113,15 +113,16 @@ const RULES: Record<AlertRule, Rule> = {
     path: () => PACING_PATH,
   },
   upstream_paused: {
-    find: ({ pauses, now }, { thresholds }) =>
-      pauses.flatMap(({ upstream, reason, pause }) =>
-        when(pause !== null && now - pause.since >= thresholds.pausedMs, {
+    find: ({ pauses, now }, { thresholds, isOpen }) =>
+      pauses.flatMap(({ upstream, reason, pause }) => {
+        if (!pause) return [];
+        return when(now - pause.since >= thresholds.pausedMs || isOpen(upstream), {
           subject: upstream,
           summary: `The upstream ${upstream} asks for pauses only (${truncate(reason ?? 'Retry-After', MAX_REASON_CHARS)})`,
           count: null,
-          since: pause?.since ?? now,
-        }),
-      ),
+          since: pause.since,
+        });
+      }),
     over: (subject) => `The upstream ${subject} accepts requests again`,
     path: () => PACING_PATH,
   },

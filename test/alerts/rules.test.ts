@@ -317,6 +317,11 @@ describe('the rules', () => {
     ],
     ['an upstream that asks for pauses', paused(299_999), []],
     ['and for nothing else for five minutes', paused(300_000), ['upstream_paused default null']],
+    [
+      'also after a restart, from which on the pause is measured',
+      { ...paused(31_000), ...open('upstream_paused', 'default') },
+      ['upstream_paused default null'],
+    ],
     ['a node of the chain that reconnects', unused(59_999, 'a'), []],
     ['a node that cannot be used', unused(60_000, 'a'), ['chain_node default 1']],
   ])('%s', (_name, facts, expected) => {
