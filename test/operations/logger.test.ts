@@ -153,6 +153,22 @@ it('lines that cannot be written are dropped and counted', () => {
   expect(written).toEqual([expect.stringContaining('server.stopped')]);
 });
 
+it('a reader of the pipe that has stopped costs lines, not memory', () => {
+  const waiting: string[] = [];
+  const pipe = {
+    writableLength: 0,
+    write(line: string) {
+      waiting.push(line);
+      this.writableLength += line.length;
+    },
+  };
+  const log = createLog({ level: 'info' }, pipe);
+  const fields = { reason: 'x'.repeat(10_000) };
+  for (let count = 0; count < 2_000; count++) log.info(fields, 'server.started');
+  expect(pipe.writableLength).toBeLessThan(17 * 2 ** 20);
+  expect(log.linesDropped()).toBe(2_000 - waiting.length);
+});
+
 describe('repeated lines', () => {
   it('are suppressed at warn and error, and counted at the end of the minute', () => {
     const clock = new HeldClock(60_000);

@@ -12,7 +12,7 @@ const require = createRequire(import.meta.url);
 export type OpenLog = Log & {
   /** Reports the lines suppressed so far. */
   end(): void;
-  /** The number of lines that could not be written, to a full disk or a closed pipe. */
+  /** The number of lines that could not be written, to a full disk or a pipe without reader. */
   linesDropped(): number;
 };
 
@@ -35,8 +35,12 @@ const REDACTED_FIELDS = [
 const REPEATS_PER_MINUTE = 100;
 const MINUTE_MS = 60_000;
 
+/** Lines that wait for the reader of a pipe; further ones are dropped. */
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+
 type LogStream = {
   isTTY?: boolean;
+  writableLength?: number;
   write(line: string, onWritten: (error?: Error | null) => void): unknown;
 };
 
@@ -103,7 +107,12 @@ export function createLog(
   const onWritten = (error?: Error | null) => {
     if (error) linesDropped += 1;
   };
-  const destination = { write: (line: string) => void stream.write(line, onWritten) };
+  const destination = {
+    write(line: string): void {
+      if ((stream.writableLength ?? 0) < MAX_WAITING_BYTES) stream.write(line, onWritten);
+      else linesDropped += 1;
+    },
+  };
   const log: OpenLog = Object.assign(pino(options, destination), {
     end: endMinute,
     linesDropped: () => linesDropped,

@@ -137,7 +137,7 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
   );
   const dropped = new Counter({
     name: 'dawatch_log_lines_dropped_total',
-    help: 'Log lines that could not be written, to a full disk or a closed pipe',
+    help: 'Log lines that could not be written, to a full disk or a pipe without reader',
     registers: [registry],
   });
   const others = Object.entries(GAUGES).map(([name, [help, of]]) => ({
