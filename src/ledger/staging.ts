@@ -26,11 +26,14 @@ export function assertUndamaged(db: Database.Database, name: string): void {
     );
 }
 
+/** Also the line breaks that are ignored when a response is read. */
+const VALUE = 'trim(d.value, char(9, 10, 13, 32))';
+
 /** A hash of an upstream's response, or of a caller, that is not hexadecimal. */
 const MALFORMED_HASH = `
   SELECT 'the ' || d.key || ' of the history entry ' || h.seq FROM history h, json_each(h.response, '$.data') d
   WHERE d.key IN ('block_hash', 'tx_hash', 'data_hash') AND d.type = 'text'
-    AND iif(trim(d.value) LIKE '0x%', substr(trim(d.value), 3), trim(d.value)) GLOB '*[^0-9A-Fa-f]*'
+    AND iif(${VALUE} LIKE '0x%', substr(${VALUE}, 3), ${VALUE}) GLOB '*[^0-9A-Fa-f]*'
   UNION ALL
   SELECT 'the data_hash of ' || submission_id FROM submissions WHERE substr(data_hash, 3) GLOB '*[^0-9a-f]*'
   LIMIT 1`;

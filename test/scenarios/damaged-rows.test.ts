@@ -113,6 +113,16 @@ it.each([
   },
 );
 
+it('a hash with a line break is served, and a backup is made of it', async () => {
+  const { database } = damagedLedger(
+    'http://127.0.0.1:1',
+    `DROP TRIGGER history_is_append_only; UPDATE history SET response = json_set(response, '$.data.block_hash', '0xfa4e' || char(10))`,
+  );
+  expect(openLedger({ file: database }).submissions.get('s1')?.submissionId).toBe('s1');
+  const copy = join(tempFolder(), 'copy.db');
+  await expect(backupLedger(database, copy)).resolves.toMatchObject({ submissions: 3 });
+});
+
 it('a damaged row fails no other read of the same turn', async () => {
   const damage = "UPDATE submissions SET metadata = '[1]' WHERE submission_id = 's1'";
   const { database: file } = damagedLedger('http://127.0.0.1:1', damage);
