@@ -61,26 +61,22 @@ export async function backupLedger(
   if (target === '') throw new LedgerError('read_only', 'the path of the backup is empty');
   // A read transaction: without it, every write of the server would restart the copy.
   const source = openSnapshot(file);
-  let staging: Staging | undefined;
   try {
-    refuseTaken(target);
     const rows = verify ? countRows(source) : [];
-    staging = openStaging(target);
-    createPrivateFile(staging.file);
-    await copyPages(source, staging.file, onStep);
-    // The check takes longer than the copy, and a server cannot shorten its log while the snapshot
-    // is open.
-    source.close();
-    onStep({ kind: 'checking' });
-    const checked = verifyLedger(staging.file, 'the copy');
-    if (verify) rehearseRestore(staging.file, rows);
-    publish(staging.file, target);
-    return checked;
-  } catch (error) {
-    throw toLedgerError(target, error);
+    return await copyTo(target, source, {
+      onStep,
+      check(copy) {
+        // The check takes longer than the copy, and a server cannot shorten its log while the
+        // snapshot is open.
+        source.close();
+        onStep({ kind: 'checking' });
+        const checked = verifyLedger(copy, 'the copy');
+        if (verify) rehearseRestore(copy, rows);
+        return checked;
+      },
+    });
   } finally {
     source.close();
-    staging?.close();
   }
 }
 
@@ -117,29 +113,24 @@ function rehearseRestore(file: string, expected: readonly RowCount[]): void {
  */
 export async function saveDetached(ledger: Database.Database, now: number): Promise<string> {
   const target = replacedName(ledger.name, now);
-  let staging: Staging | undefined;
-  try {
-    createFolder(target);
-    staging = openStaging(target);
-    createPrivateFile(staging.file);
-    await copyPages(ledger, staging.file, () => undefined);
-    publish(staging.file, target);
-    return target;
-  } catch (error) {
-    throw toLedgerError(target, error);
-  } finally {
-    staging?.close();
-  }
+  guarded(target, () => createFolder(target));
+  await copyTo(target, ledger, { onStep: () => undefined, check: () => undefined });
+  return target;
 }
 
-async function copyPages(
+/** Returns the result of `check`, which gets the path of the copy before it is `target`. */
+async function copyTo<T>(
+  target: string,
   source: Database.Database,
-  to: string,
-  onStep: (step: BackupStep) => void,
-): Promise<void> {
-  const descriptor = openSync(to, 'r');
+  { onStep, check }: { onStep: (step: BackupStep) => void; check: (copy: string) => T },
+): Promise<T> {
+  let staging: Staging | undefined;
   try {
-    await source.backup(to, {
+    refuseTaken(target);
+    staging = openStaging(target);
+    createPrivateFile(staging.file);
+    const descriptor = openSync(staging.file, 'r');
+    const copying = source.backup(staging.file, {
       progress({ totalPages, remainingPages }) {
         const done = totalPages - remainingPages;
         onStep({ kind: 'copying', done, total: totalPages });
@@ -147,8 +138,14 @@ async function copyPages(
         return PAGES_AT_ONCE;
       },
     });
+    await copying.finally(() => closeSync(descriptor));
+    const checked = check(staging.file);
+    publish(staging.file, target);
+    return checked;
+  } catch (error) {
+    throw toLedgerError(target, error);
   } finally {
-    closeSync(descriptor);
+    staging?.close();
   }
 }
 
