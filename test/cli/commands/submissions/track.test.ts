@@ -110,7 +110,8 @@ it.each<[string, string, string | null, string]>([
 
 it('names the options that known ids keep, and none that they have or take', async () => {
   const data_hash = `0x${'a'.repeat(64)}`;
-  const track = (...args: string[]) => cli(['track', 'kept-1', 'kept-2', ...args], { env: at() });
+  const track = (...args: string[]) =>
+    cli(['track', 'kept-1', 'kept-2', '--upstream', 'other', ...args], { env: at() });
   await track('--metadata', '{"order":1}');
   const options = ['--metadata', '{"order":1}', '--data-hash', data_hash];
   expect((await track(...options)).stderr).toBe('accepted 0, already tracked 2\n');
