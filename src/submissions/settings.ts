@@ -9,7 +9,7 @@ export const submissionsSection = section({
     'Seconds for which "not found" is treated as "not yet", from the first such answer on; at least 120',
   ),
   recheck_after_s: seconds(0).describe(
-    'Seconds after finality at which a submission is polled once more to detect a correction, and again while it is not Finalized; 0: never',
+    'Seconds after finality at which a submission is polled once more to detect a correction, and again while it is not Finalized; 0: never. Choose less than the time after which the upstream deletes submissions: one that is gone is reported as corrected',
   ),
 }).describe('Defaults for submissions; a tracking request can override them');
 
