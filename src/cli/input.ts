@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import type { MetadataFilter } from '../client/index.ts';
 import { durationMs } from '../lib/clock.ts';
-import { DEEP_METADATA_REASON, isTooDeep } from '../lib/json.ts';
+import { DEEP_METADATA_REASON, isObject, isTooDeep, tryParse } from '../lib/json.ts';
 import { CommandError, ExitCode } from './exit.ts';
 
 /** Parses a whole number. The server checks its range. */
@@ -70,34 +70,21 @@ export function pairIn(text: string, before: object): [name: string, value: stri
 }
 
 function toValue(text: string): string | number | boolean | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
-    // 1e999 and integers beyond the safe range would change their value, so they stay text.
-    if (
-      typeof value === 'number' &&
-      Number.isFinite(value) &&
-      (!Number.isInteger(value) || Number.isSafeInteger(value))
-    )
-      return value;
-  } catch {}
-  return text;
+  const value = tryParse(text);
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  // 1e999 and integers beyond the safe range would change their value, so they stay text.
+  const isExact =
+    typeof value === 'number' &&
+    Number.isFinite(value) &&
+    (!Number.isInteger(value) || Number.isSafeInteger(value));
+  return isExact ? value : text;
 }
 
 export function parseObject(text: string): Record<string, unknown> {
-  const value = parsed(text);
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new InvalidArgumentError('Expected a JSON object.');
+  const value = tryParse(text);
+  if (!isObject(value)) throw new InvalidArgumentError('Expected a JSON object.');
   if (isTooDeep(value)) throw new InvalidArgumentError(`${DEEP_METADATA_REASON}.`);
   return { ...value };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Of a text, or of a line: a request to the server has at most this. */

@@ -6,7 +6,7 @@ import { operations, sendProblem } from '../http/problems.ts';
 import { integer, SEVERAL, type TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { explainIssue } from '../lib/explain-issue.ts';
-import { DamagedRowError } from '../lib/json.ts';
+import { DamagedRowError, isObject, tryParse } from '../lib/json.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { canonicalId } from '../submissions/submission.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
@@ -334,14 +334,8 @@ function addIssues(context: z.core.$RefinementCtx, { error }: z.ZodSafeParseResu
 
 /** Parses the filter; undefined if it is not JSON or has the key __proto__. */
 function parseFilter(text: string): unknown {
-  try {
-    const filter: unknown = JSON.parse(text);
-    return filter !== null && typeof filter === 'object' && Object.hasOwn(filter, '__proto__')
-      ? undefined
-      : filter;
-  } catch {
-    return undefined;
-  }
+  const filter = tryParse(text);
+  return isObject(filter) && Object.hasOwn(filter, '__proto__') ? undefined : filter;
 }
 
 const seqSchema = z

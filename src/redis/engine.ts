@@ -93,9 +93,7 @@ export class BullmqEngine implements PollEngine {
         resolve();
       };
       ended.push(promise);
-      this.#jobs.set(jobId, {
-        ...{ upstream, submissionIds: new Set(ids), endsAt, report, end },
-      });
+      this.#jobs.set(jobId, { upstream, submissionIds: new Set(ids), endsAt, report, end });
       const data: PollJob = { upstream, submission_ids: ids, expires_at, run_id: server.runId };
       return { name: 'poll', data, opts: { jobId, ...RETENTION } };
     });
@@ -110,9 +108,9 @@ export class BullmqEngine implements PollEngine {
     this.#testAt.set(upstream, now + TEST_AGAIN_MS);
     // Always the same id, so that at most one waits.
     const jobId = `test-${upstream}`;
-    const [submissionIds, endsAt, report] = [new Set<string>(), Number.MAX_SAFE_INTEGER, () => {}];
+    const endsAt = Number.MAX_SAFE_INTEGER;
     const end = () => this.#jobs.delete(jobId);
-    this.#jobs.set(jobId, { upstream, submissionIds, endsAt, report, end });
+    this.#jobs.set(jobId, { upstream, submissionIds: new Set(), endsAt, report() {}, end });
     const data: PollJob = { upstream, submission_ids: [], expires_at: endsAt, run_id };
     this.#deps.queue
       .add('poll', data, { jobId, removeOnComplete: true, removeOnFail: true })

@@ -123,7 +123,7 @@ function classifyEnvelope(
 
   const state = body.state.toWellFormed();
   const name = state.toLowerCase();
-  const { block_hash = null, block_number } = fields;
+  const { block_hash, block_number } = fields;
   const error =
     errorText(body.error) ??
     wrongType('data', 'object', data, isObject(data)) ??

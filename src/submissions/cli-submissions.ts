@@ -1,7 +1,7 @@
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { readLines } from '../cli/input.ts';
 import { explainIssue } from '../lib/explain-issue.ts';
-import { isObject } from '../lib/json.ts';
+import { isObject, tryParse } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
 import { byName, canonicalId, canRetrack, isFinal, STATUSES, Status } from './submission.ts';
 import {
@@ -79,18 +79,10 @@ async function readFrom(lines: AsyncIterable<string>, given: Collected): Promise
 }
 
 function readObject(from: string, line: string, given: Collected): void {
-  const value = parsed(line);
+  const value = tryParse(line);
   if (isObject(value)) given.add(from, value);
   else
     given.refuse(from, 'is not a JSON object; each line must be one (jq -c . converts other JSON)');
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 class Collected {

@@ -17,6 +17,7 @@ import {
   toTimeCursor,
 } from '../http/typed-server.ts';
 import type { Position } from '../ledger/page.ts';
+import { tryParse } from '../lib/json.ts';
 import {
   orderOf,
   SEARCHABLE,
@@ -48,7 +49,7 @@ const MAX_METADATA = 10;
 const metadataSchema = z
   .unknown()
   .transform((given, context): Record<string, string> => {
-    const fields = typeof given === 'string' ? parsedObject(given) : given;
+    const fields = typeof given === 'string' ? tryParse(given) : given;
     const reason = metadataRefusal(fields);
     if (reason === undefined)
       return Object.fromEntries(Object.entries(fields as object).map(toTexts));
@@ -145,14 +146,6 @@ function cursorOf(filter: SubmissionFilter, next: Position | null): string | nul
   return order === 'newest'
     ? toCursor(Number(first))
     : toTimeCursor(order, [Number(first), Number(row)]);
-}
-
-function parsedObject(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function metadataRefusal(fields: unknown): string | undefined {

@@ -166,15 +166,12 @@ export function loadSettings<Schema extends z.ZodType<object>>(
     file === undefined ? { kind: 'read', tree: {}, lineOf: () => undefined } : readSettings(file);
   if (read.kind === 'unusable') throw new ConfigError([`${file}: ${read.reason}`]);
   const input = read.tree;
-  const mistypedInFile = mistypedSettings(input);
-  if (mistypedInFile.length > 0)
-    throw new ConfigError(
-      mistypedInFile.map((problem) =>
-        explain(problem, { sources: new Map(), file, lineOf: read.lineOf }),
-      ),
-    );
   const sources = new Map<string, string>();
   if (file !== undefined) for (const path of leaves(input)) sources.set(path, file);
+  const toLine = (problem: SchemaProblem) =>
+    explain(problem, { sources, file, lineOf: read.lineOf });
+  const mistypedInFile = mistypedSettings(input).map(toLine);
+  if (mistypedInFile.length > 0) throw new ConfigError(mistypedInFile);
   const problems = unknownVariables(variables);
   for (const [name, path] of Object.entries({ ...ENVIRONMENT, ...FILE_VARIABLES })) {
     const text = variables[name];
@@ -199,12 +196,7 @@ export function loadSettings<Schema extends z.ZodType<object>>(
       sources.set(secret, source === file ? `${file}, ${path.split('.').at(-1)}` : source);
   }
   const checked = checkWith(schema, input);
-  if (checked.kind === 'invalid')
-    problems.push(
-      ...checked.problems.map((problem) =>
-        explain(problem, { sources, file, lineOf: read.lineOf }),
-      ),
-    );
+  if (checked.kind === 'invalid') problems.push(...checked.problems.map(toLine));
   if (checked.kind === 'invalid' || problems.length > 0) throw new ConfigError(problems);
   const { data } = checked;
   const descriptions = describeAll(schema, data);

@@ -4,6 +4,7 @@ import { type ConnectOptions, connect, withServer } from '../../cli/connect.ts';
 import { CommandError, ExitCode } from '../../cli/exit.ts';
 import { readText } from '../../cli/input.ts';
 import { InvalidProofError, type Proof, verifyProof } from '../../client/proof.ts';
+import { tryParse } from '../../lib/json.ts';
 import { escapeText } from '../../lib/text.ts';
 
 type Options = ConnectOptions & { output?: string; verify?: string; data?: string };
@@ -46,9 +47,7 @@ async function verifyFile(file: string, dataFile: string): Promise<void> {
 }
 
 function parse(file: string, text: string): Proof {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new CommandError(`${file} is not JSON`, ExitCode.usage);
-  }
+  const proof = tryParse(text);
+  if (proof === undefined) throw new CommandError(`${file} is not JSON`, ExitCode.usage);
+  return proof as Proof;
 }
