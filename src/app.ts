@@ -382,8 +382,7 @@ function logAttempt(log: Log): (attempted: AttemptReport) => void {
     };
     if (result.kind === 'delivered') {
       const { warning } = result;
-      if (warning === undefined) log.info(fields, 'delivery.delivered');
-      else log.warn({ ...fields, error: warning }, 'delivery.delivered');
+      log[warning ? 'warn' : 'info']({ ...fields, error: warning }, 'delivery.delivered');
     } else if (next.kind === 'retry')
       log.warn(
         { ...fields, error: escapeText(result.error), next_at: new Date(next.at).toISOString() },

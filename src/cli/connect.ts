@@ -7,7 +7,6 @@ import { type Config, loadConfig } from '../wiring/settings.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { listeningAddress } from './settings-file.ts';
 
-const KEY_VARIABLE = 'DAWATCH_API_KEY';
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
 const ADMIN_ADVICE =
   'create one with `dawatch token create --role admin --name …`; for lists, the role operator suffices';
@@ -120,7 +119,7 @@ function tokenIn(variables: readonly string[]): { variable: string; token: strin
 
 /** Returns the service key of the environment, or of the settings in this directory. */
 function serviceKey(): string | undefined {
-  return tokenIn([KEY_VARIABLE])?.token ?? settingsHere('client').auth.api_key;
+  return tokenIn(['DAWATCH_API_KEY'])?.token ?? settingsHere('client').auth.api_key;
 }
 
 /** Without the credentials of the environment, which belong to the client. */

@@ -270,7 +270,6 @@ export class UpstreamHealth {
 
   #succeed(now: number): BreakerState | null {
     this.#failures = 0;
-    this.#isProofWanted = false;
     this.#failed.clear();
     this.#isMissing = false;
     this.#controlledFailures = 0;
