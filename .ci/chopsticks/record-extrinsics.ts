@@ -1,16 +1,15 @@
-// Records extrinsics of Avail in test/polling/chain/recorded-extrinsics.json. First run
-// npm run test:chain, which installs chopsticks; afterwards npm run format. AVAIL_GENESIS names
-// the genesis, as in these tests.
+// Records extrinsics of Avail in test/polling/chain/recorded-extrinsics.ndjson. First run
+// npm run test:chain, which installs chopsticks. AVAIL_GENESIS names the genesis, as in these
+// tests.
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { connectRaw, startChopsticks } from '../../test/polling/chain/support/chopsticks.ts';
 import {
   inOneBlock,
-  type RecordedExtrinsics,
+  RECORDING,
+  type RecordingHead,
 } from '../../test/polling/chain/support/extrinsics.ts';
 import chopsticks from './package.json' with { type: 'json' };
 
-const FILE = join(import.meta.dirname, '../../test/polling/chain/recorded-extrinsics.json');
 /** The tests with a genesis sign longer ones, too. */
 const MAX_CHARS = 10_000;
 
@@ -20,15 +19,15 @@ if (avail === null) throw new Error('AVAIL_GENESIS is not set');
 const connection = await connectRaw(node.url);
 const extrinsics = avail.extrinsics.filter(({ extrinsic }) => extrinsic.length <= MAX_CHARS);
 const metadata = `${await connection.call('system_chain')}, ${avail.runtime}`;
-const recording: RecordedExtrinsics = {
+const head: RecordingHead = {
   recorded: chopsticks.dependencies,
   source: {
     extension: `${metadata}, whose call and signed extensions are those of avail 49`,
     argument: `${metadata}, changed as in the sources of its successor: CheckAppId replaced by the empty CheckBatchTransactions, and submit_data(app_id, data)`,
   },
   dataRoot: await connection.dataRoot(inOneBlock(extrinsics)),
-  extrinsics,
 };
 connection.close();
 await node.stop();
-writeFileSync(FILE, `${JSON.stringify(recording, null, 2)}\n`);
+const lines = [head, ...extrinsics].map((line) => `${JSON.stringify(line)}\n`);
+writeFileSync(RECORDING, lines.join(''));

@@ -15,14 +15,7 @@ import {
 import { blockOf } from '../../support/chain/block.ts';
 import { stubChain } from '../../support/chain/stub-chain.ts';
 import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts';
-import recordedExtrinsics from './recorded-extrinsics.json' with { type: 'json' };
-import {
-  dataRootOf,
-  hashesIn,
-  hashesOf,
-  inOneBlock,
-  type RecordedExtrinsics,
-} from './support/extrinsics.ts';
+import { dataRootOf, hashesIn, hashesOf, inOneBlock, readRecorded } from './support/extrinsics.ts';
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 const fromHex = (digits: string) => Buffer.from(digits, 'hex');
@@ -132,7 +125,7 @@ it('reads all calls of a block in one layout, so that none can look like another
 
 // `node .ci/chopsticks/record-extrinsics.ts` signs and records them again.
 describe('signed extrinsics of Avail', () => {
-  const { extrinsics, dataRoot } = recordedExtrinsics as RecordedExtrinsics;
+  const { extrinsics, dataRoot } = readRecorded();
 
   it.each(extrinsics.filter(({ data }) => data !== null))(
     'finds the data of $name, with the application in an $layout',

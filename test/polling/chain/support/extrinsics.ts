@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { blake2b } from '@noble/hashes/blake2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { hashPair } from '../../../../src/client/proof.ts';
@@ -13,15 +15,23 @@ export type SignedExtrinsic = {
   extrinsic: string;
   data: string | null;
 };
-export type RecordedExtrinsics = {
+/** The first line of the recording; each other line is an extrinsic. */
+export type RecordingHead = {
   /** The packages that encoded the extrinsics. */
   recorded: Record<string, string>;
   /** The chain and the runtime whose metadata they used, and where these were changed. */
   source: Record<SignedExtrinsic['layout'], string>;
   /** The data root that the runtime computes for `inOneBlock` the extrinsics. */
   dataRoot: string;
-  extrinsics: SignedExtrinsic[];
 };
+
+export const RECORDING = join(import.meta.dirname, '../recorded-extrinsics.ndjson');
+
+export function readRecorded(): RecordingHead & { extrinsics: SignedExtrinsic[] } {
+  const lines = readFileSync(RECORDING, 'utf8').trimEnd().split('\n');
+  const [head, ...extrinsics] = lines.map((line) => JSON.parse(line));
+  return { ...head, extrinsics };
+}
 
 const NO_BRIDGE = new Uint8Array(32);
 
