@@ -13,7 +13,7 @@ export type SettingsFile =
 const OPTIONS = { schema: 'core', merge: true, logLevel: 'error' } as const;
 
 const UNKNOWN_TAG =
-  'has a tag such as !env, which dawatch does not replace: write the value, name a file with …_file, or set the variable';
+  'has a tag such as !env, which dawatch does not replace: write the value, in quotes if it begins with !, name a file with …_file, or set the variable';
 
 /** Far above the settings of hundreds of upstreams and channels. */
 const MAX_SETTINGS_BYTES = 1024 * 1024;
