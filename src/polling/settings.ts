@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { serviceAddressError } from '../lib/addresses.ts';
 import { headerProblem } from '../lib/request-headers.ts';
 import {
+  address,
   baseUrl,
   checked,
   count,
@@ -21,16 +21,9 @@ const path = (fallback: string) =>
 /** Set by requests to upstreams; a caller's Authorization may be forwarded. */
 const OWN_HEADERS = ['accept', 'authorization', 'idempotency-key', 'x-api-key'];
 
-const nodeUrl = checked((text) => {
-  const secure = /^http(s?):/i.exec(text)?.[1];
-  return secure === undefined
-    ? serviceAddressError(text, ['ws', 'wss'])
-    : `must be the WebSocket address of the node: ws${secure}:// instead of http${secure}://`;
-});
-
 const chainSection = section({
   urls: z
-    .array(nodeUrl)
+    .array(address('ws', 'wss'))
     .max(10)
     .default([])
     .describe(
