@@ -63,7 +63,7 @@ export async function backupLedger(
   const source = openSnapshot(file);
   try {
     const rows = verify ? countRows(source) : [];
-    return await copyTo(target, source, {
+    return await copyLedger(target, source, {
       onStep,
       check(copy) {
         // The check takes longer than the copy, and a server cannot shorten its log while the
@@ -114,12 +114,12 @@ function rehearseRestore(file: string, expected: readonly RowCount[]): void {
 export async function saveDetached(ledger: Database.Database, now: number): Promise<string> {
   const target = replacedName(ledger.name, now);
   guarded(target, () => createFolder(target));
-  await copyTo(target, ledger, { onStep: () => undefined, check: () => undefined });
+  await copyLedger(target, ledger, { onStep: () => undefined, check: () => undefined });
   return target;
 }
 
 /** Returns the result of `check`, which gets the path of the copy before it is `target`. */
-async function copyTo<T>(
+async function copyLedger<T>(
   target: string,
   source: Database.Database,
   { onStep, check }: { onStep: (step: BackupStep) => void; check: (copy: string) => T },
@@ -159,24 +159,24 @@ const SKIPPED_EVENTS = 1_000_000;
  */
 export function restoreLedger(options: { file: string; backup: string; now: number }) {
   const { file, backup, now } = options;
-  const path = guarded(file, () => realPath(file));
-  refuseUnusable(backup, path);
-  const lock = lockLedger(path, file);
-  let staging: Staging | undefined;
-  try {
-    if (existsSync(`${path}${REPLACEMENT}`)) guarded(file, () => completeReplacement(path));
-    staging = guarded(file, () => openStaging(path));
-    const copy = staging.file;
-    guarded(file, () => copyToPrivateFile(backup, copy));
-    const checked = verifyLedger(copy, backup);
-    const replaced = guarded(file, () => closeReplaced(path, { file, now }));
-    guarded(file, () => prepare(copy, { newestEvent: replaced.newestEvent, now }));
-    const replacedFile = guarded(file, () => replace(path, copy, now));
-    return { ...checked, replacedFile };
-  } finally {
-    staging?.close();
-    lock.close();
-  }
+  return guarded(file, () => {
+    const path = realPath(file);
+    refuseUnusable(backup, path);
+    const lock = lockLedger(path, file);
+    let staging: Staging | undefined;
+    try {
+      if (existsSync(`${path}${REPLACEMENT}`)) completeReplacement(path);
+      staging = openStaging(path);
+      const copy = staging.file;
+      copyToPrivateFile(backup, copy);
+      const checked = verifyLedger(copy, backup);
+      prepare(copy, { newestEvent: closeReplaced(path, { file, now }), now });
+      return { ...checked, replacedFile: replace(path, copy, now) };
+    } finally {
+      staging?.close();
+      lock.close();
+    }
+  });
 }
 
 function refuseUnusable(backup: string, path: string): void {
@@ -200,14 +200,10 @@ function refuseUnusable(backup: string, path: string): void {
 /**
  * Moves the log into the file; a damaged one stays. Returns its newest event, or an upper bound.
  */
-function closeReplaced(
-  path: string,
-  { file, now }: { file: string; now: number },
-): { newestEvent: number } {
-  const unreadable = { newestEvent: now };
+function closeReplaced(path: string, { file, now }: { file: string; now: number }): number {
   // SQLite would delete the log of an empty file, and copy one whose sync failed.
-  if (!statSync(path, { throwIfNoEntry: false })?.size || needsRecovery(path)) return unreadable;
-  const db = guarded(file, () => new Database(path, { timeout: 0 }));
+  if (!statSync(path, { throwIfNoEntry: false })?.size || needsRecovery(path)) return now;
+  const db = new Database(path, { timeout: 0 });
   try {
     if (!isDawatchDatabase(db))
       throw new LedgerError(
@@ -225,11 +221,11 @@ function closeReplaced(
       );
     const newestEvent = Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0);
     db.close();
-    return { newestEvent };
+    return newestEvent;
   } catch (error) {
     closeUnchanged(db);
     const failure = toLedgerError(file, error);
-    if (failure instanceof LedgerError && failure.problem === 'corrupt') return unreadable;
+    if (failure instanceof LedgerError && failure.problem === 'corrupt') return now;
     throw failure;
   }
 }

@@ -42,7 +42,7 @@ export type DoctorOptions = {
   features: readonly ((config: Config, limitMs: number) => Check | undefined)[];
 };
 
-/** Returns the findings in a fixed order. Changes nothing; never rejects. */
+/** Returns the findings in a fixed order. Never rejects. */
 export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   const { loaded, now, full, limitMs, features } = options;
   const { config } = loaded;
