@@ -1,5 +1,6 @@
 import { isIP, SocketAddress } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { decoded } from './request-headers.ts';
 
 export type Address = ipaddr.IPv4 | ipaddr.IPv6;
 export type AddressRange = [Address, number];
@@ -56,7 +57,8 @@ export function serviceAddressError(text: string, schemes: readonly string[]): s
   const [scheme = '', ...after] = text.split('://');
   const [authority = '', ...rest] = after.join('://').split(/[/?#\\]/);
   const isMisplaced = /@|:\d*$/.test(authority) && rest.some((part) => part.includes('@'));
-  if (isMisplaced || (url && !(isDecodable(url.username) && isDecodable(url.password))))
+  const login = `${url?.username}:${url?.password}`;
+  if (isMisplaced || (login.includes('%') && decoded(login) === login))
     return `must be encoded: ${ENCODING}; after the host, @ as %40`;
   if (!url?.host || /[\s\p{Cc}]/u.test(text) || !schemes.includes(scheme.toLowerCase())) {
     const start = schemes.map((one) => `${one}://`).join(' or ');
@@ -66,15 +68,6 @@ export function serviceAddressError(text: string, schemes: readonly string[]): s
 }
 
 const ENCODING = 'in a user or password, write % as %25, / as %2F, ? as %3F and # as %23';
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** The network of one client: the /64 of an IPv6 address, any other address unchanged. */
 export function networkOf(address: string): string {

@@ -29,7 +29,8 @@ export function secretsOfPath({ pathname }: URL): string[] {
     .flatMap((part) => [part, decoded(part)]);
 }
 
-function decoded(text: string): string {
+/** Returns the text unchanged if it is not percent-encoded correctly. */
+export function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
