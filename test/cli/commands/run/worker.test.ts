@@ -25,22 +25,13 @@ it('reports a missing Redis or upstream', async () => {
 it.each(['worker', 'serve', 'doctor'])(
   '`%s` names the setting of an address that Redis cannot have, and exits with 2',
   async (command) => {
-    for (const [url, problem] of [
-      ['redis://127.0.0.1:1/mydb', 'must end with its host, or with the number of a database'],
-      [
-        'redis://:S3cret-100%@127.0.0.1:1',
-        'must be encoded: in a user or password, write % as %25',
-      ],
-    ]) {
-      const { code, stdout, stderr } = await cli([command], {
-        env: { ...UPSTREAM, DAWATCH_REDIS_URL: url ?? '' },
-      });
-      expect({ code, output: stdout + stderr }).toEqual({
-        code: 2,
-        output: expect.stringContaining(`redis.url ${problem}`),
-      });
-      expect(stdout + stderr).not.toContain('S3cret');
-    }
+    const { code, stdout, stderr } = await cli([command], {
+      env: { ...UPSTREAM, DAWATCH_REDIS_URL: 'redis://:S3cret-100%@127.0.0.1:1' },
+    });
+    const output = stdout + stderr;
+    const problem = 'must be encoded: in a user or password, write % as %25';
+    expect([code, output]).toEqual([2, expect.stringContaining(`redis.url ${problem}`)]);
+    expect(output).not.toContain('S3cret');
   },
 );
 

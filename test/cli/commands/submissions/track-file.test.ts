@@ -89,7 +89,6 @@ describe('tracks nothing, exits with 2 and names the line, if the file has', () 
     ['an escape sequence', 'good-1\n\u001b[2J\n', 'line 2: "\\u001b[2J"'],
     ['ids in quotes', '"good-1"\n"good-2"\n', 'line 1: "\\"good-1\\"": a submission id has'],
     ['CSV', 'good-1,{}\n', 'line 1: "good-1,{}": a submission id has'],
-    ['JSON after an id', 'good-1\n{"x":1}\n', 'line 2: "{\\"x\\":1}": a submission id has'],
     ['an id in JSON that is JSON', '{"submission_id":"{}"}\n', 'line 1: "{}": a submission id has'],
     ['text that is not JSON', `${good}\n{"submission_id":\n`, 'line 2: is not a JSON object'],
     ['a list in JSON', `[${good}]`, 'line 1: is a list in JSON'],

@@ -74,14 +74,6 @@ describe('refuses with exit code 2, before anything is tracked,', () => {
   it.each<[string, string[], string, string]>([
     ['an id with a space', ['good-1', 'not good'], '', 'id 2: "not good": a submission id is'],
     ['an object in JSON', ['good-1', '{"x":1}'], '', 'id 2: "{\\"x\\":1}": a submission id has'],
-    ['a list', ['good-1,good-2'], '', 'id 1: "good-1,good-2": a submission id has'],
-    ['an id in quotes', ['good-1', "'good-2'"], '', `id 2: "'good-2'": a submission id has`],
-    [
-      'the output of jq without a value',
-      ['good-1', 'null'],
-      '',
-      'id 2: "null": a submission id has',
-    ],
     ['no ids', [], '\n\n', 'no ids were given'],
     ['metadata that is a list', ['good-1', '--metadata', '[1]'], '', 'Expected a JSON object.'],
     ['--timeout without --wait', ['good-1', '--timeout', '5s'], '', '--timeout requires --wait'],
