@@ -47,7 +47,7 @@ export const LOG_EVENTS = {
     'consecutive requests failed, and only probes are sent; `reason` is the last response',
   'upstream.unauthorized': 'an upstream refuses the API key; `reason` is its response',
   'upstream.paused':
-    'an upstream asked for no requests for more than 30 s, with 429 or Retry-After; further pauses are logged only after another response',
+    'an upstream asked for no requests for more than 30 s, with 429 or Retry-After; pauses that follow each other are one line',
   'chain.connected':
     'a node of the chain announces finalized blocks: at the start, and after problems',
   'chain.unavailable':
