@@ -268,7 +268,9 @@ export function retryAfterMs(response: {
   date: string | null;
 }): number | null {
   const text = response.retryAfter?.trim() ?? '';
-  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1_000 : dateMs(text);
+  // A Unix time of 13 digits is in milliseconds already.
+  const unit = /^\d{13}/.test(text) ? 1 : 1_000;
+  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) * unit : dateMs(text);
   const isDelay = /^\d/.test(text) && number < UNIX_TIME_MS;
   const ms = isDelay ? number : number - Date.parse(response.date ?? '');
   return ms > 0 ? Math.min(Math.ceil(ms), MAX_RETRY_AFTER_MS) : null;

@@ -29,6 +29,7 @@ describe('Retry-After as a Unix time, from a value of 1,000,000,000 on', () => {
   it.each([
     [`${at + 42}`, 42_000],
     [`${at + 0.5}`, 500],
+    [`${at + 42}000`, 42_000],
     [`${at + 7_200}`, HOUR_MS],
     ['99999999999999999999', HOUR_MS],
     ['9'.repeat(400), HOUR_MS],
