@@ -103,16 +103,6 @@ export class PollLoop {
   }
 
   /**
-   * After a step forward, the real time that passed is unknown: ages do not include it, the budget
-   * counts as exhausted, and passed deadlines wait for an answer anew.
-   */
-  readonly #skip = (stepMs: number, now: number): void => {
-    if (stepMs < 0) return;
-    this.#deadlines.begin(now);
-    this.#deps.scheduler.skip(stepMs, now);
-  };
-
-  /**
    * Continues with everything open in the ledger; tries again every second while that is
    * unavailable. Throws its other errors.
    */
@@ -141,7 +131,12 @@ export class PollLoop {
     if (record.pollingUntil !== null) scheduler.resumeBudget(record.pollingUntil, now);
     if (record.snapshot !== null) scheduler.restore(record.snapshot);
     this.#running = true;
-    this.#endSteps = clock.onStep?.(this.#skip);
+    this.#endSteps = clock.onStep?.((stepMs, at) => {
+      if (stepMs < 0) return;
+      // The real time that passed is unknown: passed deadlines wait for an answer anew.
+      this.#deadlines.begin(at);
+      scheduler.skip(stepMs, at);
+    });
     this.#registration.run(first);
   }
 

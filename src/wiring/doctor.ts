@@ -63,9 +63,14 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
       ...upstreamChecks(name, upstream, { known: chains(name), file: config.database }, limitMs),
     );
   checks.push(...accessChecks(config, upstreams?.userClient, limitMs));
+  const recovery = warning(
+    'ledger',
+    `the last sync of ${config.database} failed; the next start replaces it by a verified copy`,
+    'check the system log for disk errors, replace the disk, then start the server',
+  );
   checks.push({
     name: 'ledger',
-    run: () => [...states, finding, ...checkRecovery(config.database, path)],
+    run: () => reported(...states, finding, needsRecovery(path) && recovery),
   });
   checks.push({ name: 'disk', run: () => [checkDisk(path)] });
   checks.push(...features.flatMap((checkOf) => checkOf(config, limitMs) ?? []));
@@ -159,17 +164,6 @@ function storedIn(
     return state === null ? [] : [warning(`upstream.${name}`, state, action)];
   });
   return { webhooks, states, chains: (upstream) => chains.get(upstream) ?? unknown };
-}
-
-function checkRecovery(file: string, path: string): Finding[] {
-  return reported(
-    needsRecovery(path) &&
-      warning(
-        'ledger',
-        `the last sync of ${file} failed; the next start replaces it by a verified copy`,
-        'check the system log for disk errors, replace the disk, then start the server',
-      ),
-  );
 }
 
 /** Reads all of the ledger, and blocks meanwhile. */
