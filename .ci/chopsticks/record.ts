@@ -1,13 +1,13 @@
-// Records what chopsticks says in test/polling/chain/recorded-node.json. First run
-// npm run test:chain, which installs it; afterwards npm run format.
+// Records what chopsticks says in test/polling/chain/recorded-node.ndjson. First run
+// npm run test:chain, which installs it.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectRaw, startChopsticks } from '../../test/polling/chain/support/chopsticks.ts';
 import type { BuiltBlock } from '../../test/polling/chain/support/node-conformance.ts';
-import type { Recording, Step } from '../../test/polling/chain/support/recorded-node.ts';
+import type { RecordingHead, Step } from '../../test/polling/chain/support/recorded-node.ts';
 import chopsticks from './package.json' with { type: 'json' };
 
-const FILE = join(import.meta.dirname, '../../test/polling/chain/recorded-node.json');
+const FILE = join(import.meta.dirname, '../../test/polling/chain/recorded-node.ndjson');
 
 const node = await startChopsticks();
 const { transaction } = node;
@@ -51,5 +51,6 @@ steps.push(await step(replaced, [hashOf(replaced)]));
 connection.close();
 await node.stop();
 
-const recording: Recording = { recorded: chopsticks.dependencies, transaction, steps };
-writeFileSync(FILE, `${JSON.stringify(recording, null, 2)}\n`);
+const head: RecordingHead = { recorded: chopsticks.dependencies, transaction };
+const lines = [head, ...steps].map((line) => `${JSON.stringify(line)}\n`);
+writeFileSync(FILE, lines.join(''));

@@ -1,21 +1,21 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
-import recorded from '../recorded-node.json' with { type: 'json' };
 import type { BuiltBlock, NodeUnderTest, Transaction } from './node-conformance.ts';
 
 type Exchange = { method: string; params: unknown[]; response: object };
 /** What a node says after it has built blocks: notifications, and later responses. */
 export type Step = { newest: BuiltBlock; heads: object[]; responses: Exchange[] };
-export type Recording = {
-  /** The packages of the node. */
-  recorded: Record<string, string>;
-  transaction: Transaction;
-  steps: Step[];
-};
+/** The first line of the recording; each other line is a step. `recorded`: packages of the node. */
+export type RecordingHead = { recorded: Record<string, string>; transaction: Transaction };
 
-const { steps, transaction }: Recording = recorded;
+const lines = readFileSync(join(import.meta.dirname, '../recorded-node.ndjson'), 'utf8')
+  .trimEnd()
+  .split('\n');
+const [{ transaction }, ...steps]: [RecordingHead, ...Step[]] = JSON.parse(`[${lines.join(',')}]`);
 
 /** A node on a free port that repeats the messages of a recording, until the test ends. */
 export async function openRecordedNode(): Promise<NodeUnderTest> {
