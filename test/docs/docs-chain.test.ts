@@ -62,7 +62,7 @@ it('`status` says where the data are, and `proof` stores the proof once', async 
   expect(await run(get, url)).toMatchObject({ code: 2 });
 });
 
-it('the commands and the program of docs/chain.md accept the proof, and no other data', async () => {
+it('the commands and both programs of docs/chain.md accept the proof, and no other data', async () => {
   writeFileSync(inFolder('proof.json'), (await run(`proof ${id}`, url)).stdout);
   writeFileSync(inFolder('other.bin'), 'other data');
   const verified = await run(verifying);
@@ -75,13 +75,20 @@ it('the commands and the program of docs/chain.md accept the proof, and no other
     code: 3,
     stderr: 'dawatch: the proof is invalid: the data are not those of the leaf\n',
   });
-  const example = storeExample(PAGE, 'root.py', folder);
-  const says = (file: string) =>
-    execFileSync(PYTHON, [example, inFolder('proof.json'), inFolder(file)], { encoding: 'utf8' });
-  expect([says('blob.bin'), says('other.bin')]).toEqual([
-    `in the block with the hash ${block_hash}\n`,
-    'not in the block\n',
-  ]);
+  for (const [program, name] of [
+    [process.execPath, 'root.mjs'],
+    [PYTHON, 'root.py'],
+  ] as const) {
+    const example = storeExample(PAGE, name, folder);
+    const says = (file: string) =>
+      execFileSync(program, [example, inFolder('proof.json'), inFolder(file)], {
+        encoding: 'utf8',
+      });
+    expect([says('blob.bin'), says('other.bin')]).toEqual([
+      `in the block with the hash ${block_hash}\n`,
+      'not in the block\n',
+    ]);
+  }
 });
 
 it('the example of docs/client.md gets and verifies the proof', () => {

@@ -15,7 +15,7 @@ export const EXCEPTIONS: [command: RegExp, reason: string][] = [
 ];
 /** Other blocks that have no checker, by their first line. */
 export const UNCHECKED: [firstLine: RegExp, reason: string][] = [
-  [/^position x /, 'a picture'],
+  [/^position x |^block_hash = /, 'a picture'],
   [/^id: 42\n/, 'a part of a response'],
   [/^<script type="importmap">/, 'browser.install.ts loads the client with it'],
   [/^snapshot: /, 'no package has Litestream 0.5; helm.install.ts compares the keys'],
