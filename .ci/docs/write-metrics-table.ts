@@ -1,6 +1,6 @@
-// Generates the table of docs/metrics.md from the registered metrics.
+// Generates the table of docs/observability.md from the registered metrics.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { withTable } from './metrics-table.ts';
 
-const file = 'docs/metrics.md';
+const file = 'docs/observability.md';
 writeFileSync(file, await withTable(readFileSync(file, 'utf8')));

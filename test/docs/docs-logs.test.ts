@@ -9,8 +9,8 @@ const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf
   .filter((file) => file.endsWith('.ts') && !/^(?:client|pacing)\/dist\/|event-catalog/.test(file))
   .map((file) => readFileSync(join(ROOT, 'src', file), 'utf8'));
 
-it('docs/logs.md lists every event (npm run docs:logs)', () => {
-  const written = readFileSync(join(ROOT, 'docs/logs.md'), 'utf8');
+it('docs/observability.md lists every event (npm run docs:logs)', () => {
+  const written = readFileSync(join(ROOT, 'docs/observability.md'), 'utf8');
   expect(withLogTable(written)).toBe(written);
 });
 

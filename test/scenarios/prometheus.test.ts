@@ -98,28 +98,19 @@ it('every alert has a summary and a remedy', () => {
   }
 });
 
-it('docs/metrics.md has a row for every family, with its type and meaning (npm run docs:metrics)', () => {
-  const document = readFileSync('docs/metrics.md', 'utf8');
-  for (const { name, type, help } of families.values()) {
-    const row = document.split('\n').find((line) => line.startsWith(`| \`${name}\` |`));
-    expect(row, name).toMatch(new RegExp(`\\| ${type} \\| [\\w, ]*\\| `));
-    expect(row, name).toContain(`| ${help} |`);
-  }
-  const described = [...document.matchAll(/^\| `(dawatch_\w+)` \|/gm)].map(([, name = '']) => name);
-  expect(described.toSorted()).toEqual(
-    [...families.keys()].filter((name) => name.startsWith('dawatch_')).toSorted(),
+it('docs/observability.md has a row for every family of dawatch, with its labels, type and meaning (npm run docs:metrics)', () => {
+  const document = readFileSync('docs/observability.md', 'utf8');
+  const rows = new Map(
+    [...document.matchAll(/^\| `(dawatch_\w+)(?:\{([\w,]+)\})?` \| (\w+) \| (.+) \|$/gm)].map(
+      ([, name = '', labels = '', type, help]) => [name, { labels: labels.split(','), type, help }],
+    ),
   );
-});
-
-it('docs/metrics.md lists the labels of every family', () => {
-  const document = readFileSync('docs/metrics.md', 'utf8');
-  for (const { name, samples } of families.values()) {
-    const [, labels = ''] =
-      new RegExp(`^\\| \`${name}\` \\| \\w+ \\| ([\\w, ]*)\\|`, 'm').exec(document) ?? [];
-    const named = labels.split(',').map((label) => label.trim());
-    for (const sample of samples)
-      for (const label of Object.keys(sample.labels))
-        if (label !== 'le') expect(named, name).toContain(label);
+  const ours = [...families.values()].filter(({ name }) => name.startsWith('dawatch_'));
+  expect([...rows.keys()].toSorted()).toEqual(ours.map(({ name }) => name).toSorted());
+  for (const { name, type, help, samples } of ours) {
+    expect(rows.get(name), name).toMatchObject({ type, help });
+    for (const label of samples.flatMap((sample) => Object.keys(sample.labels)))
+      if (label !== 'le') expect(rows.get(name)?.labels, name).toContain(label);
   }
 });
 

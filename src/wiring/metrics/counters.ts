@@ -42,24 +42,24 @@ export function createCounters(registry: Registry) {
   );
   const verifications = counter(
     'chain_verifications_total',
-    'Recorded verdicts of the chain, by verdict: confirmed, contradicted or unavailable',
+    'Verdicts of the chain: confirmed, contradicted or unavailable',
     ['upstream', 'verdict'],
   );
   const timeToFinality = histogram(
     'time_to_finality_seconds',
-    'Time from tracking until found final',
+    'Time from tracking to detected finality',
     ['upstream'],
     BUCKETS.timeToFinality,
   );
   const lag = histogram(
     'detection_lag_seconds',
-    'Time from finality to its detection, by source of the time of finality: chain (a node announced it) or estimate; not counted while nothing is learned',
+    'Time from finality to its detection. source: chain (a node announced it) or estimate',
     ['upstream', 'source'],
     BUCKETS.detectionLag,
   );
   const requests = histogram(
     'requests_per_submission',
-    'Polls sent for a submission until it became final: the sum divided by the count is the requests per submission',
+    'Polls of a submission until it became final',
     ['upstream'],
     BUCKETS.requests,
   );
@@ -70,7 +70,7 @@ export function createCounters(registry: Registry) {
   for (const status of FINAL_STATUSES) ended.inc({ status }, 0);
   const commits = histogram(
     'ledger_commit_duration_seconds',
-    'Duration of a ledger transaction, with the sync to the disk',
+    'Duration of a ledger transaction with its sync',
     [],
     BUCKETS.commit,
   );
@@ -90,12 +90,12 @@ export function createCounters(registry: Registry) {
   ]);
   const heartbeats = counter(
     'heartbeats_total',
-    'Calls of the heartbeat address, by result: sent, failed, or withheld because the server does not work',
+    'Heartbeats: sent, failed, or withheld because the server does not work',
     ['result'],
   );
   const steps = counter(
     'clock_steps_total',
-    'Steps of the clock by more than a minute, by direction: forward (or the machine slept) or back',
+    'Clock steps of more than a minute: forward (or the machine slept) or back',
     ['direction'],
   );
   for (const direction of ['forward', 'back'] as const) steps.inc({ direction }, 0);
@@ -106,18 +106,18 @@ export function createCounters(registry: Registry) {
   ]);
   const sheds = counter(
     'http_requests_shed_total',
-    'Requests refused with 503 by admission control, by exhausted resource: tracking or held_open',
+    'Requests refused with 503: too many waiting ids (tracking) or held_open requests',
     ['reason'],
   );
   const authenticationFailures = counter(
     'authentication_failures_total',
-    'Failed authentications, by reason: absent (a credential is required), malformed, unknown (or revoked), refused (by the upstream), cross_origin (the cookie of a session, sent by a page of another origin) or oidc (a refused sign-in)',
+    'Failed authentications: absent, malformed, unknown (or revoked), refused (by the upstream), cross_origin (a cookie from another origin) or oidc (a sign-in)',
     ['reason'],
   );
   for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);
   const responseSeconds = histogram(
     'http_request_duration_seconds',
-    'Duration of an HTTP request, without requests that are held open',
+    'Duration of an HTTP request that is not held open',
     ['method', 'route'],
     BUCKETS.http,
   );

@@ -89,28 +89,25 @@ const GAUGES: Record<
   readonly [help: string, of: (values: GaugeValues) => number | undefined]
 > = {
   oldest_open_submission_age_seconds: [
-    'Time since the oldest open submission was tracked; 0 without open submissions',
+    'Age of the oldest open submission, or 0',
     ({ now, counts }) => counts && ageS(now, counts.oldestOpen[0]?.trackedAt),
   ],
   deliveries_waiting: [
-    'Deliveries waiting for their first or next attempt',
+    'Deliveries waiting for an attempt',
     ({ counts }) => counts?.deliveries.waiting,
   ],
   deliveries_oldest_waiting_age_seconds: [
-    'Time for which the oldest waiting delivery has waited; 0 if none waits',
+    'Age of the oldest waiting delivery, or 0',
     ({ now, counts }) => counts && ageS(now, counts.deliveries.oldestWaitingAt),
   ],
-  deliveries_dead: [
-    'Dead letters in the ledger, which can be replayed',
-    ({ counts }) => counts?.deliveries.dead,
-  ],
+  deliveries_dead: ['Dead letters that can be replayed', ({ counts }) => counts?.deliveries.dead],
   feed_readers: ['Readers of the live feed', ({ readers }) => readers],
   tracking_waiting_ids: [
-    'Ids of tracking requests that are waiting for a commit',
+    'Ids of tracking requests that wait for a commit',
     ({ waitingIds }) => waitingIds,
   ],
   ledger_writable: [
-    '1: the ledger is writable; 0: new submissions are refused',
+    '1, or 0: new submissions are refused',
     ({ health }) => Number(health.ledgerWritable),
   ],
   ledger_size_bytes: ['Size of the database file', ({ ledgerBytes }) => ledgerBytes.database],
@@ -118,10 +115,10 @@ const GAUGES: Record<
   ledger_disk_free_bytes: ['Free space on the disk of the ledger', ({ disk }) => disk?.freeBytes],
   ledger_disk_size_bytes: ['Size of the disk of the ledger', ({ disk }) => disk?.sizeBytes],
   redis_up: [
-    '1: Redis responds; 0: it does not, and this server polls alone; no sample without Redis',
+    '1, or 0: Redis does not respond, and this server polls alone',
     ({ health: { redis } }) => redis && Number(redis.state === 'up'),
   ],
-  workers: ['Live workers; no sample without Redis', ({ health }) => health.redis?.workers.length],
+  workers: ['Live workers', ({ health }) => health.redis?.workers.length],
 };
 
 function createGauges(registry: Registry, version: string): (values: GaugeValues) => void {
@@ -131,13 +128,13 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
   const submissions = create('submissions', 'Submissions in the ledger, by status', 'status');
   const state = create(
     'upstream_state',
-    '1 for the current state of the upstream. up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key; paused: it asked for no requests for more than 30 s',
+    '1 for the current state: up, down, probing (down, a test is in flight), unauthorized (the key is refused) or paused (429 or Retry-After of more than 30 s)',
     'upstream',
     'state',
   );
   const dropped = new Counter({
     name: 'dawatch_log_lines_dropped_total',
-    help: 'Log lines that could not be written, to a full disk or a pipe without reader',
+    help: 'Log lines lost to a full disk or a pipe without reader',
     registers: [registry],
   });
   const others = Object.entries(GAUGES).map(([name, [help, of]]) => ({
@@ -171,22 +168,19 @@ const UPSTREAM_GAUGES: Record<
 > = {
   tracked_submissions: ['Submissions being polled', ({ tracked }) => tracked],
   slots_known: [
-    '1: submissions become final with the slots of a chain; 0: no period is known, so each is polled by its age',
+    '1, or 0: no slots are known, so each submission is polled by its age',
     ({ description }) => Number(description.mode !== 'age'),
   ],
   slot_period_seconds: [
-    'Length of a slot; no sample if not known',
+    'Length of a slot',
     ({ description: { slot } }) => slot && slot.periodMs / 1_000,
   ],
-  budget_requests: ['Requests per window of the request budget', ({ budget }) => budget.requests],
-  budget_used_requests: [
-    'Requests used in the current window of the request budget',
-    ({ budget }) => budget.used,
-  ],
+  budget_requests: ['Requests per window of the budget', ({ budget }) => budget.requests],
+  budget_used_requests: ['Requests used in the current window', ({ budget }) => budget.used],
   concurrent_requests_limit: ['Limit of requests in flight', ({ budget }) => budget.concurrency],
   in_flight_requests: ['Requests in flight', ({ inFlight }) => inFlight],
   next_request_delayed: [
-    '1: the next poll is delayed by the request budget or a pause of the upstream; 0: it is not',
+    '1: the budget or a pause delays the next poll',
     ({ next }) => Number(next !== null && next.heldBy !== null),
   ],
 };
@@ -220,19 +214,16 @@ function createChainMetrics(registry: Registry): (values: GaugeValues) => void {
       labelNames: ['upstream', ...labels],
       registers: [registry],
     });
-  const connected = create(
-    'connected',
-    '1: a node of the chain that is used announces finalized blocks; 0: none does; no sample without a chain',
-  );
+  const connected = create('connected', '1: a node announces finalized blocks; 0: none does');
   const nodeState = create(
     'node_state',
-    '1 for the current state of the node. used; connecting; disconnected; not trusted: another_chain, early, behind, another_block. /readyz says why',
+    '1 for the current state: used, connecting, disconnected; not trusted: another_chain, early, behind, another_block',
     'node',
     'state',
   );
   const age = create(
     'finalized_block_age_seconds',
-    'Time since a trusted node announced the newest finalized block; no sample before the first',
+    'Time since the newest announced finalized block',
   );
   return ({ now, health }) => {
     for (const gauge of [connected, nodeState, age]) gauge.reset();

@@ -25,7 +25,7 @@ const LITESTREAM = join(
 export const isLitestreamMissing = process.env.CI === undefined && !existsSync(LITESTREAM);
 
 /**
- * A host with its own disk, which runs the server and Litestream as docs/failover.md describes for
+ * A host with its own disk, which runs the server and Litestream as docs/backup.md describes for
  * plain hosts, with the replica in a folder instead of an object store.
  */
 export async function prepareMachine(replicaFolder: string, settings: Record<string, unknown>) {
