@@ -24,6 +24,20 @@ it.each(pages)('%s refers only to files that exist', (page) => {
   expect([...missing, ...unknown]).toEqual([]);
 });
 
+it('docs/reliability.md names an existing test in every row with a test', () => {
+  const faults = readdirSync(join(ROOT, 'test/faults'), { recursive: true, encoding: 'utf8' });
+  const rows = readFileSync(join(ROOT, 'docs/reliability.md'), 'utf8').matchAll(
+    /^\|.*\| `([\w./-]+)` \|$/gm,
+  );
+  const named = [...rows].map(([, name = '']) => name);
+  expect(named.length).toBeGreaterThan(30);
+  const isTest = (name: string) =>
+    name.includes('/')
+      ? existsSync(join(ROOT, name))
+      : faults.some((file) => basename(file).startsWith(`${name}.`));
+  expect(named.filter((name) => !isTest(name))).toEqual([]);
+});
+
 it('docs/interface.md names an existing test in every row', () => {
   const rows = readFileSync(join(ROOT, 'docs/interface.md'), 'utf8')
     .split('\n')
