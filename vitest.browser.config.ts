@@ -2,11 +2,12 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { longestFirst } from './test/support/longest-first.ts';
 import { MEMORY } from './test/support/memory.ts';
-import { RetryReporter } from './test/support/retry-reporter.ts';
+import { PATIENCE } from './test/support/patience.ts';
 
 /** Tests of the dashboard in Chromium. */
 export default defineConfig({
   test: {
+    ...PATIENCE,
     include: ['test/dashboard/**/*.browser.ts'],
     maxWorkers: availableParallelism(),
     // The files of a worker share a browser.
@@ -16,8 +17,5 @@ export default defineConfig({
     },
     // As in vitest.config.ts.
     env: MEMORY === undefined ? {} : { TMPDIR: MEMORY },
-    expect: { poll: { timeout: 10_000 } },
-    retry: process.env.CI ? 2 : 0,
-    reporters: ['default', new RetryReporter()],
   },
 });

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { longestFirst } from './test/support/longest-first.ts';
-import { RetryReporter } from './test/support/retry-reporter.ts';
+import { PATIENCE } from './test/support/patience.ts';
 
 /** The files that take longest on an idle machine. */
 const LONGEST = [
@@ -13,19 +13,12 @@ const LONGEST = [
   '/canary.',
 ];
 
-/** Losses of data at random moments are rare: a retry would hide them. */
-const NOT_RETRIED = ['test/faults/power-loss/*.fault.ts', 'test/faults/disk/failing-disk.fault.ts'];
-
 process.env.TEST_SEED ??= String(Date.now() % 2 ** 31);
 
 const shared = {
+  ...PATIENCE,
   globalSetup: 'test/faults/support/print-seed.ts',
   isolate: false,
-  // As in vitest.config.ts.
-  retry: process.env.CI ? 1 : 0,
-  // The longest tests take minutes on a shared machine.
-  testTimeout: 500_000,
-  hookTimeout: 60_000,
 };
 
 const faults = {
@@ -37,13 +30,9 @@ const faults = {
 
 export default defineConfig({
   test: {
-    reporters: ['default', new RetryReporter()],
     sequence: { sequencer: longestFirst(LONGEST) },
     projects: [
-      {
-        test: { ...faults, name: 'faults', include: ['test/**/*.fault.ts'], exclude: NOT_RETRIED },
-      },
-      { test: { ...faults, name: 'losses', include: NOT_RETRIED, retry: 0 } },
+      { test: { ...faults, name: 'faults', include: ['test/**/*.fault.ts'] } },
       {
         test: {
           ...shared,

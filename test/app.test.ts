@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, statSync } fr
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { dirname, join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { App } from '../src/app.ts';
 import { LedgerError } from '../src/ledger/errors.ts';
 import { openDatabase } from '../src/ledger/open.ts';
@@ -21,6 +21,7 @@ import {
 import { API_KEY, openApp } from './support/app/running-app.ts';
 import { openLedger } from './support/ledger/ledger-file.ts';
 import { tempFolder } from './support/temp-folder.ts';
+import { eventually } from './support/until.ts';
 import { HeldClock } from './support/virtual-time/virtual-clock.ts';
 
 type Setting = Parameters<typeof openApp>[0];
@@ -52,8 +53,7 @@ function openConnection(url: string) {
   return {
     send: (text: string) => void socket.write(text),
     received: () => received,
-    waitFor: (text: string) =>
-      vi.waitFor(() => expect(received).toContain(text), { timeout: 10_000, interval: 5 }),
+    waitFor: (text: string) => eventually(() => expect(received).toContain(text)),
     ended: new Promise<void>((resolve) => socket.once('close', () => resolve())),
   };
 }
@@ -163,9 +163,7 @@ describe('closing', () => {
     await inFlight.waitFor('HTTP/1.1 100 Continue');
 
     const closing = app.close();
-    await vi.waitFor(() => expect(call(app.url, '/livez')).rejects.toThrow('ECONNREFUSED'), {
-      timeout: 10_000,
-    });
+    await eventually(() => expect(call(app.url, '/livez')).rejects.toThrow('ECONNREFUSED'));
     partial.send('\r\n');
     await partial.waitFor('"next_cursor":null');
     inFlight.send('"submission_id":"late"}');
@@ -235,9 +233,8 @@ describe('a ledger whose file is removed while a server uses it', () => {
     const readiness = await call(app.url, '/readyz');
     expect([readiness.status, JSON.parse(readiness.text).ledger]).toEqual([503, 'not_writable']);
     expect((await call(app.url, pathOf('kept'))).status).toBe(200);
-    await vi.waitFor(
-      async () => expect((await call(app.url, '/v1/alerts')).text).toContain('ledger_not_writable'),
-      { timeout: 10_000 },
+    await eventually(async () =>
+      expect((await call(app.url, '/v1/alerts')).text).toContain('ledger_not_writable'),
     );
     clock.fire(FILE_CHECK_MS);
     const copy = await saved;

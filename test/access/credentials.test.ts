@@ -1,9 +1,10 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, type HttpResponse, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -132,10 +133,7 @@ describe('an expiry', () => {
     clock.aheadMs += HOUR_MS;
     expect(await statusOf(secret)).toBe(401);
     expect((await shown(id))?.state).toBe('expired');
-    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), {
-      timeout: 15_000,
-      interval: 5,
-    });
+    await eventually(() => expect(clock.held(HEARTBEAT_MS)).toBe(1));
     clock.fire(HEARTBEAT_MS);
     await reader.ended;
   });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { MATRIX } from '../support/app/access-matrix.ts';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
 import { openApp, useApp } from '../support/app/running-app.ts';
@@ -10,11 +10,11 @@ import { storeToken, withStore } from '../support/ledger/audit.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { openWithProvider } from '../support/servers/oidc-provider.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
 const CHECK_MS = 15_000;
-const UNTIL = { timeout: 15_000, interval: 5 };
 
 async function open(setting: Partial<Parameters<typeof openApp>[0]> = {}) {
   const database = join(tempFolder(), 'ledger.db');
@@ -78,7 +78,7 @@ async function begin(
     response.text += text;
   });
   // The server has read the headers, and waits for the body.
-  await vi.waitFor(() => expect(response.text).toMatch(/^HTTP\/1.1 100 /), UNTIL);
+  await eventually(() => expect(response.text).toMatch(/^HTTP\/1.1 100 /));
   socket.write(wire.slice(0, 1));
   await call(url, '/livez');
   return async () => {
@@ -163,7 +163,7 @@ describe.each(WAYS)('a request that waits for a submission with %s', (_, isSessi
     await post(world.url, { submission_id: 'open' });
     const own = { 'x-api-key': [], ...headers } as Record<string, string | string[]>;
     const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
-    const held = () => vi.waitFor(() => expect(world.clock.held(CHECK_MS)).toBe(1), UNTIL);
+    const held = () => eventually(() => expect(world.clock.held(CHECK_MS)).toBe(1));
     await held();
     world.clock.fire(CHECK_MS);
     await held();
@@ -181,7 +181,7 @@ describe.each(WAYS)('a request that waits for a submission with %s', (_, isSessi
     await post(world.url, { submission_id: 'open' });
     const own = { 'x-api-key': [], ...headers } as Record<string, string | string[]>;
     const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
-    await vi.waitFor(() => expect(world.clock.held(200_000)).toBe(1), UNTIL);
+    await eventually(() => expect(world.clock.held(200_000)).toBe(1));
     await end();
     await call(world.url, '/v1/submissions/open', { method: 'DELETE' });
     expect(problemOf(await waiting).status).toBe(401);
@@ -200,7 +200,7 @@ describe('a person who loses the role admin', () => {
       body: { submission_id: 'open' },
     });
     const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
-    const held = () => vi.waitFor(() => expect(world.clock.held(CHECK_MS)).toBe(1), UNTIL);
+    const held = () => eventually(() => expect(world.clock.held(CHECK_MS)).toBe(1));
     await held();
     degrade(world.database);
     world.clock.fire(CHECK_MS);

@@ -47,7 +47,7 @@ async function open(setting: Setting = {}) {
   };
 }
 
-describe('a sign-in at a provider', { timeout: 30_000 }, () => {
+describe('a sign-in at a provider', () => {
   it('begins a session with the role of a claim, and leads back to the page that was open', async () => {
     const server = await open();
     const { cookie, location, attributes } = await server.signIn(
@@ -273,7 +273,7 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
   });
 });
 
-describe('a sign-in is refused', { timeout: 30_000 }, () => {
+describe('a sign-in is refused', () => {
   it('with a state that is unknown, of another browser, without its cookie, or used before', async () => {
     const server = await open();
     const { callback, browser } = await server.begin();
@@ -448,7 +448,7 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
   });
 });
 
-it('a sign-in leads to no other page than the dashboard', { timeout: 30_000 }, async () => {
+it('a sign-in leads to no other page than the dashboard', async () => {
   const server = await open();
   for (const to of [
     '//evil.example',

@@ -1,10 +1,11 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { call } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { openWorker } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 it.skipIf(isRedisMissing())(
   'the loss of Redis and of all workers are alerts, which end when they are back; metrics show both',
@@ -20,15 +21,12 @@ it.skipIf(isRedisMissing())(
     const firing = async () =>
       (await get('/v1/alerts')).alerts.map(({ rule }: { rule: string }) => rule);
     const until = (rules: string[]) =>
-      vi.waitFor(async () => expect(await firing()).toEqual(rules), {
-        timeout: 20_000,
-        interval: 50,
-      });
+      eventually(async () => expect(await firing()).toEqual(rules));
     const workers = async (count: number) =>
-      vi.waitFor(async () => expect((await get('/v1/overview')).workers).toBe(count), 10_000);
+      eventually(async () => expect((await get('/v1/overview')).workers).toBe(count));
 
     // Redis without workers is no fault.
-    await vi.waitFor(async () => expect((await get('/readyz')).status).toBe('ok'), 10_000);
+    await eventually(async () => expect((await get('/readyz')).status).toBe('ok'));
     await until([]);
     const worker = openWorker(redis);
     await workers(1);

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { alertListSchema, muteListSchema, muteSchema } from '../../src/alerts/alerts-routes.ts';
 import { call, type HttpResponse, post, problemOf } from '../support/app/http-calls.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
+import { eventually } from '../support/until.ts';
 
 const app = useNotifyingApp({ publicUrl: 'https://dawatch.example.com/ops' });
 const { admin } = app;
@@ -28,13 +29,10 @@ const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toIS
 /** The alert about the upstream, which does not respond. */
 async function firing() {
   await post(app.url, { submission_id: randomUUID() });
-  return vi.waitFor(
-    async () => {
-      const [alert] = (await listed()).filter(({ rule }) => rule === 'upstream_down');
-      return alert ?? expect.fail('no alert');
-    },
-    { timeout: 15_000, interval: 20 },
-  );
+  return eventually(async () => {
+    const [alert] = (await listed()).filter(({ rule }) => rule === 'upstream_down');
+    return alert ?? expect.fail('no alert');
+  });
 }
 
 describe('alerts', () => {

@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { AlertWatch } from '../../src/alerts/feature.ts';
 import type { Channel } from '../../src/notifications/channels/channel.ts';
 import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
@@ -7,8 +7,6 @@ import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { withAlerts } from '../support/ledger/alerts-ledger.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { openDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

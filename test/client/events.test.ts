@@ -1,11 +1,12 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConnectionError, DawatchClient, type FeedEvent } from '../../src/client/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 const app = useAppWithSandbox({ tuning: { alertCheckMs: 3_600_000 } });
 const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });
@@ -32,10 +33,7 @@ function listen(at: DawatchClient, options: Options = {}) {
   })();
   onTestFinished(() => stop.abort());
   const has = (many: number) =>
-    vi.waitFor(() => expect(received.length).toBeGreaterThanOrEqual(many), {
-      timeout: 15_000,
-      interval: 5,
-    });
+    eventually(() => expect(received.length).toBeGreaterThanOrEqual(many));
   return { receivedEvents: received, errors, has, stop: () => stop.abort(), reading };
 }
 
@@ -80,12 +78,10 @@ it('continues through cut connections without gap or repeat', async () => {
     await client().cancel(id);
     if (index % 15 === 11) await listener.has(listener.receivedEvents.length + 1);
   }
-  await vi.waitFor(
-    () =>
-      expect(listener.receivedEvents.at(-1)?.data).toMatchObject({
-        submission: { submission_id: 'cut-59' },
-      }),
-    { timeout: 15_000, interval: 5 },
+  await eventually(() =>
+    expect(listener.receivedEvents.at(-1)?.data).toMatchObject({
+      submission: { submission_id: 'cut-59' },
+    }),
   );
   expect(listener.receivedEvents.map(({ seq }) => seq)).toEqual(
     count(listener.receivedEvents.length),
@@ -120,10 +116,7 @@ describe('ends', () => {
   it('when its signal aborts, at any stage', async () => {
     const listener = listen(client());
     const unreachable = listen(client('http://127.0.0.1:1'));
-    await vi.waitFor(() => expect(unreachable.errors.length).toBeGreaterThan(0), {
-      timeout: 15_000,
-      interval: 5,
-    });
+    await eventually(() => expect(unreachable.errors.length).toBeGreaterThan(0));
     listener.stop();
     unreachable.stop();
     await Promise.all([listener.reading, unreachable.reading]);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, SECOND, UPSTREAM_BEARER } from '../support/app/lookups.ts';
 import { createWebhook } from '../support/app/notifying-app.ts';
@@ -87,7 +87,7 @@ async function fill(): Promise<{ id: string; webhookId: string; working: string 
   return { id, webhookId, working };
 }
 
-describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the dashboard is accessible', () => {
   it('axe reports nothing on any page, in light and dark mode', async () => {
     const { id, webhookId } = await fill();
     const page = await browser.open(app.url);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { clearFilters, SKIPPED, setFilter, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { clearFilters, SKIPPED, setFilter, useBrowser } from '../support/app/browser.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -14,7 +14,7 @@ const rows = (page: Page) => main(page).getByRole('row');
 
 const open = (path: string) => browser.show(app.url, path);
 
-describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the audit in the dashboard', () => {
   app.prepare(async () => {
     await app.cancelled([HOSTILE, ...Array.from({ length: 59 }, (_, index) => `s${index}`)]);
     await app.create({ url: 'https://hooks.example.com/' });

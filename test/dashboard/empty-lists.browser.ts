@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/wiring/settings.ts';
-import { SKIPPED, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { SKIPPED, useBrowser } from '../support/app/browser.ts';
 import { ADMIN_TOKEN, UPSTREAM_BEARER } from '../support/app/lookups.ts';
 import { API_KEY, useApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { MAIN } from '../support/processes/child-process.ts';
@@ -37,7 +37,7 @@ async function paste(command: string) {
   return folder;
 }
 
-describe.skipIf(SKIPPED)('an empty list', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('an empty list', () => {
   const open = async (path: string) => {
     const page = await browser.show(app.url, path);
     const command = await page.getByRole('main').locator('.empty pre').textContent();

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { createWebhook } from '../support/app/notifying-app.ts';
@@ -106,7 +106,7 @@ const missed = (page: Page) =>
     .filter(([, { height, left, right }]) => height < 43.5 || left < 0 || right > innerWidth)
     .map(([text, { height }]) => text + ' is ' + height + ' px high')`);
 
-describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the layout', () => {
   let webhookId = '';
   app.prepare(async () => {
     webhookId = await fill();

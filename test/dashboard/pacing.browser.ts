@@ -7,7 +7,7 @@ import {
   quantileMs,
 } from '../../src/dashboard/page/pacing/pacing-page.js';
 import type { PacingDescription } from '../../src/pacing/index.ts';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
 import { post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -24,7 +24,7 @@ async function open(url = app.url): Promise<Page> {
   return page;
 }
 
-describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the pacing page', () => {
   it('draws the learned distribution of each upstream, and describes it in words', async () => {
     const page = await open();
     const section = page.getByRole('region', { name: 'default', exact: true }).first();

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
 import { CredentialStore, makeToken } from '../../src/access/credentials-store.ts';
 import { openBeside } from '../../src/ledger/open.ts';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER } from '../support/app/lookups.ts';
 import { createWebhook } from '../support/app/notifying-app.ts';
@@ -34,7 +34,7 @@ function operatorToken(): string {
   return token;
 }
 
-describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the dashboard in a browser', () => {
   describe('signing in', () => {
     it('shows no page and no title for an unknown path', async () => {
       const page = await open('overview/x');
@@ -204,7 +204,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       const shown = await dots.count();
       const next = app.submit();
       await track({ submission_id: next });
-      await expect.poll(() => dots.count(), { timeout: 10_000 }).toBeGreaterThan(shown);
+      await expect.poll(() => dots.count()).toBeGreaterThan(shown);
     });
 
     it('shows hostile text of an upstream as text', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Page, Route } from 'playwright-core';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
@@ -10,13 +10,13 @@ const app = useApp({ adminToken: ADMIN_TOKEN });
 const browser = useBrowser();
 let page: Page;
 
-describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the parts of the dashboard', () => {
   beforeEach(async () => {
     page = await browser.openForAll(app.url, async (opened) => {
       await opened.context().grantPermissions(['clipboard-read', 'clipboard-write']);
       await signIn(opened, ADMIN_TOKEN);
     });
-  }, TEST_MS);
+  });
   const text = () => page.evaluate<string>('navigator.clipboard.readText()');
   const openSubmission = async (page: Page) => {
     const id = randomUUID();

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
+import { SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
 import { call } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
@@ -40,7 +40,7 @@ async function open(): Promise<Page> {
   return page;
 }
 
-describe.skipIf(SKIPPED)('the page of tokens', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the page of tokens', () => {
   it('creates a token with a role and an expiry, and shows it once, with a button that copies it', async () => {
     const name = `dashboards-${randomUUID()}`;
     const page = await open();

@@ -2,12 +2,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { storeExample } from '../support/documents.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 /** In this repository, so that its packages are found. */
 const FOLDERS = join(import.meta.dirname, '../../node_modules/.cache');
@@ -54,7 +55,7 @@ describe.skipIf(isRedisMissing())('with Redis, the example of', () => {
       'tracked {"accepted":1,"already_tracked":0,"already_final":0,"retracked":0,"kept_options":[]}',
     );
     const line = `submission.finalized ${id}`;
-    await vi.waitFor(() => expect(consumer.printed.stdout).toContain(line), 10_000);
+    await eventually(() => expect(consumer.printed.stdout).toContain(line));
     consumer.child.kill();
     expect(await consumer.ended).toMatchObject({ code: 0, stderr: '' });
   });

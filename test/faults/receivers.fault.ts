@@ -1,16 +1,15 @@
 import { gzipSync } from 'node:zlib';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
 import { CRASH_ADMIN_TOKEN } from '../support/processes/killable-server.ts';
 import { createWebhook, eventIdsOf } from '../support/servers/deliveries.ts';
 import { drip, openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
+import { until } from '../support/until.ts';
 import { watch } from './support/probe.ts';
 import { prepareWorld } from './support/world.ts';
 
 const SUBMISSIONS = 100;
 const MAX_MIB = 400;
-/** Less than the timeout of a delivery. */
-const WITHIN_MS = 10_000;
 const BOMB = gzipSync(Buffer.alloc(20_000_000));
 const CHUNK = 'x'.repeat(65_536);
 
@@ -46,7 +45,7 @@ test('hostile receivers delay no event to another one, and take no memory', asyn
   const ids = await world.track(SUBMISSIONS);
   await Promise.all(ids.map((id) => server.client.waitUntilFinal(id, { timeoutMs: 60_000 })));
   const missing = () => eventIdsOf(server.file).filter((id) => !receiver.bodies.has(id));
-  await vi.waitUntil(() => missing().length === 0, { timeout: WITHIN_MS, interval: 200 });
+  await until(() => missing().length === 0);
   for (const [index, { requests }] of hostile.entries())
     expect(requests.length, Object.keys(HOSTILE)[index]).toBeGreaterThan(0);
   const { refused, peakMiB } = await seen.end();

@@ -1,15 +1,14 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { fastify } from 'fastify';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { limitUnreadResponses } from '../../src/http/connections.ts';
 import { post } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
+import { eventually } from '../support/until.ts';
 
 const app = useApp();
 const LIMIT = 16;
-const until = (check: () => void | Promise<void>) =>
-  vi.waitFor(check, { timeout: 15_000, interval: 10 });
 
 function open(url: string) {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -38,7 +37,7 @@ describe('pipelined requests', () => {
       const { socket, statuses } = open(app.url);
       for (let round = 1; round <= 3; round++) {
         socket.write(GET(path).repeat(LIMIT));
-        await until(() => expect(statuses()).toHaveLength(round * LIMIT));
+        await eventually(() => expect(statuses()).toHaveLength(round * LIMIT));
       }
       expect(new Set(statuses())).toEqual(new Set([path === '/nowhere' ? 404 : 200]));
     },
@@ -108,7 +107,7 @@ describe('unread responses', () => {
     });
     await Promise.race([
       once(socket, 'close'),
-      until(() => expect(read).toBeGreaterThan(LARGE_BODY.length)),
+      eventually(() => expect(read).toBeGreaterThan(LARGE_BODY.length)),
     ]);
     return read <= LARGE_BODY.length;
   };

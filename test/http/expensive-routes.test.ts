@@ -2,10 +2,9 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { fastify } from 'fastify';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { serializeExpensiveRoutes } from '../../src/http/connections.ts';
-
-const UNTIL = { timeout: 15_000, interval: 5 };
+import { eventually } from '../support/until.ts';
 
 /** A server whose handlers begin, and then wait until `finish`. */
 async function open() {
@@ -42,7 +41,7 @@ async function open() {
     get,
     send,
     begun,
-    reached: (...paths: string[]) => vi.waitFor(() => expect(begun).toEqual(paths), UNTIL),
+    reached: (...paths: string[]) => eventually(() => expect(begun).toEqual(paths)),
     finish: () => running.shift()?.finish(),
     /** Whether everything that was received so far has been served. */
     settled: () => get('/livez'),
@@ -57,9 +56,8 @@ it('the next handler of an expensive route begins when the one before has ended,
   await settled();
   expect(begun).toEqual(['/list']);
   finish();
-  await vi.waitFor(
-    () => expect(begun.toSorted()).toEqual(['/list', '/other-list', '/other-list?fails']),
-    UNTIL,
+  await eventually(() =>
+    expect(begun.toSorted()).toEqual(['/list', '/other-list', '/other-list?fails']),
   );
   finish();
   expect((await Promise.all(responses)).filter((text) => text === 'done')).toHaveLength(2);
@@ -91,7 +89,7 @@ it('a request whose client disconnects while it waits is not served', async () =
   finish();
   expect(await first).toBe('done');
   const last = get('/other-list?last');
-  await vi.waitFor(() => expect(begun).toContain('/other-list?last'), UNTIL);
+  await eventually(() => expect(begun).toContain('/other-list?last'));
   finish();
   expect(await last).toBe('done');
   expect(begun).toEqual(['/other-list', '/other-list?last']);
@@ -119,9 +117,9 @@ it('requests behind a response that never ends do not delay those of others', as
   const others = Promise.all([get('/list'), get('/other-list')]).finally(() => {
     isServed = true;
   });
-  await vi.waitFor(() => {
+  await eventually(() => {
     finish();
     expect(isServed).toBe(true);
-  }, UNTIL);
+  });
   expect(await others).toEqual(['done', 'done']);
 });

@@ -1,7 +1,8 @@
 import { connect, type Socket } from 'node:net';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
+import { eventually } from '../support/until.ts';
 
 const TIMEOUT_S = 0.3;
 const app = useApp({ tuning: { requestTimeoutMs: TIMEOUT_S * 1_000 } });
@@ -42,15 +43,10 @@ async function openConnection(requestText: string, drip?: string): Promise<Conne
 }
 
 const closed = (...connections: Connection[]) =>
-  vi.waitFor(
-    () =>
-      expect(
-        connections.filter(({ isClosed }) => !isClosed()).map(({ received }) => received()),
-      ).toEqual([]),
-    {
-      timeout: 15_000,
-      interval: 20,
-    },
+  eventually(() =>
+    expect(
+      connections.filter(({ isClosed }) => !isClosed()).map(({ received }) => received()),
+    ).toEqual([]),
   );
 
 const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
@@ -86,12 +82,9 @@ describe('a connection is closed, with a reason where possible, if its client', 
     const requestText = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n';
     const caller = await openConnection(requestText.repeat(16));
     caller.socket.pause();
-    await vi.waitFor(() => expect(caller.socket.bytesRead).toBeGreaterThan(0), { timeout: 15_000 });
+    await eventually(() => expect(caller.socket.bytesRead).toBeGreaterThan(0));
     const before = sockets();
-    await vi.waitFor(() => expect(sockets()).toBeLessThan(before), {
-      timeout: 15_000,
-      interval: 20,
-    });
+    await eventually(() => expect(sockets()).toBeLessThan(before));
   });
 });
 

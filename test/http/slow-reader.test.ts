@@ -1,11 +1,12 @@
 import { join } from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { type EventReader, readEvents } from '../support/app/event-reader.ts';
 import { post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -46,13 +47,10 @@ const seqs = (...readers: EventReader[]) =>
  */
 async function dropped(app: { log(): string }, clock: HeldClock, count: number): Promise<number[]> {
   const find = () => [...app.log().matchAll(/"waiting_bytes":(\d+).*"feed.slow_client_closed"/g)];
-  await vi.waitFor(
-    () => {
-      clock.fire(HEARTBEAT_MS);
-      expect(find()).toHaveLength(count);
-    },
-    { timeout: 15_000, interval: 50 },
-  );
+  await eventually(() => {
+    clock.fire(HEARTBEAT_MS);
+    expect(find()).toHaveLength(count);
+  });
   return find().map(([, bytes]) => Number(bytes));
 }
 

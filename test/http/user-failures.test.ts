@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { FaultOrder } from '../../src/sandbox/routes/faults.ts';
 import { problemOf } from '../support/app/http-calls.ts';
 import {
@@ -9,6 +9,7 @@ import {
   userPath,
 } from '../support/app/lookups.ts';
 import { deadAddress, serve } from '../support/servers/upstream-server.ts';
+import { eventually } from '../support/until.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
 const lookups = useLookups({
@@ -79,7 +80,7 @@ it('hanging lookups do not delay submissions, and lookups above the limit are re
   void lookups.then(() => {
     isOver = true;
   });
-  await vi.waitFor(() => expect(own.audit()).toHaveLength(36), { timeout: 15_000 });
+  await eventually(() => expect(own.audit()).toHaveLength(36));
   const submission = await own.get(
     '/v1/get_submission_info?submission_id=some-id',
     own.tokens.service,

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   call,
   detailsOf,
@@ -12,6 +12,7 @@ import { openApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
@@ -32,10 +33,7 @@ async function open(): Promise<string> {
 const wait = (id: string, timeoutS: number, signal?: AbortSignal) =>
   call(app.url, `${pathOf(id)}/wait?timeout_s=${timeoutS}`, { ...(signal && { signal }) });
 const untilHeld = (count: number, timeoutS: number) =>
-  vi.waitFor(() => expect(clock.held(timeoutS * 1_000)).toBe(count), {
-    timeout: 15_000,
-    interval: 5,
-  });
+  eventually(() => expect(clock.held(timeoutS * 1_000)).toBe(count));
 
 it('responds at once for a final submission', async () => {
   const id = await open();

@@ -1,5 +1,6 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Channel, Outgoing, SendResult } from '../../src/notifications/channels/channel.ts';
+import { eventually } from '../support/until.ts';
 import { failedEvent, HOSTILE_TEXTS, hostileEvent, outgoing } from './sample-events.ts';
 
 /** A channel and its real receiver. */
@@ -106,7 +107,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       const rig = await open('hanging');
       const controller = new AbortController();
       const sent = send(rig, one(), controller.signal);
-      await vi.waitFor(async () => expect(await rig.connections()).toBeGreaterThan(0), 5_000);
+      await eventually(async () => expect(await rig.connections()).toBeGreaterThan(0));
       controller.abort();
       // Before the channel's own time limit, which may be much longer.
       expect(await sent).toMatchObject({ kind: 'failed', error: 'the attempt was aborted' });
@@ -129,7 +130,7 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       await Promise.all([rig.channel.close(), rig.channel.close()]);
       await rig.channel.close();
       await rig.release?.();
-      await vi.waitFor(async () => expect(await rig.connections()).toBe(0), 5_000);
+      await eventually(async () => expect(await rig.connections()).toBe(0));
       expectFailed(await send(rig, one()));
       expect(await rig.received()).toHaveLength(1);
     });

@@ -1,7 +1,8 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { problemOf } from '../support/app/http-calls.ts';
 import { acceptedOf, deliveriesOf, useNotifyingApp } from '../support/app/notifying-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
+import { eventually } from '../support/until.ts';
 
 const app = useNotifyingApp();
 const { admin } = app;
@@ -21,10 +22,7 @@ async function deliver(ids: string[], response: Parameters<typeof openReceiver>[
 }
 
 async function isDelivered(id: number): Promise<void> {
-  await vi.waitFor(async () => expect((await app.details(id)).state).toBe('delivered'), {
-    timeout: 15_000,
-    interval: 5,
-  });
+  await eventually(async () => expect((await app.details(id)).state).toBe('delivered'));
 }
 
 describe('a delivery', () => {
@@ -74,9 +72,7 @@ describe('a delivery', () => {
         state: 'waiting',
         attempts_made: 0,
       });
-      await vi.waitFor(async () => expect((await app.details(id)).attempts).toHaveLength(sent), {
-        timeout: 15_000,
-      });
+      await eventually(async () => expect((await app.details(id)).attempts).toHaveLength(sent));
       expect(await app.details(id)).toMatchObject({
         state: 'delivered',
         attempts_made: 1,

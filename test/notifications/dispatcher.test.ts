@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { peopleRetryDelayMs, type SendResult } from '../../src/notifications/channels/channel.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
@@ -9,9 +9,6 @@ import {
   failed,
   openDispatcher,
 } from '../support/virtual-time/virtual-dispatcher.ts';
-
-// Virtual time: a test takes as long as the CPU is used by others.
-vi.setConfig({ testTimeout: 60_000 });
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

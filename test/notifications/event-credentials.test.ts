@@ -1,8 +1,9 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type EventReader, readEvents } from '../support/app/event-reader.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 import { callWith, signInWith } from '../support/app/sessions.ts';
 import { storeToken } from '../support/ledger/audit.ts';
+import { eventually } from '../support/until.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -34,19 +35,13 @@ describe.each([
 
   const addToken = (role: (typeof ROLES)[number]) => storeToken(app.database, role);
   const beat = async () => {
-    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), {
-      timeout: 15_000,
-      interval: 5,
-    });
+    await eventually(() => expect(clock.held(HEARTBEAT_MS)).toBe(1));
     clock.fire(HEARTBEAT_MS);
   };
   const expectOpenAfter = async (reader: EventReader) => {
     for (let beats = 1; beats <= HEARTBEATS; beats++) {
       await beat();
-      await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), {
-        timeout: 5_000,
-        interval: 5,
-      });
+      await eventually(() => expect(reader.heartbeats()).toBe(beats));
     }
     reader.cut();
     await reader.ended;
@@ -64,7 +59,7 @@ describe.each([
       const { token, revoke } = addToken('service');
       const reader = await readEvents(app.url, '', headers(token));
       await beat();
-      await vi.waitFor(() => expect(reader.heartbeats()).toBe(1), { timeout: 5_000, interval: 5 });
+      await eventually(() => expect(reader.heartbeats()).toBe(1));
       revoke();
       await beat();
       await reader.ended;
@@ -76,7 +71,7 @@ describe.each([
     const { cookie } = await signInWith(app.url, addToken('service').token);
     const reader = await readEvents(app.url, '', { 'x-api-key': [], cookie });
     await beat();
-    await vi.waitFor(() => expect(reader.heartbeats()).toBe(1), { timeout: 5_000, interval: 5 });
+    await eventually(() => expect(reader.heartbeats()).toBe(1));
     await callWith(app.url, cookie, '/v1/session', { method: 'DELETE' });
     await beat();
     await reader.ended;

@@ -1,11 +1,12 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { pino } from 'pino';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
 import { EventFeed, type EventFilter } from '../../src/notifications/event-feed.ts';
 import { seeded } from '../support/seed.ts';
+import { eventually } from '../support/until.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 /** Events in memory; counts the reads. */
@@ -41,7 +42,6 @@ function openLog() {
 
 const openFeed = (events: ReturnType<typeof openLog>, clock: Clock = systemClock) =>
   new EventFeed({ events, clock, log: pino({ enabled: false }) });
-const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 1 });
 
 /** Reads in the background. */
 function read(
@@ -79,11 +79,11 @@ it('reads a new event once for all readers, and nothing without readers', async 
   await new Promise((resolve) => setTimeout(resolve, 10));
   expect(log.reads).toBe(0);
   const readers = Array.from({ length: 100 }, () => read(feed, 1));
-  await until(() => expect(log.reads).toBe(1));
+  await eventually(() => expect(log.reads).toBe(1));
   for (const seq of [2, 3, 4]) {
     const before = log.reads;
     log.add();
-    await until(() => {
+    await eventually(() => {
       for (const { text } of readers)
         expect(text()).toContain(`id: ${seq}\nevent: upstream.up\ndata: {"id":"evt_${seq}"`);
     });
@@ -139,7 +139,7 @@ it('ends its readers when the log cannot be read, and serves later ones', async 
   const feed = openFeed(log);
   const { after } = log;
   const reader = read(feed, 0);
-  await until(() => expect(log.reads).toBe(1));
+  await eventually(() => expect(log.reads).toBe(1));
   log.after = () => {
     throw new Error('the disk failed');
   };
@@ -147,10 +147,10 @@ it('ends its readers when the log cannot be read, and serves later ones', async 
   await new Promise((resolve) => setTimeout(resolve, 10));
   log.after = after;
   const second = read(feed, 0);
-  await until(() => expect(second.text()).toContain('id: 1\nevent'));
+  await eventually(() => expect(second.text()).toContain('id: 1\nevent'));
   expect([reader.text(), reader.ended()]).toEqual([expect.not.stringContaining('event'), true]);
   feed.close();
-  await until(() => expect(second.ended()).toBe(true));
+  await eventually(() => expect(second.ended()).toBe(true));
 });
 
 const gap = (after: number, through: number) =>
@@ -163,8 +163,8 @@ it('reports missing events first, and only to readers that resume before them', 
   const feed = openFeed(log);
   const early = read(feed, 1);
   const late = read(feed, 3);
-  await until(() => expect(early.text()).toContain('id: 5\nevent: upstream.up'));
-  await until(() => expect(late.text()).toContain('id: 5\nevent: upstream.up'));
+  await eventually(() => expect(early.text()).toContain('id: 5\nevent: upstream.up'));
+  await eventually(() => expect(late.text()).toContain('id: 5\nevent: upstream.up'));
   expect(early.text()).toContain(`: dawatch 1\nid: 1\n\n${gap(1, 3)}id: 4\nevent: upstream.up`);
   expect(late.text()).not.toContain('feed.gap');
   feed.close();
@@ -177,11 +177,11 @@ it('reports a gap once if no event after it is left', async () => {
   const clock = new HeldClock(15_000);
   const feed = openFeed(log, clock);
   const reader = read(feed, 0);
-  await until(() => expect(reader.text()).toContain(gap(0, 3)));
+  await eventually(() => expect(reader.text()).toContain(gap(0, 3)));
   clock.fire(15_000);
-  await until(() => expect(reader.text()).toContain(': heartbeat 3\nid: 3\n\n'));
+  await eventually(() => expect(reader.text()).toContain(': heartbeat 3\nid: 3\n\n'));
   log.add();
-  await until(() => expect(reader.text()).toContain('id: 4\nevent: upstream.up'));
+  await eventually(() => expect(reader.text()).toContain('id: 4\nevent: upstream.up'));
   expect(reader.text().split('feed.gap')).toHaveLength(3);
   feed.close();
 });
@@ -200,14 +200,14 @@ it('ends only the reader whose credential cannot be looked up at a heartbeat', a
     },
   );
   const other = read(feed, 0);
-  await until(() =>
+  await eventually(() =>
     expect([failing.text(), other.text()]).toEqual(
       Array(2).fill(expect.stringContaining('dawatch')),
     ),
   );
   isBroken = true;
   clock.fire(15_000);
-  await until(() =>
+  await eventually(() =>
     expect([failing.ended(), other.text()]).toEqual([true, expect.stringContaining('heartbeat')]),
   );
   expect([other.ended(), clock.held(15_000)]).toEqual([false, 1]);

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, pathOf, post, problemOf } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -136,13 +137,10 @@ describe('filters', () => {
     const resumed = await readEvents(app.url, path, { 'last-event-id': String(begin) });
     for (const reader of [live, resumed]) {
       // A heartbeat contains the position for readers without matching events.
-      await vi.waitFor(
-        () => {
-          clock.fire(HEARTBEAT_MS);
-          expect(reader.position()).toBe(begin + 2);
-        },
-        { timeout: 15_000, interval: 5 },
-      );
+      await eventually(() => {
+        clock.fire(HEARTBEAT_MS);
+        expect(reader.position()).toBe(begin + 2);
+      });
       const statuses = reader.received.map(({ body }) =>
         'submission' in body.data
           ? `${body.data.submission.status} ${body.data.submission.submission_id.at(-1)}`
@@ -220,10 +218,7 @@ it('sends no chunks, and announces the end of the connection', async () => {
   socket.on('data', (chunk) => {
     received += chunk;
   });
-  await vi.waitFor(() => expect(received).toMatch(/\r\n\r\n: dawatch \d+\nid: \d+\n\n/), {
-    timeout: 15_000,
-    interval: 5,
-  });
+  await eventually(() => expect(received).toMatch(/\r\n\r\n: dawatch \d+\nid: \d+\n\n/));
   expect(received.toLowerCase()).toContain('\r\nconnection: close\r\n');
   expect(received.toLowerCase()).not.toContain('transfer-encoding');
 });
@@ -248,12 +243,9 @@ describe('closing', () => {
     for (const reader of readers) reader.cut();
     await Promise.all(readers.map(({ ended }) => ended));
     // The heartbeats stop with the last reader.
-    await vi.waitFor(
-      () => {
-        clock.fire(HEARTBEAT_MS);
-        expect(clock.held(HEARTBEAT_MS)).toBe(0);
-      },
-      { timeout: 15_000, interval: 5 },
-    );
+    await eventually(() => {
+      clock.fire(HEARTBEAT_MS);
+      expect(clock.held(HEARTBEAT_MS)).toBe(0);
+    });
   });
 });

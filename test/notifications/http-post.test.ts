@@ -13,6 +13,7 @@ import {
   type ScriptedResponse,
   selfSigned,
 } from '../support/servers/receiver.ts';
+import { eventually } from '../support/until.ts';
 
 type Settings = {
   allow?: string[];
@@ -61,7 +62,7 @@ const failed = (error: string | RegExp) => ({
 
 type Receiver = Awaited<ReturnType<typeof openReceiver>>;
 const isLeft = ({ connections }: Receiver) =>
-  vi.waitFor(() => expect(connections.open.size).toBe(0), { timeout: 5_000, interval: 5 });
+  eventually(() => expect(connections.open.size).toBe(0));
 
 describe('a receiver that', () => {
   it.each<[string, ScriptedResponse, string, Settings?]>([

@@ -1,6 +1,7 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
+import { eventually, until } from '../support/until.ts';
 
 const app = useNotifyingApp({ tuning: { alertCheckMs: 3_600_000 } });
 const types = ['submission.cancelled'];
@@ -15,7 +16,7 @@ async function openSlowReceiver() {
   });
   return {
     url: receiver.url,
-    called: () => vi.waitUntil(() => held.length > 0, { timeout: 10_000 }),
+    called: () => until(() => held.length > 0),
     respond(withStatus: number, withHeaders: Record<string, string> = {}): void {
       [status, headers] = [withStatus, withHeaders];
       for (const each of held.splice(0)) each();
@@ -24,15 +25,12 @@ async function openSlowReceiver() {
 }
 
 const attempted = (destination: string, count: number) =>
-  vi.waitFor(
-    async () => {
-      const [delivery] = await app.deliveries(`destination=${destination}`);
-      const { attempts, state } = await app.details(delivery?.id ?? 0);
-      expect(attempts).toHaveLength(count);
-      return { attempts, state };
-    },
-    { timeout: 10_000, interval: 5 },
-  );
+  eventually(async () => {
+    const [delivery] = await app.deliveries(`destination=${destination}`);
+    const { attempts, state } = await app.details(delivery?.id ?? 0);
+    expect(attempts).toHaveLength(count);
+    return { attempts, state };
+  });
 
 it.each([[410, {}] as const, [429, { 'retry-after': '3600' }] as const])(
   'a late %i from the old address of a webhook counts for nothing: the new address gets the event at once',
@@ -60,7 +58,7 @@ it('a new address ends the pause that the old one requested', async () => {
   await attempted(`webhook:${id}`, 1);
   await app.admin('PATCH', `/v1/webhooks/${id}`, { url: after.url });
   await app.cancelled(['paused-2']);
-  await vi.waitUntil(() => after.requests.length > 0, { timeout: 10_000 });
+  await until(() => after.requests.length > 0);
 });
 
 it('a late 410 from the old address of a callback does not end its delivery', async () => {
@@ -72,7 +70,7 @@ it('a late 410 from the old address of a callback does not end its delivery', as
     callback_url: after.url,
   });
   expect(status).toBe(200);
-  await vi.waitUntil(() => after.requests.length > 0, { timeout: 10_000 });
+  await until(() => after.requests.length > 0);
   before.respond(410);
   const destination = `callback:${after.url}`;
   await attempted(destination, 2);

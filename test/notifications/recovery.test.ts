@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { createWebhookChannel, makeSecret } from '../../src/notifications/channels/webhook.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
@@ -9,8 +9,6 @@ import {
   failed,
   openDispatcher,
 } from '../support/virtual-time/virtual-dispatcher.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -1,11 +1,11 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { familiesOf, reading, scrape } from '../support/app/metrics.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
-const PATIENCE_MS = 15_000;
 const ADMIN = 'an-admin-token-of-this-test-0123456789';
 
 it('attempts are counted by kind and result, without addresses in labels', async () => {
@@ -32,7 +32,7 @@ it('attempts are counted by kind and result, without addresses in labels', async
   await post(app.url, { submission_id: 'told', callback_url: failing.url });
   await call(app.url, pathOf('told'), { method: 'DELETE' });
 
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const samples =
       familiesOf((await scrape(app.url)).text).get('dawatch_delivery_attempts_total')?.samples ??
       [];
@@ -43,14 +43,14 @@ it('attempts are counted by kind and result, without addresses in labels', async
       'webhook delivered 1',
       'webhook gone 1',
     ]);
-  }, PATIENCE_MS);
+  });
   // The counts from the ledger are cached for some milliseconds.
-  const text = await vi.waitFor(async () => {
+  const text = await eventually(async () => {
     const { text } = await scrape(app.url);
     expect(reading(text, 'dawatch_deliveries_waiting')).toBe(1);
     expect(reading(text, 'dawatch_deliveries_dead')).toBe(1);
     return text;
-  }, PATIENCE_MS);
+  });
   expect(
     reading(text, 'dawatch_dead_letters_total', { kind: 'webhook', reason: 'endpoint_gone' }),
   ).toBe(1);

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fastify } from 'fastify';
-import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, expect, it, onTestFinished } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { SUBMISSIONS_QUEUE } from '../../src/redis/connections.ts';
 import { registerHealth } from '../../src/wiring/health-routes.ts';
@@ -14,6 +14,7 @@ import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { freePort } from '../support/servers/free-port.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
 
@@ -32,9 +33,7 @@ async function readiness(
 }
 
 const untilState = (state: string) =>
-  vi.waitFor(async () => expect((await readiness()).upstreams.default?.state).toBe(state), {
-    timeout: 15_000,
-  });
+  eventually(async () => expect((await readiness()).upstreams.default?.state).toBe(state));
 
 // A submission that is always polled, so that the app detects the state of the upstream.
 app.prepare(async () => {
@@ -61,10 +60,10 @@ it.skipIf(isRedisMissing())(
     });
     onTestFinished(() => withRedis.close());
     const until = (status: string, paused: string[]) =>
-      vi.waitFor(async () => {
+      eventually(async () => {
         const body = JSON.parse((await call(withRedis.url, '/readyz')).text);
         expect(body).toMatchObject({ status, redis: { state: 'up', paused } });
-      }, 15_000);
+      });
     const queue = openQueue(redis, SUBMISSIONS_QUEUE);
     await until('ok', []);
     await queue.pause();

@@ -1,11 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { PollEngine } from '../../src/polling/poll-engine.ts';
 import type { Observation } from '../../src/submissions/classify.ts';
 import { openSandbox } from '../sandbox/open-sandbox.ts';
 import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
+import { eventually } from '../support/until.ts';
 
 /**
  * Opens an engine for one upstream, `default`. The implementation closes its resources when the
@@ -55,7 +56,7 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       const engine = await open(url);
       const hanging = polled(engine, ['hangs']);
       expect((await polled(engine, ['a'])).map(({ kind }) => kind)).toEqual(['pending']);
-      await vi.waitFor(() => expect(held).toHaveLength(1));
+      await eventually(() => expect(held).toHaveLength(1));
       for (const response of held) response.end(PENDING);
       expect(await hanging).toHaveLength(1);
     });

@@ -1,10 +1,11 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, detailsOf, type HttpResponse, pathOf, post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 const info = (id: string, more = '') =>
@@ -28,10 +29,7 @@ async function open(options: SandboxOptionsInput = {}) {
     submit: () => sandbox.model.submit('some data', Date.now()),
     requests: () => sandbox.stats().requests,
     finalized: async (id: string) => {
-      await vi.waitFor(async () => expect((await direct(id)).text).toContain('Finalized'), {
-        timeout: 10_000,
-        interval: 20,
-      });
+      await eventually(async () => expect((await direct(id)).text).toContain('Finalized'));
     },
     trackedUntilFinal: async (id: string) => {
       await post(app.url, { submission_id: id });

@@ -1,11 +1,12 @@
 import { Worker } from 'bullmq';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { SUBMISSIONS_QUEUE } from '../../src/redis/connections.ts';
 import { IntakeWorker } from '../../src/redis/intake.ts';
 import type { TrackBody } from '../../src/submissions/track-request.ts';
 import { openQueue, recordLog } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
+import { eventually } from '../support/until.ts';
 
 type Track = ConstructorParameters<typeof IntakeWorker>[0]['track'];
 
@@ -41,11 +42,11 @@ function openIntake(redis: RedisServer, track: Track) {
 function openProducer(redis: RedisServer) {
   const queue = openQueue(redis, SUBMISSIONS_QUEUE);
   const ended = (id: string | undefined) =>
-    vi.waitFor(async () => {
+    eventually(async () => {
       const job = await queue.getJob(id ?? '');
       if (!job?.finishedOn) throw new Error('not yet');
       return job;
-    }, 15_000);
+    });
   const enqueue = async (data: unknown, options = {}) =>
     (await queue.add('track', data, options)).id;
   return { queue, enqueue, ended };
@@ -179,7 +180,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     await dying.startStalledCheckTimer();
     for (let death = 1; death <= 4; death++) {
       await dying.getNextJob(`token-${death}`, { block: false });
-      await vi.waitFor(async () => expect(await queue.getWaitingCount()).toBe(1), 5_000);
+      await eventually(async () => expect(await queue.getWaitingCount()).toBe(1));
     }
     await dying.close();
     expect((await queue.getJob(id ?? ''))?.stalledCounter).toBe(4);

@@ -7,6 +7,7 @@ import { failedEvent, outgoing } from '../notifications/sample-events.ts';
 import { CLIENT_NAME, openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
+import { eventually, until } from '../support/until.ts';
 
 const PASSWORD = 'redis-S3cret';
 
@@ -73,7 +74,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     onTestFinished(() => worker.close());
     const events = [failedEvent(), failedEvent()];
     await send(...events);
-    await vi.waitFor(() => expect(jobs).toHaveLength(2), 10_000);
+    await eventually(() => expect(jobs).toHaveLength(2));
     expect(jobs.toSorted((a, b) => Number(a.id?.slice(4)) - Number(b.id?.slice(4)))).toEqual(
       events.map((event) => ({
         id: event.id,
@@ -93,11 +94,11 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     onTestFinished(() => worker.close());
     await send(event, event);
     const queue = openQueue(redis, EVENTS_QUEUE);
-    await vi.waitFor(async () => expect(await queue.getCompletedCount()).toBe(1), 10_000);
+    await eventually(async () => expect(await queue.getCompletedCount()).toBe(1));
     expect(await send(event)).toMatchObject({ kind: 'delivered' });
     const last = failedEvent();
     await send(last);
-    await vi.waitFor(async () => expect(await queue.getCompletedCount()).toBe(2), 10_000);
+    await eventually(async () => expect(await queue.getCompletedCount()).toBe(2));
     expect(done).toEqual([event.id, last.id]);
   });
 
@@ -125,10 +126,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await send(failedEvent())).toMatchObject(outage);
     await redis.restart();
     const event = failedEvent();
-    await vi.waitFor(
-      async () => expect(await send(event)).toMatchObject({ kind: 'delivered' }),
-      10_000,
-    );
+    await eventually(async () => expect(await send(event)).toMatchObject({ kind: 'delivered' }));
     expect(errorLog).not.toHaveBeenCalled();
     expect(await openQueue(redis, EVENTS_QUEUE).getWaitingCount()).toBe(1);
   });
@@ -141,10 +139,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const replica = await redisForTest({ password: PASSWORD, settings: { masterauth: PASSWORD } });
     const replicaClient = openRedisClient(replica);
     await replicaClient.replicaof('127.0.0.1', redis.port);
-    await vi.waitUntil(
-      async () => (await redisClient.info('replication')).includes('state=online'),
-      10_000,
-    );
+    await until(async () => (await redisClient.info('replication')).includes('state=online'));
     const event = failedEvent();
     replica.pause();
     expect(await send(event)).toMatchObject({

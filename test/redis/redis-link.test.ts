@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { EVENTS_QUEUE, SUBMISSIONS_QUEUE } from '../../src/redis/connections.ts';
 import { createQueueChannel } from '../../src/redis/events-queue.ts';
 import { IntakeWorker } from '../../src/redis/intake.ts';
@@ -14,6 +14,7 @@ import {
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
+import { eventually, until } from '../support/until.ts';
 
 /** Redis 6.2 quotes the error of a script in one of its own. */
 const asRedis62 = (responses: string) =>
@@ -68,7 +69,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const worker = openWorker({ url: `${url}/99` });
     await server.isDisconnected();
     expect(server.logged[0]?.message).toMatch(/DB index is out of range/);
-    await vi.waitUntil(() => worker.logged.length > 0, 10_000);
+    await until(() => worker.logged.length > 0);
     expect(worker.logged[0]?.message).toMatch(/DB index is out of range/);
     expect(server.link.health.state).toBe('disconnected');
   });
@@ -133,11 +134,11 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await submissions.add('track', { submission_id: 'c' }, { jobId: 'track-c' });
     const event = outgoing(failedEvent());
     const send = () => channel.send([event], AbortSignal.timeout(10_000));
-    await vi.waitFor(async () => expect((await send()).kind).toBe('delivered'), 20_000);
+    await eventually(async () => expect((await send()).kind).toBe('delivered'));
     expect(await openQueue(next, EVENTS_QUEUE).getJob(event.event.id)).toBeDefined();
     await server.sees(1);
     await server.pollByWorker('b');
-    await vi.waitFor(async () => expect(await submissions.getCompletedCount()).toBe(1), 20_000);
+    await eventually(async () => expect(await submissions.getCompletedCount()).toBe(1));
   });
 
   it('reports workers that connect and leave', async () => {

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Worker } from 'bullmq';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { POLLS_QUEUE } from '../../src/redis/connections.ts';
 import { openEngine, openQueue } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
+import { eventually } from '../support/until.ts';
 
 const LONG = 60_000;
 
@@ -28,7 +29,7 @@ describe.skipIf(isRedisMissing())('a starting server with Redis', () => {
     const alone = server.untilPreviousEnded(LONG).then(() => {
       isAlone = true;
     });
-    await vi.waitFor(async () => expect(await queue.getWaitingCount()).toBe(0), 5_000);
+    await eventually(async () => expect(await queue.getWaitingCount()).toBe(0));
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(isAlone).toBe(false);
     await end();

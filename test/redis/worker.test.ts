@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Job, Worker } from 'bullmq';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { POLLS_QUEUE, readServer } from '../../src/redis/connections.ts';
 import type { PollJob } from '../../src/redis/polls-queue.ts';
 import type { Classification } from '../../src/submissions/classify.ts';
 import { openQueue, openRedisClient, openWorker, PENDING } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
+import { eventually } from '../support/until.ts';
 
 /** The server's side, whose jobs the test adds explicitly. */
 async function openServer(redis: RedisServer) {
@@ -19,11 +20,11 @@ async function openServer(redis: RedisServer) {
     return queue.add('poll', job, { jobId: randomUUID() });
   }
   const ended = async (job: Job): Promise<Job> =>
-    vi.waitFor(async () => {
+    eventually(async () => {
       const found = await queue.getJob(job.id ?? '');
       if (!found?.finishedOn) throw new Error('not yet');
       return found;
-    }, 10_000);
+    });
   return { redisClient, queue, addJob, ended };
 }
 
@@ -45,7 +46,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const old = await server.addJob();
     await redis.restart();
     const worker = openWorker(redis);
-    await vi.waitFor(() => server.queue.resume(), 10_000);
+    await eventually(() => server.queue.resume());
     expect((await server.ended(old)).failedReason).toMatch(/Redis has restarted/);
     expect(worker.polled).toEqual([]);
   });
@@ -98,10 +99,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const redis = await redisForTest({ keeps: true });
     await redis.kill();
     const worker = openWorker(redis);
-    await vi.waitFor(
-      () => expect(worker.logged).toMatchObject([{ msg: 'redis.disconnected' }]),
-      5_000,
-    );
+    await eventually(() => expect(worker.logged).toMatchObject([{ msg: 'redis.disconnected' }]));
     await redis.restart();
     const server = await openServer(redis);
     await server.ended(await server.addJob());
@@ -120,7 +118,7 @@ describe.skipIf(isRedisMissing())('a worker', () => {
       worker.logged.filter(({ msg, message }) =>
         msg === 'redis.disconnected' ? /permission/.test(String(message)) : false,
       );
-    await vi.waitFor(() => expect(denials()).toHaveLength(1), 10_000);
+    await eventually(() => expect(denials()).toHaveLength(1));
     await sleep(2_500);
     expect(denials()).toHaveLength(1);
   });

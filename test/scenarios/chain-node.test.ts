@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import type { Submission } from '../../src/client/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, post } from '../support/app/http-calls.ts';
@@ -8,8 +8,7 @@ import { openApp } from '../support/app/running-app.ts';
 import { GENESIS, openNode } from '../support/servers/node-server.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-
-const UNTIL = { timeout: 15_000 };
+import { eventually } from '../support/until.ts';
 
 /** An app with a sandbox. `urls`: default: the node of the sandbox. */
 async function open({
@@ -84,9 +83,8 @@ it('a node of the chain is shown in readyz, pacing, metrics and the log', async 
       },
     ],
   };
-  await vi.waitFor(
-    async () => expect((await get('/readyz')).upstreams.default.chain).toEqual(chain),
-    UNTIL,
+  await eventually(async () =>
+    expect((await get('/readyz')).upstreams.default.chain).toEqual(chain),
   );
   const anonymous = await get('/readyz', { 'x-api-key': [] });
   expect(anonymous.upstreams.default).toEqual({ state: 'up', chain: { state: 'connected' } });
@@ -111,7 +109,7 @@ it('a node of the chain is shown in readyz, pacing, metrics and the log', async 
 it('the time of finality is that of the announcement by a node, in responses, metrics and the overview', async () => {
   const { url, get, finalAt, untilFinal } = await open();
   const head = async () => (await get('/readyz')).upstreams.default.chain?.block_number;
-  await vi.waitFor(async () => expect(await head()).toBeGreaterThan(0), UNTIL);
+  await eventually(async () => expect(await head()).toBeGreaterThan(0));
   const { finality_at, finality_source, finalized_at, block } = await untilFinal();
   expect(finality_source).toBe('chain');
   const [finalityMs, foundMs] = [finality_at, finalized_at].map((at) => Date.parse(at ?? ''));
@@ -131,7 +129,7 @@ it('a node of another chain is not used after a node has confirmed a block', asy
   const database = `${tempFolder()}/ledger.db`;
   const first = await open({ database });
   const head = async () => (await first.get('/readyz')).upstreams.default.chain?.block_number;
-  await vi.waitFor(async () => expect(await head()).toBeGreaterThan(0), UNTIL);
+  await eventually(async () => expect(await head()).toBeGreaterThan(0));
   expect(await first.untilFinal()).toMatchObject({ chain: 'confirmed' });
   await first.close();
   const other = await openNode({ head: 99 });
@@ -141,9 +139,8 @@ it('a node of another chain is not used after a node has confirmed a block', asy
     ...{ state: 'unavailable', block_number: null },
     nodes: [{ state: 'another_chain', problem }],
   };
-  await vi.waitFor(
-    async () => expect((await get('/readyz')).upstreams.default.chain).toMatchObject(chain),
-    UNTIL,
+  await eventually(async () =>
+    expect((await get('/readyz')).upstreams.default.chain).toMatchObject(chain),
   );
 });
 

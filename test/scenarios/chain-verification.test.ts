@@ -10,9 +10,9 @@ import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { announce, GENESIS, openNode, usualNode } from '../support/servers/node-server.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
-const WAIT = { timeout: 50_000, interval: 50 };
 const headers = { 'x-api-key': API_KEY, 'content-type': 'application/json' };
 
 type Verified = { status: string; chain: string | null; chain_reason: string | null };
@@ -79,11 +79,11 @@ async function open({
     },
     /** Waits until the submission has these fields. */
     until: (id: string, fields: Partial<Verified>) =>
-      vi.waitFor(async () => expect(await read(id)).toMatchObject(fields), WAIT),
+      eventually(async () => expect(await read(id)).toMatchObject(fields)),
     /** Waits for an event of this type. Returns all events so far. */
     async eventsUntil(type: string): Promise<Event[]> {
       const events = () => reader.received.map(({ body }) => body as Event);
-      await vi.waitFor(() => expect(events().map((event) => event.type)).toContain(type), WAIT);
+      await eventually(() => expect(events().map((event) => event.type)).toContain(type));
       return events();
     },
     metrics: async () => (await fetch(`${app.url}/metrics`, { headers })).text(),

@@ -1,11 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/wiring/settings.ts';
 import { readCompose, type Service } from '../packages/support/compose.ts';
 import { isRedisMissing } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Without variables, as in a trial with the sandbox. */
@@ -182,7 +183,7 @@ describe.skipIf(isRedisMissing())('the Redis of docker-compose.yml', () => {
         spawnSync('sh', ['-c', inFolder(check).replace('redis-cli', `redis-cli -s ${socket}`)], {
           env: { PATH },
         }).status;
-      await vi.waitFor(() => expect(isHealthy()).toBe(0), { timeout: 10_000, interval: 50 });
+      await eventually(() => expect(isHealthy()).toBe(0));
       const ask = (auth: string | undefined, ...words: string[]) =>
         spawnSync('redis-cli', ['-e', '-s', socket, ...words], {
           encoding: 'utf8',

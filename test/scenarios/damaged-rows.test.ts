@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
 import { backupLedger } from '../../src/ledger/restore.ts';
 import { call, post } from '../support/app/http-calls.ts';
@@ -8,6 +8,7 @@ import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 const ADMIN = 'an-admin-token-for-these-tests-0123456789';
 const HOOK = {
@@ -79,10 +80,7 @@ it('a damaged row is one clear 500 that names it, and stops nothing else', async
   expect(seen).toEqual(['s0', 2, 's2', 'new']);
 
   // The dispatcher makes it a dead letter, and delivers the others.
-  await vi.waitFor(() => expect(receiver.requests).toHaveLength(3), {
-    timeout: 10_000,
-    interval: 20,
-  });
+  await eventually(() => expect(receiver.requests).toHaveLength(3));
   const { deliveries } = await client.deliveries.list({
     destination: `webhook:${webhookId}`,
     state: 'dead',

@@ -1,11 +1,10 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { reading, scrape } from '../support/app/metrics.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-
-const UNTIL = { timeout: 15_000, interval: 10 };
+import { until } from '../support/until.ts';
 
 /** A server whose heartbeat calls a receiver with these responses every 20 ms. */
 async function open(script: ScriptedResponse[], database = join(tempFolder(), 'ledger.db')) {
@@ -25,7 +24,7 @@ describe('the heartbeat of a server', () => {
   it('reports the first of several failures, and the end of them, without the address', async () => {
     const failures = [{ status: 500 }, { body: 'OK (not found)' }, { body: 'OK (rate limited)' }];
     const { app, receiver, lines, logged } = await open([{}, ...failures, {}]);
-    await vi.waitUntil(() => logged().length === 2, UNTIL);
+    await until(() => logged().length === 2);
     expect(logged()).toEqual(['heartbeat.failed', 'heartbeat.resumed']);
     expect(receiver.requests.length).toBeGreaterThanOrEqual(5);
     expect(

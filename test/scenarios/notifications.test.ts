@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { DawatchClient, type DawatchEvent } from '../../src/client/index.ts';
 import { verifyWebhook } from '../../src/client/webhook.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
+import { until } from '../support/until.ts';
 
 const ADMIN = 'an-admin-token-for-tests-0123456789';
 const HERE = { allow: ['127.0.0.0/8'], allow_http: true };
@@ -47,9 +48,7 @@ it('a finalized submission is delivered to a webhook and to its callback, each s
   const id = submit();
   await client.track([id], { metadata, callback_url: `${caller.url}/done?order=7` });
   await client.track([submit()], { metadata: { team: 'other' } });
-  await vi.waitUntil(() => receiver.requests.length + caller.requests.length >= 2, {
-    timeout: 10_000,
-  });
+  await until(() => receiver.requests.length + caller.requests.length >= 2);
   const verified = (
     request: (typeof receiver.requests)[number] | undefined,
     key: string,
@@ -75,10 +74,10 @@ it('an outage is reported once to the chat of the operators, as is its end', asy
   await respondWith('database');
   await client.track(Array.from({ length: 50 }, submit));
   const raised = () => chat.requests.filter(({ body }) => body.includes('is not responding'));
-  await vi.waitUntil(() => raised().length > 0, { timeout: 10_000 });
+  await until(() => raised().length > 0);
   await new Promise((resolve) => setTimeout(resolve, 300));
   await respondWith('none');
-  await vi.waitUntil(() => chat.requests.length >= 2, { timeout: 10_000 });
+  await until(() => chat.requests.length >= 2);
   expect(chat.requests).toHaveLength(2);
   expect(chat.requests[0]?.body).toContain(
     'The upstream default is not responding (HTTP 500 Database connection error); 50 submissions are waiting for it',
@@ -108,10 +107,8 @@ it('no secret of a webhook, a callback or a channel is logged, whatever fails', 
     types: ['*'],
   });
   await client.track([submit()], { callback_url: `${receiver.url}/?token=CALLBACK-SECRET` });
-  await vi.waitUntil(() => receiver.requests.length >= 3, { timeout: 10_000 });
-  await vi.waitUntil(() => lines.filter((line) => line.includes('delivery.failed')).length >= 3, {
-    timeout: 5_000,
-  });
+  await until(() => receiver.requests.length >= 3);
+  await until(() => lines.filter((line) => line.includes('delivery.failed')).length >= 3);
   expect(lines.join('')).not.toMatch(/URL-SECRET|CALLBACK-SECRET|CHANNEL-SECRET|whsec_/);
   expect(lines.join('')).not.toContain(secret);
 });

@@ -4,16 +4,16 @@ import type { RequestListener } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { call } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { cli } from '../support/processes/cli.ts';
 import { createAuthority } from '../support/redis/certificates.ts';
 import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
-const PATIENCE_MS = 15_000;
 const ID = 'late';
 
 const httpFault = (respond: RequestListener) => async () => (await serve(respond)).url;
@@ -82,10 +82,7 @@ it.each(FAULTS)('an outage names its reason: %s', async (what, startUpstream, re
   const database = join(tempFolder(), 'ledger.db');
   const { app, upstreamOf } = await open(database, await startUpstream(), timeoutS);
   await call(app.url, '/v1/submissions', { method: 'POST', body: { submission_id: ID } });
-  await vi.waitFor(
-    async () => expect((await upstreamOf('/readyz')).reason).toMatch(reason),
-    PATIENCE_MS,
-  );
+  await eventually(async () => expect((await upstreamOf('/readyz')).reason).toMatch(reason));
 });
 
 it.each([
@@ -104,13 +101,13 @@ it.each([
     await call(app.url, '/v1/submissions', { method: 'POST', body: { submission_id: ID } });
     const event = `upstream.${state}`;
     const alerts = async () => (await get('/v1/alerts')).alerts;
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(
         log.some((line) => line.includes(event)),
         event,
       ).toBe(true);
       expect(await alerts()).toHaveLength(1);
-    }, PATIENCE_MS);
+    });
 
     const line = JSON.parse(log.find((one) => one.includes(event)) ?? '{}');
     expect(line.reason, 'the log').toMatch(reason);
@@ -146,16 +143,15 @@ it('a refused key is reported at the start, before any submission, and a valid o
   );
   const { app, log, upstreamOf } = await open(database, upstream.url, 10, 'another-key');
   const isUnauthorized = (line: string) => line.includes('upstream.unauthorized');
-  await vi.waitFor(() => expect(log.some(isUnauthorized)).toBe(true), PATIENCE_MS);
+  await eventually(() => expect(log.some(isUnauthorized)).toBe(true));
   expect(await upstreamOf('/readyz')).toMatchObject({
     state: 'unauthorized',
     reason: 'HTTP 401 Invalid API key',
   });
   await app.close();
   const restarted = await open(database, upstream.url);
-  await vi.waitFor(
-    async () => expect(await restarted.upstreamOf('/readyz')).toMatchObject({ state: 'up' }),
-    PATIENCE_MS,
+  await eventually(async () =>
+    expect(await restarted.upstreamOf('/readyz')).toMatchObject({ state: 'up' }),
   );
 });
 
@@ -173,7 +169,7 @@ it('a state in capitals is final, and an unknown one is named by the log, the al
       method: 'POST',
       body: { submission_id: id, stuck_after_s: 0 },
     });
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     expect(await get('/v1/submissions/final')).toMatchObject({
       status: 'finalized',
       upstream_state: 'FINALIZED',
@@ -182,7 +178,7 @@ it('a state in capitals is final, and an unknown one is named by the log, the al
     expect((await get('/v1/alerts')).alerts[0]?.summary).toMatch(
       /^2 submissions .* too long; it reports the state SEALED, 2 ids have a block$/,
     );
-  }, PATIENCE_MS);
+  });
   const lines = log.map((line) => JSON.parse(line));
   expect(lines.find(({ event }) => event === 'submission.finalized').block_number).toBe(500_027);
   for (const event of ['submission.stuck', 'alert.raised'])

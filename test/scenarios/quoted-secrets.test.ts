@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Queue } from 'bullmq';
 import fc from 'fast-check';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
 import { EVENTS_QUEUE } from '../../src/redis/connections.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
@@ -13,6 +13,7 @@ import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { seeded } from '../support/seed.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { serve } from '../support/servers/upstream-server.ts';
+import { until } from '../support/until.ts';
 
 const ADMIN = 'an-admin-token-for-tests-0123456789';
 const COUNT = 40;
@@ -76,10 +77,10 @@ it.skipIf(isRedisMissing())(
     await client.webhooks.create({ url: hooks.url, types: ['*'] });
     const ids = bodies.map((_, index) => `s${index}`);
     await client.track(ids);
-    await vi.waitUntil(() => upstream.requests.length > 3 * COUNT, { timeout: 15_000 });
+    await until(() => upstream.requests.length > 3 * COUNT);
     await Promise.all(ids.map((id) => client.cancel(id)));
-    await vi.waitUntil(async () => (await queue.getWaitingCount()) >= COUNT, { timeout: 10_000 });
-    await vi.waitUntil(() => hooks.requests.length >= COUNT, { timeout: 10_000 });
+    await until(async () => (await queue.getWaitingCount()) >= COUNT);
+    await until(() => hooks.requests.length >= COUNT);
 
     const headers = { 'x-api-key': API_KEY };
     const pages = ids.flatMap((id) => [

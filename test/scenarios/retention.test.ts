@@ -1,10 +1,11 @@
 import { join } from 'node:path';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { call, pathOf, post, trackedOf } from '../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const CHECK_MS = 60_000;
@@ -40,7 +41,7 @@ it('a server deletes expired data while it serves, and reports it everywhere', a
   onTestFinished(() => app.close());
   expect((await call(app.url, pathOf('s7'))).status).toBe(200);
   clock.fire(CHECK_MS);
-  await vi.waitFor(() => expect(log).toContain('ledger.pruned'), { timeout: 15_000 });
+  await eventually(() => expect(log).toContain('ledger.pruned'));
   expect(log).toContain('"submissions":50');
   expect((await call(app.url, pathOf('s7'))).status).toBe(404);
   expect((await call(app.url, pathOf('open'))).status).toBe(200);

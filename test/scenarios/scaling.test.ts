@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { EVENTS_QUEUE, POLLS_QUEUE } from '../../src/redis/connections.ts';
 import { startWorker } from '../../src/redis/worker.ts';
@@ -14,6 +14,7 @@ import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
+import { eventually, until } from '../support/until.ts';
 
 const PASSWORD = 'redis-S3cret';
 const KEY = 'sandbox-key';
@@ -72,13 +73,13 @@ const readiness = async (url: string): Promise<Readiness> =>
     (await call(url, '/readyz', { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })).text,
   );
 const ready = (url: string, expected: object) =>
-  vi.waitFor(async () => expect(await readiness(url)).toMatchObject(expected), 15_000);
+  eventually(async () => expect(await readiness(url)).toMatchObject(expected));
 const statusOf = async (url: string, id: string): Promise<string> =>
   JSON.parse((await call(url, `/v1/submissions/${id}`)).text).status;
 const final = (url: string, ids: string[]) =>
-  vi.waitFor(async () => {
+  eventually(async () => {
     for (const id of ids) expect(await statusOf(url, id)).toBe('finalized');
-  }, 60_000);
+  });
 
 describe.skipIf(isRedisMissing())('a server with Redis', () => {
   it('keeps the budget with three workers, as counted by the upstream; the workers poll with their own keys', {
@@ -121,7 +122,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     sandbox.injectFault({ kind: 'throttle', retryAfterS: 2, count: 1 });
     const ids = submit(1);
     await post(app.url, { submission_ids: ids });
-    await vi.waitUntil(() => sandbox.stats().throttled === 1, 5_000);
+    await until(() => sandbox.stats().throttled === 1);
     // From here on the server knows about the pause, and sends nothing until the two seconds have
     // passed.
     await expect
@@ -147,9 +148,8 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     await final(app.url, ids);
     await redis.restart();
     await ready(app.url, { status: 'ok', redis: { state: 'up' } });
-    await vi.waitFor(
-      async () => expect(await openQueue(redis, EVENTS_QUEUE).getWaitingCount()).toBe(3),
-      15_000,
+    await eventually(async () =>
+      expect(await openQueue(redis, EVENTS_QUEUE).getWaitingCount()).toBe(3),
     );
     expect(logged.join()).toContain('redis.disconnected');
     expect(logged.join()).toContain('redis.connected');

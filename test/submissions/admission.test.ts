@@ -2,13 +2,14 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { AppDeps } from '../../src/app.ts';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 const MAX_BODY = 2 * 1024 * 1024;
 const shedMetric = 'dawatch_http_requests_shed_total';
@@ -105,30 +106,23 @@ describe('bodies being received', () => {
   ])('are limited, and no longer count when their clients disconnect: %s', async (_, header) => {
     const app = await bounded();
     const slow = await begin(app.url, 16, MAX_BODY - 2_048, header);
-    const refused = await vi.waitFor(
-      async () => {
-        const response = await post(app.url, large, json);
-        expect(response.status).toBe(503);
-        return response;
-      },
-      { timeout: 15_000, interval: 20 },
-    );
+    const refused = await eventually(async () => {
+      const response = await post(app.url, large, json);
+      expect(response.status).toBe(503);
+      return response;
+    });
     expect(problemOf(refused).detail).toMatch(/try again in 5 s$/);
     expect(refused.headers['retry-after']).toBe('5');
     expect((await call(app.url, '/livez')).status).toBe(200);
     for (const socket of slow.slice(0, 2)) socket.destroy();
-    await vi.waitFor(async () => expect((await post(app.url, large, json)).status).toBe(202), {
-      timeout: 15_000,
-      interval: 20,
-    });
+    await eventually(async () => expect((await post(app.url, large, json)).status).toBe(202));
   });
 
   it('are refused while they are received, once memory is exhausted', async () => {
     const app = await bounded();
     await begin(app.url, 20, MAX_BODY - 1);
-    await vi.waitFor(
-      () => expect(received).toMatch(/503 .*connection: close.*too many ids are waiting/is),
-      15_000,
+    await eventually(() =>
+      expect(received).toMatch(/503 .*connection: close.*too many ids are waiting/is),
     );
     expect((received.match(/HTTP\/1.1 503/g) ?? []).length).toBeLessThanOrEqual(5);
   });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../../support/app/browser.ts';
 import { call, post } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../../support/app/lookups.ts';
 import { API_KEY, openApp, useApp } from '../../support/app/running-app.ts';
@@ -23,7 +23,7 @@ app.prepare(async () => {
   await post(app.url, { submission_id: randomUUID() });
 });
 
-describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the banner of alerts', () => {
   it('appears on every page when an alert begins, is announced, and links to the page about it', async () => {
     const { url, close } = await openApp({
       database: join(tempFolder(), 'ledger.db'),
@@ -81,7 +81,7 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
   });
 });
 
-describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the page of alerts', () => {
   const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>';
   const button = (page: Page, name: string) =>
     main(page).getByRole('button', { name, exact: true });

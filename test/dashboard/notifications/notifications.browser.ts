@@ -4,14 +4,7 @@ import type { Page, Route } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { TYPES } from '../../../src/dashboard/page/data/feed.js';
 import { EVENT_TYPES, TestEventType } from '../../../src/submissions/event-types.ts';
-import {
-  clearFilters,
-  SKIPPED,
-  setFilter,
-  signIn,
-  TEST_MS,
-  useBrowser,
-} from '../../support/app/browser.ts';
+import { clearFilters, SKIPPED, setFilter, signIn, useBrowser } from '../../support/app/browser.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { useNotifyingApp } from '../../support/app/notifying-app.ts';
 import { openApp } from '../../support/app/running-app.ts';
@@ -68,7 +61,7 @@ it('the page knows every type of event', () => {
   );
 });
 
-describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('webhooks in the dashboard', () => {
   it('are created with every option, and the secret is shown once', async () => {
     const page = await open('webhooks');
     await button(page, 'Create a webhook').click();
@@ -225,7 +218,7 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
   });
 });
 
-describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('deliveries in the dashboard', () => {
   it('are filtered by every field, and the filters are in the address', async () => {
     const { id, cancel } = await webhook();
     const [one, two] = [`one-${randomUUID()}`, `two-${randomUUID()}`];
@@ -300,7 +293,7 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
   });
 });
 
-describe.skipIf(SKIPPED)('channels in the dashboard', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('channels in the dashboard', () => {
   it('show whether they work, and are tested', async () => {
     const receiver = await openReceiver();
     const own = await openApp({

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Page, Route } from 'playwright-core';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { toUtcText } from '../../../src/dashboard/page/parts/form.js';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../../support/app/browser.ts';
 import { call, detailsOf, pathOf, post } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../../support/app/lookups.ts';
 import { useAppWithSandbox } from '../../support/app/running-app.ts';
@@ -45,13 +45,13 @@ async function answer(method: string, status: number, json: object): Promise<() 
   return () => page.unroute(/v1\/submissions/, handler);
 }
 
-describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('actions on one submission in a browser', () => {
   beforeEach(async () => {
     page = await browser.openForAll(app.url, async (opened) => {
       await opened.context().grantPermissions(['clipboard-read', 'clipboard-write']);
       await signIn(opened, ADMIN_TOKEN);
     });
-  }, TEST_MS);
+  });
 
   it('shows every option and the precise state', async () => {
     await open({

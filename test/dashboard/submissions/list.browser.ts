@@ -6,7 +6,6 @@ import {
   SKIPPED,
   setFilter,
   signIn,
-  TEST_MS,
   useBrowser,
 } from '../../support/app/browser.ts';
 import { call, pathOf, post } from '../../support/app/http-calls.ts';
@@ -20,11 +19,10 @@ const main = () => page.getByRole('main');
 const form = () => page.getByRole('search');
 const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
 const shown = () => main().locator('tbody').getByRole('link').allTextContents();
-const expectShown = (ids: readonly string[]) =>
-  expect.poll(shown, { timeout: 10_000 }).toEqual(ids);
+const expectShown = (ids: readonly string[]) => expect.poll(shown).toEqual(ids);
 const query = () => page.evaluate<string>("decodeURIComponent(location.hash.split('?')[1] ?? '')");
 const enter = (label: string, text: string) => setFilter(page, label, text);
-describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the list of submissions in a browser', () => {
   app.prepare(async () => {
     await post(app.url, {
       submission_ids: ['a1', 'a2'],
@@ -38,7 +36,7 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     page = await browser.openForAll(`${app.url}/#/submissions`, (opened) =>
       signIn(opened, API_KEY),
     );
-  }, TEST_MS);
+  });
 
   it('is filtered by every condition; the URL shows the same elsewhere', async () => {
     // Other tests track further ones.

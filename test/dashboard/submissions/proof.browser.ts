@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { verifyProof } from '../../../src/client/proof.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../../support/app/browser.ts';
 import { call, pathOf, post } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { openApp } from '../../support/app/running-app.ts';
@@ -10,7 +10,7 @@ import { tempFolder } from '../../support/temp-folder.ts';
 
 const browser = useBrowser();
 
-describe.skipIf(SKIPPED)('the page of a confirmed submission', { timeout: TEST_MS }, () => {
+describe.skipIf(SKIPPED)('the page of a confirmed submission', () => {
   it('says where the data are, and downloads the proof', async () => {
     const sandbox = await startSandbox({ options: { speed: 200 } });
     onTestFinished(() => sandbox.close());

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../../support/until.ts';
 import { connectRaw, startChopsticks } from './support/chopsticks.ts';
 import { dataRootOf, hashesIn, hashesOf, inOneBlock } from './support/extrinsics.ts';
 import { describeNode, openClient } from './support/node-conformance.ts';
 
 /** The raw genesis of Avail's main network: misc/genesis of its repository. No registry has it. */
 const { AVAIL_GENESIS } = process.env;
-const UNTIL = { timeout: 30_000 };
 
 let node: Awaited<ReturnType<typeof startChopsticks>>;
 let raw: Awaited<ReturnType<typeof connectRaw>>;
@@ -33,15 +33,15 @@ it('a node that stops and starts again is connected again', async () => {
   const before = await newest();
   raw.close();
   await node.stop();
-  await vi.waitFor(() => expect(chain.status()?.nodes[0]?.state).toBe('disconnected'), UNTIL);
+  await eventually(() => expect(chain.status()?.nodes[0]?.state).toBe('disconnected'));
   const { port } = new URL(url);
   expect(chain.status()?.nodes[0]?.problem).toBe('it closed the connection (1006)');
   node = await startChopsticks(Number(port));
   raw = await connectRaw(url);
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     await clock.advance(1_000);
     expect(chain.status()).toMatchObject({ nodes: [{ state: 'used' }] });
-  }, UNTIL);
+  });
   // It starts with fewer blocks, and the client expects a newer one.
   const built = await raw.build(before);
   await head(built.block_number);

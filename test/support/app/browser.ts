@@ -1,5 +1,6 @@
 import type { Browser, Page, Request } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { STEP_MS } from '../patience.ts';
 import { findChromium, openChromium } from './chromium.ts';
 import { ADMIN_TOKEN } from './lookups.ts';
 
@@ -10,14 +11,6 @@ export const SKIPPED =
     : undefined;
 if (SKIPPED !== undefined) console.warn(`tests of the dashboard are skipped: ${SKIPPED}`);
 
-/**
- * Timeout of a test. It exceeds that of its steps by far, so that a slow test fails at a step: one
- * that fails by its own timeout continues to run beside the next test.
- */
-export const TEST_MS = 120_000;
-const STEP_MS = 20_000;
-/** A page loads some 80 modules. */
-const NAVIGATION_MS = 60_000;
 const VIEWPORT = { width: 1_280, height: 720 };
 /** The events of a page that tests listen to. */
 const LISTENED = ['dialog', 'request', 'response'] as const;
@@ -47,7 +40,7 @@ export function useBrowser() {
     clearTimeout(closing);
     origins.clear();
     await (browser ?? launch());
-  }, TEST_MS);
+  });
   afterEach(async ({ task }) => {
     const pages = ofTest.splice(0);
     if (task.result?.state === 'fail') {
@@ -61,12 +54,12 @@ export function useBrowser() {
       await release(pages);
     }
     expect(complaints.splice(0), 'what pages complained of').toEqual([]);
-  }, TEST_MS);
+  });
   afterAll(async () => {
     if (ofFile) await release([ofFile]);
     ofFile = undefined;
     closing = setTimeout(close, KEPT_MS);
-  }, TEST_MS);
+  });
   const open = async (url: string): Promise<Page> => {
     const page = idle.pop() ?? (await create());
     ofTest.push(page);
@@ -132,7 +125,6 @@ async function create(): Promise<Page> {
   const context = await (await (browser ?? launch())).newContext(options);
   const page = await context.newPage();
   page.setDefaultTimeout(STEP_MS);
-  page.setDefaultNavigationTimeout(NAVIGATION_MS);
   page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('console', (message) => {
     // The browser also logs refused requests by itself.
@@ -188,6 +180,11 @@ export async function signIn(page: Page, token: string): Promise<void> {
     .or(page.getByRole('button', { name: 'Menu' }))
     .first()
     .waitFor();
+}
+
+/** For `evaluateAll`: clicks what is there now, without waiting for it. */
+export function clickEach(all: unknown[]): void {
+  for (const one of all as { click(): void }[]) one.click();
 }
 
 /** Sets a filter of a list through its form; empty: removes it. */

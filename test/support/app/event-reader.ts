@@ -1,6 +1,7 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
-import { expect, onTestFinished, vi } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { type EventBody, eventSchema } from '../../../src/notifications/event-body.ts';
+import { eventually } from '../until.ts';
 import { API_KEY } from './running-app.ts';
 
 type ReceivedEvent = { seq: number; type: string; body: EventBody };
@@ -70,16 +71,15 @@ export async function readEvents(
   });
   response.on('error', () => undefined);
   const ended = new Promise<void>((resolve) => response.once('close', () => resolve()));
-  const until = (check: () => void) => vi.waitFor(check, { timeout: 45_000, interval: 5 });
-  await until(() => expect(position).toBeGreaterThan(-1));
+  await eventually(() => expect(position).toBeGreaterThan(-1));
   return {
     response,
     received,
     gaps,
     position: () => position,
     heartbeats: () => heartbeats,
-    has: (count) => until(() => expect(received.length).toBeGreaterThanOrEqual(count)),
-    reaches: (seq) => until(() => expect(position).toBeGreaterThanOrEqual(seq)),
+    has: (count) => eventually(() => expect(received.length).toBeGreaterThanOrEqual(count)),
+    reaches: (seq) => eventually(() => expect(position).toBeGreaterThanOrEqual(seq)),
     cut: () => void response.destroy(),
     ended,
   };

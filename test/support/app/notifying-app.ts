@@ -1,4 +1,4 @@
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import {
   deliveryDetailsSchema,
   deliveryListSchema,
@@ -9,6 +9,7 @@ import {
   webhookSchema,
   webhookWithSecretSchema,
 } from '../../../src/notifications/webhooks-routes.ts';
+import { eventually } from '../until.ts';
 import { call, type HttpResponse, parse, pathOf, post } from './http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from './lookups.ts';
 import { useApp } from './running-app.ts';
@@ -44,14 +45,11 @@ export function useNotifyingApp(setting: Parameters<typeof useApp>[0] = {}) {
     },
     /** Resolves with the delivery after its attempt, or once there will be none. */
     tried: (id: number) =>
-      vi.waitFor(
-        async () => {
-          const delivery = await details(id);
-          expect(delivery.attempts.length > 0 || delivery.state !== 'waiting').toBe(true);
-          return delivery;
-        },
-        { timeout: 15_000, interval: 5 },
-      ),
+      eventually(async () => {
+        const delivery = await details(id);
+        expect(delivery.attempts.length > 0 || delivery.state !== 'waiting').toBe(true);
+        return delivery;
+      }),
   };
 }
 

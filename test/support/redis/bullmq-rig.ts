@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Job, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
-import { onTestFinished, vi } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLocalEngine, type SendPoll } from '../../../src/polling/poll-engine.ts';
 import type { RedisSettings } from '../../../src/redis/connections.ts';
@@ -11,6 +11,7 @@ import { POLLS_QUEUE } from '../../../src/redis/connections.ts';
 import { openPolls } from '../../../src/redis/queues.ts';
 import { openPollWorker } from '../../../src/redis/worker.ts';
 import type { Classification } from '../../../src/submissions/classify.ts';
+import { until } from '../until.ts';
 import type { RedisServer } from './redis-server.ts';
 
 export const PENDING: Classification = {
@@ -58,22 +59,19 @@ export function openEngine(
     poll,
     /** Polls one id again and again, until a worker has polled it. */
     pollByWorker: (id: string) =>
-      vi.waitUntil(async () => {
+      until(async () => {
         const [one] = await poll(id);
         return one?.worker !== undefined && [one];
-      }, 20_000),
+      }),
     /** Resolves when this number of workers is connected and gets the next batch. */
     sees: (workers: number, paused: readonly string[] = []) =>
-      vi.waitUntil(() => {
+      until(() => {
         const { health } = link;
         const isPaused = isDeepStrictEqual(health.paused, paused);
         return link.isUsable && health.workers.length === workers && isPaused;
-      }, 15_000),
+      }),
     isDisconnected: () =>
-      vi.waitUntil(
-        () => link.health.state === 'disconnected' && logged.some(({ level }) => level === 50),
-        15_000,
-      ),
+      until(() => link.health.state === 'disconnected' && logged.some(({ level }) => level === 50)),
   };
 }
 

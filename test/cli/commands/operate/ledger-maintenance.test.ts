@@ -42,7 +42,7 @@ describe('backup', () => {
     expect((await cli(['backup', other], { env })).stdout).toMatch(/; structure checked\n$/);
   });
 
-  it('lets the server run first', { timeout: 60_000 }, async () => {
+  it('lets the server run first', async () => {
     const { file, env } = openWorld();
     const shown =
       'process.on("exit", () => console.error("priority", process.getBuiltinModule("os").getPriority()))';

@@ -2,15 +2,13 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { call, post } from '../../../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../../../support/app/lookups.ts';
 import { cli, outputOf, startCli } from '../../../support/processes/cli.ts';
 import { prepareServer } from '../../../support/processes/killable-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
-
-// A process takes seconds to start while other tests use the CPU.
-vi.setConfig({ testTimeout: 90_000 });
+import { eventually } from '../../../support/until.ts';
 
 /** Starts `dawatch serve` and resolves once it listens. */
 async function serve(env: Record<string, string | null>) {
@@ -18,14 +16,11 @@ async function serve(env: Record<string, string | null>) {
     env: { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_PORT: '0', ...env },
   });
   const output = outputOf(child);
-  const url = await vi.waitFor(
-    () => {
-      const found = /"url":"([^"]+)"/.exec(output.stdout)?.[1];
-      if (found === undefined) throw new Error(`not started: ${output.stderr}`);
-      return found;
-    },
-    { timeout: 60_000 },
-  );
+  const url = await eventually(() => {
+    const found = /"url":"([^"]+)"/.exec(output.stdout)?.[1];
+    if (found === undefined) throw new Error(`not started: ${output.stderr}`);
+    return found;
+  });
   return { url, output, stop };
 }
 

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { cli, cliProcess, outputOf, startCli } from '../../../support/processes/cli.ts';
 import { isRedisMissing, redisForTest } from '../../../support/redis/redis-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
+import { eventually, until } from '../../../support/until.ts';
 
 const UPSTREAM = {
   DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1',
@@ -40,7 +41,7 @@ async function started(url: string, command = 'worker', env: Record<string, stri
     env: { ...UPSTREAM, ...env, DAWATCH_REDIS_URL: url },
   });
   const output = outputOf(child);
-  await vi.waitUntil(() => /(?:worker|server)\.started/.test(output.stdout), { timeout: 15_000 });
+  await until(() => /(?:worker|server)\.started/.test(output.stdout));
   return { stop, output };
 }
 
@@ -61,7 +62,7 @@ it.each(['worker', 'serve'])(
     });
     // A process that is slow to log has made attempts before.
     const isReported = () => running.output.stdout.includes('redis.disconnected');
-    await vi.waitUntil(() => attempts > 3 && isReported(), { timeout: 15_000 });
+    await until(() => attempts > 3 && isReported());
     expect(await running.stop('SIGTERM')).toBe(0);
     const { stdout, stderr } = running.output;
     expect(stdout.match(/redis\.disconnected/g)).toHaveLength(1);
@@ -83,7 +84,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       stderr: expect.stringContaining('no worker of this host'),
     });
     const worker = await started(redis.url);
-    await vi.waitFor(async () => expect((await check()).code).toBe(0), 10_000);
+    await eventually(async () => expect((await check()).code).toBe(0));
     expect(await worker.stop('SIGINT')).toBe(0);
     expect((await check()).code).toBe(5);
     await redis.kill();
@@ -100,7 +101,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       DAWATCH_PORT: '0',
     });
     const isConnected = () => running.output.stdout.includes('redis.connected');
-    await vi.waitUntil(isConnected, { timeout: 15_000 });
+    await until(isConnected);
     redis.pause();
     expect(await running.stop('SIGTERM')).toBe(0);
   });

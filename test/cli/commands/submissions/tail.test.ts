@@ -1,8 +1,9 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { call, pathOf, post } from '../../../support/app/http-calls.ts';
 import { useApp } from '../../../support/app/running-app.ts';
 import { cli, outputOf, startCli } from '../../../support/processes/cli.ts';
 import { serve } from '../../../support/servers/upstream-server.ts';
+import { eventually } from '../../../support/until.ts';
 
 const app = useApp();
 
@@ -18,10 +19,7 @@ function tail(args: string[], url = app.url) {
   const received = outputOf(child);
   const lines = () => received.stdout.split('\n').slice(0, -1);
   const has = (count: number) =>
-    vi.waitFor(() => expect(lines().length).toBeGreaterThanOrEqual(count), {
-      timeout: 18_000,
-      interval: 5,
-    });
+    eventually(() => expect(lines().length).toBeGreaterThanOrEqual(count));
   return { received, lines, has, stop };
 }
 
@@ -63,7 +61,7 @@ describe('tail', () => {
       } else response.setHeader('content-type', 'application/json').end('{"submissions":[]}');
     });
     const running = tail([], url);
-    await vi.waitFor(() => expect(attempts).toBeGreaterThan(3), 18_000);
+    await eventually(() => expect(attempts).toBeGreaterThan(3));
     expect(await running.stop('SIGINT')).toBe(0);
     expect(running.received.stderr.trimEnd().split('\n')).toEqual([
       expect.stringMatching(/^dawatch: .+; trying again until it works$/),

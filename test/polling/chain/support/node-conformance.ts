@@ -1,7 +1,8 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openChain } from '../../../../src/polling/chain/chain.ts';
 import type { ChainHead } from '../../../../src/polling/chain/port.ts';
 import { ChainVerifier } from '../../../../src/polling/chain/verifier.ts';
+import { eventually } from '../../../support/until.ts';
 import { createVirtualClock } from '../../../support/virtual-time/virtual-clock.ts';
 
 /** The place of a transaction as an upstream names it. */
@@ -26,8 +27,6 @@ export type NodeUnderTest = {
   replace(): Promise<BuiltBlock>;
 };
 
-const UNTIL = { timeout: 30_000 };
-
 /** The client of a node, in virtual time, until the test ends. */
 export async function openClient(url: string) {
   const settings = { urls: [url], verify: 'report' as const, verify_data: true };
@@ -43,10 +42,10 @@ export async function openClient(url: string) {
     dataHashOf: () => null,
   });
   const head = (number: number) =>
-    vi.waitFor(async () => {
+    eventually(async () => {
       await clock.advance(100);
       expect(heads.at(-1)?.number).toBe(number);
-    }, UNTIL);
+    });
   return {
     chain,
     clock,
@@ -54,11 +53,11 @@ export async function openClient(url: string) {
     head,
     /** Waits until the node has announced a block, and returns its number. */
     newest: () =>
-      vi.waitFor(() => {
+      eventually(() => {
         const announced = chain.status()?.head;
         if (!announced) throw new Error('the node has announced no block');
         return announced.number;
-      }, UNTIL),
+      }),
     /** Returns what two answers say about a final submission. */
     async verify(data: BuiltBlock & Partial<Transaction>) {
       const submission = { envelope: JSON.stringify({ data }), dataHash: null };
@@ -140,7 +139,7 @@ export function describeNode(name: string, open: () => Promise<NodeUnderTest>): 
 
     it('refuses a method that it does not have', async () => {
       const { chain } = await setUp();
-      await vi.waitFor(() => expect(chain.status()?.nodes[0]?.state).toBe('used'), UNTIL);
+      await eventually(() => expect(chain.status()?.nodes[0]?.state).toBe('used'));
       await expect(chain.call('eth_blockNumber', [])).rejects.toMatchObject({
         reason: 'method_not_found',
       });
