@@ -10,6 +10,7 @@ type Node = {
   default?: unknown;
   const?: string;
   enum?: string[];
+  anyOf?: Node[];
   minimum?: number;
   maximum?: number;
   properties?: Record<string, Node>;
@@ -114,7 +115,9 @@ function defaultOf(node: Node, isRequired: boolean): string {
   return node.default === undefined ? 'not set' : `\`${JSON.stringify(node.default)}\``;
 }
 
-function valuesOf({ type, const: only, enum: choices, minimum, maximum, items }: Node): string {
+function valuesOf({ type, const: only, enum: choices, anyOf, ...bounded }: Node): string {
+  const { minimum, maximum, items } = bounded;
+  if (anyOf) return anyOf.map(valuesOf).join(' or ');
   if (only !== undefined) return `\`${only}\``;
   if (choices) return choices.map((choice) => `\`${choice}\``).join(' ');
   if (type === 'array') return items?.type === 'object' ? 'list' : 'list of text';

@@ -199,7 +199,7 @@ export type ChangedTime = {
 /** A channel */
 export type Channel = {
   name: string;
-  /** slack, discord, teams, apprise, email, or queue */
+  /** slack, discord, teams, telegram, ntfy, pagerduty, apprise, email, or queue */
   type: string;
   /** Address of the channel, with its secret parts masked */
   address: string;

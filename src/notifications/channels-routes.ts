@@ -4,6 +4,7 @@ import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
 import { type Clock, iso } from '../lib/clock.ts';
+import { TYPE_NAMES } from './channels/index.ts';
 import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
 import type { ChannelResult, Deliveries } from './deliveries-store.ts';
 import {
@@ -25,7 +26,7 @@ export type ChannelDescription = {
 const channelSchema = z
   .object({
     name: z.string(),
-    type: z.string().describe('slack, discord, teams, apprise, email, or queue'),
+    type: z.string().describe(`${TYPE_NAMES}, or queue`),
     address: z.string().describe('Address of the channel, with its secret parts masked'),
     routes: z
       .array(

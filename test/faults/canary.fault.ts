@@ -24,6 +24,10 @@ const CANARY = {
   discordPath: 'canary-discord-path-92bb',
   teamsPath: 'canary-teams-path-93cc',
   apprisePath: 'canary-apprise-path-94dd',
+  telegramToken: 'canary-telegram-token-95ee-012345',
+  ntfyTopic: 'canary-ntfy-topic-96ff',
+  ntfyToken: 'canary-ntfy-token-97aa',
+  pagerdutyKey: 'canary-pagerduty-key-98bb-012345',
   webhookSecret: WEBHOOK_SECRET.slice('whsec_'.length),
   forwarded: 'canary-forwarded-bearer-c0de',
   guess: 'canary-guessed-key-0bad',
@@ -117,6 +121,9 @@ it.each([true, false])(
         discord: { type: 'discord', url: hook(CANARY.discordPath) },
         teams: { type: 'teams', url: hook(CANARY.teamsPath) },
         apprise: { type: 'apprise', url: hook(CANARY.apprisePath) },
+        telegram: { type: 'telegram', url: echo, token: CANARY.telegramToken, chat_id: 1 },
+        ntfy: { type: 'ntfy', url: echo, topic: CANARY.ntfyTopic, token: CANARY.ntfyToken },
+        pagerduty: { type: 'pagerduty', url: echo, routing_key: CANARY.pagerdutyKey },
         mail: {
           type: 'email',
           smtp_url: mailer,
@@ -125,7 +132,15 @@ it.each([true, false])(
           to: ['b@example.com'],
         },
       },
-      routes: [{ types: ['*'], channels: ['slack', 'discord', 'teams', 'apprise', 'mail'] }],
+      routes: [
+        {
+          types: ['*'],
+          channels: [
+            ...['slack', 'discord', 'teams', 'apprise'],
+            ...['telegram', 'ntfy', 'pagerduty', 'mail'],
+          ],
+        },
+      ],
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
       log: { level: 'debug' },
     });

@@ -145,6 +145,9 @@ describe('the effective settings', () => {
     ...Object.fromEntries(
       ['slack', 'discord', 'teams', 'apprise'].map((type) => [type, { type, url: 'https://h' }]),
     ),
+    telegram: { type: 'telegram', token: `1:${'a'.repeat(35)}`, chat_id: 1 },
+    ntfy: { type: 'ntfy', topic: 'a-topic' },
+    pagerduty: { type: 'pagerduty', routing_key: 'a'.repeat(32) },
     mail: { type: 'email', smtp_url: 'smtp://h', from: 'a@b.example', to: ['a@b.example'] },
   };
   const addresses = () =>

@@ -214,6 +214,9 @@ upstreams:
 channels:
   ops: { type: slack, url_file: ${secret('channels.ops.url', 'https://a.example')} }
   mail: { type: email, from: a@b.example, to: [c@d.example], smtp_url_file: ${secret('channels.mail.smtp_url', 'smtp://a')} }
+  chat: { type: telegram, chat_id: 1, token_file: ${secret('channels.chat.token', `1:${'a'.repeat(35)}`)} }
+  phone: { type: ntfy, topic_file: ${secret('channels.phone.topic', 'a-topic')} }
+  night: { type: pagerduty, routing_key_file: ${secret('channels.night.routing_key', 'a'.repeat(32))} }
 routes: [{ types: ['*'], channels: [ops, mail] }]
 redis:
   url_file: ${secret('redis.url', 'redis://127.0.0.1:1')}
@@ -221,6 +224,7 @@ redis:
   }
   const ALL = [
     ...['auth.admin_token', 'auth.api_key', 'channels.mail.smtp_url', 'channels.ops.url'],
+    ...['channels.chat.token', 'channels.phone.topic', 'channels.night.routing_key'],
     ...['redis.url', 'upstreams.default.api_key', 'upstreams.default.bearer'],
     'upstreams.default.headers.X-Gateway',
   ];

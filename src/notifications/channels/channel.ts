@@ -139,7 +139,11 @@ export type ChatOptions = {
 };
 
 type ChatService = ChatOptions & {
-  toBody: (message: Message) => unknown;
+  headers?: Record<string, string>;
+  /** Redacted in the stored response, in addition to parts of the URL. */
+  secrets?: readonly string[];
+  maxBatch?: number;
+  toBody: (message: Message, first: EventRecord) => unknown;
   /** Refines the result where the response contains more than the HTTP status. */
   read?: (result: SendResult) => SendResult;
 };
@@ -150,20 +154,22 @@ export function createChatChannel({
   url,
   post,
   publicUrl,
+  headers,
+  secrets = [],
+  maxBatch = CHAT_BATCH,
   toBody,
   read = (result) => result,
 }: ChatService): Channel {
   return {
     address: url,
-    maxBatch: CHAT_BATCH,
+    maxBatch,
     retryDelayMs: peopleRetryDelayMs,
     async send(batch, signal) {
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');
-      const body = JSON.stringify(toBody(toMessage([first, ...others], publicUrl)));
-      return read(
-        toSendResult(await post({ url, body, headers: { accept: 'application/json' }, signal })),
-      );
+      const body = JSON.stringify(toBody(toMessage([first, ...others], publicUrl), first));
+      const request = { url, body, headers: { accept: 'application/json', ...headers }, secrets };
+      return read(toSendResult(await post({ ...request, signal })));
     },
     async close() {},
   };

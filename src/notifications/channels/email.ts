@@ -4,7 +4,7 @@ import { LruMap } from 'toad-cache';
 import { z } from 'zod';
 import { withTimeout } from '../../lib/clock.ts';
 import { causeOf, isTlsError } from '../../lib/http-call.ts';
-import { address } from '../../operations/config/section-values.ts';
+import { hostUrl } from '../../operations/config/section-values.ts';
 import type { EventRecord } from '../event-body.ts';
 import { toMessage } from '../message.ts';
 import {
@@ -20,12 +20,7 @@ const SENDER =
 
 const settings = z.strictObject({
   type: z.literal('email'),
-  smtp_url: address('smtp', 'smtps')
-    .refine(
-      (text) => /^[a-z]+:\/\/[^/?]+\/?$/i.test(text),
-      'must be an address that ends with its host or port',
-    )
-    .describe('Mail server: smtp://user:password@host:587'),
+  smtp_url: hostUrl('smtp', 'smtps').describe('Mail server: smtp://user:password@host:587'),
   tls: z
     .enum(['require', 'opportunistic', 'off'])
     .optional()

@@ -3,10 +3,13 @@ import { apprise } from './apprise.ts';
 import type { ChannelType } from './channel.ts';
 import { discord } from './discord.ts';
 import { email } from './email.ts';
+import { ntfy } from './ntfy.ts';
+import { pagerduty } from './pagerduty.ts';
 import { slack } from './slack.ts';
 import { teams } from './teams.ts';
+import { telegram } from './telegram.ts';
 
-const CHANNEL_TYPES = [slack, discord, teams, apprise, email] as const;
+const CHANNEL_TYPES = [slack, discord, teams, telegram, ntfy, pagerduty, apprise, email] as const;
 
 export type ChannelConfig = z.output<(typeof CHANNEL_TYPES)[number]['settings']>;
 

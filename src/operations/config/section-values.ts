@@ -37,6 +37,14 @@ export function address(...schemes: string[]) {
   return checked((text) => serviceAddressError(text, schemes));
 }
 
+/** An address without path and query. */
+export function hostUrl(...schemes: string[]) {
+  return address(...schemes).refine(
+    (text) => /^[a-z]+:\/\/[^/?]+\/?$/i.test(text),
+    'must be an address that ends with its host or port',
+  );
+}
+
 export const httpUrl = address('http', 'https');
 /** An address to which paths are appended, shown to everybody. */
 export const baseUrl = httpUrl.refine(

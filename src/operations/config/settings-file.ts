@@ -96,11 +96,11 @@ const SUFFIX = '_file';
 const MAX_BYTES = 16_384;
 
 /**
- * Addresses of channels, heartbeat, Redis and nodes contain keys and passwords, and so do headers
- * for proxies. The Helm chart has the same expression.
+ * Addresses of channels, heartbeat, Redis and nodes contain keys and passwords, and so do topics of
+ * ntfy and headers for proxies. The Helm chart has the same expression.
  */
 export const SECRET_SETTING =
-  /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$|\.chain\.urls$|^upstreams\.[^.]+\.headers\./;
+  /(?:_key|bearer|token|secret|password)$|^channels\..*(?:url|topic)$|^(?:redis|heartbeat)\.url$|\.chain\.urls$|^upstreams\.[^.]+\.headers\./;
 
 export function isSecret(path: string): boolean {
   return SECRET_SETTING.test(path) && !path.endsWith(SUFFIX);
@@ -190,7 +190,8 @@ function fromText(path: string, secret: string): string | string[] {
 /** Returns a text that the schema accepts for this secret. */
 function placeholderOf(path: string): string {
   if (path.endsWith('urls')) return 'ws://not-read.invalid';
-  if (!path.endsWith('url')) return 'a-secret-in-a-file-that-is-not-read';
+  // 32 characters, as PagerDuty's keys.
+  if (!path.endsWith('url')) return 'secret-of-file-that-was-not-read';
   return `${path === 'redis.url' ? 'rediss' : path.endsWith('smtp_url') ? 'smtp' : 'http'}://not-read.invalid`;
 }
 

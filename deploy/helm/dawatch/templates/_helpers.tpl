@@ -78,7 +78,7 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- $path := printf "%s%s" $prefix $key -}}
 {{- if kindIs "map" $value -}}
 {{- include "dawatch.refuseSecrets" (dict "tree" $value "prefix" (printf "%s." $path)) -}}
-{{- else if and (not (hasSuffix "_file" $path)) (regexMatch "(?:api_key|bearer|token|secret|password)$|^channels\\..*url$|^(?:redis|heartbeat)\\.url$|\\.chain\\.urls$|^upstreams\\.[^.]+\\.headers\\." $path) -}}
+{{- else if and (not (hasSuffix "_file" $path)) (regexMatch "(?:_key|bearer|token|secret|password)$|^channels\\..*(?:url|topic)$|^(?:redis|heartbeat)\\.url$|\\.chain\\.urls$|^upstreams\\.[^.]+\\.headers\\." $path) -}}
 {{- fail (printf "settings.%s is a secret: put it under secrets, and set settings.%s_file to the file /run/secrets/dawatch/<name>" $path $path) -}}
 {{- end -}}
 {{- end -}}

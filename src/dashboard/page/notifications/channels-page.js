@@ -22,7 +22,7 @@ export function ChannelsPage() {
       ${(/** @type {ChannelList} */ { channels }) =>
         channels.length === 0
           ? html`<${Empty} title="No channels.">
-              <p>Add Slack, Discord, Teams, Apprise or e-mail to the settings, then restart dawatch:</p>
+              <p>Add one to the settings, such as Slack, then restart dawatch:</p>
               <${Command}>${EXAMPLE}<//>
             <//>`
           : html`<${Table}

@@ -1,0 +1,92 @@
+import { expect, it } from 'vitest';
+import type { ChatOptions } from '../../src/notifications/channels/channel.ts';
+import { createPagerDutyChannel } from '../../src/notifications/channels/pagerduty.ts';
+import type { EventRecord } from '../../src/notifications/event-body.ts';
+import { describeChannel, expectEscaped } from './channel-conformance.ts';
+import { httpRig, httpRigs, URL_SECRET } from './http-rigs.ts';
+import {
+  AT,
+  alertEvent,
+  failedEvent,
+  outgoing,
+  submissionEvent,
+  upstreamEvent,
+} from './sample-events.ts';
+
+const KEY = 'e93facc04764012d7bfb002500d5d1a6';
+const create = (options: ChatOptions) => createPagerDutyChannel({ routingKey: KEY, ...options });
+const ACCEPTED = { status: 202, body: '{"status":"success","message":"Event processed"}' };
+
+/** 1,024 characters for the summary, 255 for the key, 512 kB for the event. */
+function expectWithinLimits(message: string): void {
+  const { dedup_key, payload } = JSON.parse(message);
+  expect(Buffer.byteLength(message)).toBeLessThanOrEqual(512_000);
+  expect(dedup_key.length).toBeLessThanOrEqual(255);
+  expect(payload.summary.length).toBeLessThanOrEqual(1_024);
+  for (const text of [payload.summary, ...Object.values<string>(payload.custom_details)])
+    expectEscaped(text);
+}
+
+describeChannel('PagerDuty', {
+  ...httpRigs(create),
+  working: () => httpRig(create, ACCEPTED),
+  secrets: [KEY, URL_SECRET],
+  messagesOfThree: 1,
+  expectHarmless: expectWithinLimits,
+});
+
+async function sent(...events: EventRecord[]) {
+  const { channel, receiver } = await httpRig(create, ACCEPTED);
+  for (const event of events) await channel.send([outgoing(event)], AbortSignal.timeout(5_000));
+  return receiver.requests.map(({ path, body }) => ({ path, ...JSON.parse(body) }));
+}
+
+it('triggers an incident with the facts of the event', async () => {
+  const [event] = await sent(failedEvent({ submissionId: 's-1' }));
+  expect(event).toMatchObject({
+    path: expect.stringMatching(/\/v2\/enqueue$/),
+    routing_key: KEY,
+    event_action: 'trigger',
+    payload: {
+      summary: 'Submission s-1 failed',
+      severity: 'critical',
+      source: 'dawatch',
+      timestamp: '2026-01-02T03:10:00.000Z',
+      class: 'submission.failed',
+      custom_details: { Submission: 's-1', Error: 'TIMEOUT' },
+    },
+  });
+});
+
+it.each<[string, EventRecord, EventRecord]>([
+  ['an alert', alertEvent('alert.raised'), alertEvent('alert.resolved')],
+  ['an upstream', upstreamEvent('upstream.down'), upstreamEvent('upstream.up')],
+  ['a submission', failedEvent(), submissionEvent('submission.finalized')],
+])('resolves the incident of %s when its condition has ended', async (_, begun, ended) => {
+  const [trigger, resolve] = await sent(begun, ended);
+  expect([trigger.event_action, resolve.event_action]).toEqual(['trigger', 'resolve']);
+  expect(resolve.dedup_key).toBe(trigger.dedup_key);
+});
+
+it('triggers nothing for a condition that had ended, and keeps alerts apart', async () => {
+  const [ended, other] = await sent(
+    { ...alertEvent('alert.raised'), endedAt: AT },
+    alertEvent('alert.raised', { id: 8 }),
+  );
+  expect(ended.event_action).toBe('resolve');
+  expect(ended.dedup_key).not.toBe(other.dedup_key);
+});
+
+it('triggers a test', async () => {
+  const [test] = await sent({ seq: 1, id: 'evt_1', at: AT, type: 'channel.test', channel: 'ops' });
+  expect(test).toMatchObject({ event_action: 'trigger', payload: { severity: 'info' } });
+});
+
+it('stores no response that repeats the key', async () => {
+  const { channel } = await httpRig(create, ({ request, response }) =>
+    response.writeHead(400).end(`invalid event: ${KEY} ${request.url}`),
+  );
+  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
+  expect(result).toMatchObject({ httpStatus: 400, refused: true });
+  expect(JSON.stringify(result)).not.toContain(KEY);
+});
