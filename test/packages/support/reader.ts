@@ -86,20 +86,15 @@ const PREPARED = new Map([
 
 /** Returns the part of the page's script that executes a block of commands. */
 function scriptOf(commands: Command[], world: World): string {
-  const lines = commands.flatMap(({ at, text: command }) => {
-    const replaced = replacements(world).reduce(
-      (all, [from, to]) => all.replaceAll(from, to),
-      command,
-    );
-    return [`AT=${quote(`${at}: ${command}`)}`, inItsTerminal(command, replaced)];
-  });
-  const controls = commands.some(({ text: command }) => /^kill \$SERVER/.test(command));
-  return [
-    // The block starts and stops a server itself.
-    ...(controls ? ['systemctl stop'] : []),
-    ...lines,
-    ...(controls ? ['wait "$SERVER" || true', 'systemctl start'] : []),
-  ].join('\n');
+  return commands
+    .flatMap(({ at, text: command }) => {
+      const replaced = replacements(world).reduce(
+        (all, [from, to]) => all.replaceAll(from, to),
+        command,
+      );
+      return [`AT=${quote(`${at}: ${command}`)}`, inItsTerminal(command, replaced)];
+    })
+    .join('\n');
 }
 
 function inItsTerminal(command: string, replaced: string): string {
