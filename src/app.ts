@@ -243,9 +243,9 @@ async function startNotifications(deps: {
   const guard = createAddressGuard({ allow: config.webhooks.allow });
   const refusalOf = (url: string) =>
     checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
-  const http = createHttpPost({ guard, version, now });
+  const http = createHttpPost({ guard, version, clock });
   // The operator's addresses are all allowed, and resolved by the system with its search domains.
-  const operatorHttp = createHttpPost({ guard: undefined, version, now, lookup });
+  const operatorHttp = createHttpPost({ guard: undefined, version, clock, lookup });
   const channels = await createChannels(config, operatorHttp.post);
   if (queue) channels.set(QUEUE_CHANNEL, queue.channel);
   const descriptions = describeChannels(config, queue);

@@ -7,6 +7,7 @@ import {
   zstdDecompress,
 } from 'node:zlib';
 import { type Dispatcher, EnvHttpProxyAgent, errors } from 'undici';
+import type { Clock } from './clock.ts';
 
 /** Requests notice a change of DNS after this time at most, also while others keep arriving. */
 const MAX_AGE_MS = 15_000;
@@ -135,7 +136,7 @@ type CallOptions = {
   timeoutMs: number;
   /** A larger response is aborted. */
   maxBytes: number;
-  now: () => number;
+  clock: Clock;
   /** Called once: with the response, an error or the timeout, whichever comes first. */
   onEnd: (result: HttpResult) => void;
 };
@@ -146,7 +147,7 @@ type ResponseHeaders = Record<string, string | string[] | undefined>;
 export function httpCall({
   timeoutMs,
   maxBytes,
-  now,
+  clock,
   onEnd,
 }: CallOptions): Dispatcher.DispatchHandler {
   const chunks: Buffer[] = [];
@@ -155,18 +156,18 @@ export function httpCall({
   let headers: ResponseHeaders = {};
   let bytes = 0;
   let isOver = false;
-  let timer = startTimer();
+  let cancelTimer = startTimer();
 
   /** If this process was blocked, a response may be unread: waits once more. */
-  function startTimer(): NodeJS.Timeout {
-    const startedAt = performance.now();
-    return setTimeout(() => {
-      if (performance.now() - startedAt >= timeoutMs + STALL_MS) timer = startTimer();
+  function startTimer(): () => void {
+    const startedAt = clock.elapsed();
+    return clock.after(timeoutMs, () => {
+      if (clock.elapsed() - startedAt >= timeoutMs + STALL_MS) cancelTimer = startTimer();
       else {
         const detail = `no complete response within ${timeoutMs / 1_000} s`;
         abort({ kind: 'failure', reason: 'timeout', detail });
       }
-    }, timeoutMs);
+    });
   }
 
   /** Aborts the connection too, because the response may never end. */
@@ -185,7 +186,7 @@ export function httpCall({
 
   /** `encoding`: a content-encoding that was not decoded. */
   function respond(bytes: Buffer, encoding = 'identity'): void {
-    const date = first(headers.date) ?? new Date(now()).toUTCString();
+    const date = first(headers.date) ?? new Date(clock.now()).toUTCString();
     const retryAfter = first(headers['retry-after']);
     const binary = binaryName(bytes, encoding);
     const content = binary === undefined ? { body: textOf(bytes) } : { body: '', binary };
@@ -195,7 +196,7 @@ export function httpCall({
   function end(result: HttpResult): void {
     if (isOver) return;
     isOver = true;
-    clearTimeout(timer);
+    cancelTimer();
     onEnd(result);
   }
 

@@ -60,7 +60,7 @@ async function reach(name: string, to: Receiver & { action: string }): Promise<F
 export async function getOnce({ url, guard, limitMs }: Receiver): Promise<PostResult> {
   const http = createHttpPost({
     ...(guard ? { guard } : { guard: undefined, lookup }),
-    ...{ version: VERSION, now: Date.now, timeoutMs: limitMs },
+    ...{ version: VERSION, timeoutMs: limitMs },
   });
   const result = await http.get({ url, signal: AbortSignal.timeout(limitMs) });
   await http.close();

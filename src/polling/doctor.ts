@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { systemClock } from '../lib/clock.ts';
 import type { HttpResult } from '../lib/http-call.ts';
 import {
   type Check,
@@ -44,7 +45,11 @@ async function checkUpstream(
     version: VERSION,
     timeoutMs: Math.min(limitMs, upstream.timeout_s * 1_000),
     // Marks responses without a Date header, which are not used to compare clocks.
-    now: () => Number.NaN,
+    clock: {
+      now: () => Number.NaN,
+      elapsed: () => systemClock.elapsed(),
+      after: (delayMs, run) => systemClock.after(delayMs, run),
+    },
   });
   try {
     const submissionId = randomUUID();

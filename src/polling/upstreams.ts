@@ -22,7 +22,7 @@ export type UpstreamClientOptions = {
   connections?: number;
   /** For a whole call, from connecting to the last byte of the body. */
   timeoutMs: number;
-  now: () => number;
+  clock: Clock;
 };
 
 /** `path` starts with a slash and is relative to the base URL. */
@@ -84,7 +84,7 @@ export class UpstreamClient {
 
   /** Never rejects: a failure is returned as a response. */
   get({ path, headers, body, maxBytes = MAX_BODY_BYTES }: UpstreamRequest): Promise<HttpResult> {
-    const { timeoutMs, now } = this.#options;
+    const { timeoutMs, clock } = this.#options;
     const request = {
       method: 'GET',
       origin: this.#origin,
@@ -94,7 +94,7 @@ export class UpstreamClient {
     } as const;
     return new Promise((resolve) => {
       const onEnd = (response: HttpResult) => resolve(this.#redact(headers, response));
-      this.#agent.dispatch(request, httpCall({ timeoutMs, maxBytes, now, onEnd }));
+      this.#agent.dispatch(request, httpCall({ timeoutMs, maxBytes, clock, onEnd }));
     });
   }
 
@@ -170,7 +170,7 @@ export function openUpstreams(
       extraHeaders: upstream.headers,
       version,
       timeoutMs: timeoutMsOf(upstream),
-      now: () => clock.now(),
+      clock,
       ...options,
     });
   const clients = new Map(

@@ -4,12 +4,18 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Users, usersOf } from '../../src/access/users.ts';
 import { UpstreamClient } from '../../src/polling/upstreams.ts';
 import { serve } from '../support/servers/upstream-server.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const USER = { name: 'Ada & Söhne', email: 'ada+1@example.com' };
 const RECORD = { id: '1', ...USER, app_id: 7, assigned_wallet: '0xab' };
 
 function usersAt(url: string, parameters: 'query' | 'body' = 'query'): Users {
-  const client = new UpstreamClient({ url, version: '1.2.3', timeoutMs: 5_000, now: () => 0 });
+  const client = new UpstreamClient({
+    url,
+    version: '1.2.3',
+    timeoutMs: 10_000,
+    clock: new HeldClock(1_000),
+  });
   onTestFinished(() => client.close());
   const paths = { get_path: '/users/get_user', list_path: '/admin/get_all_users' };
   return usersOf({ upstreams: { default: { users: { ...paths, parameters } } } }, client);

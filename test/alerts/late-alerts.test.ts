@@ -23,7 +23,7 @@ async function openWorld(kind: 'chat' | 'webhook') {
     if (state.isUp && !isRefused) arrived.push(text);
     response.writeHead(isRefused ? 400 : state.isUp ? 200 : 500).end();
   });
-  const http = createHttpPost({ guard: undefined, version: 'test', now: Date.now });
+  const http = createHttpPost({ guard: undefined, version: 'test' });
   onTestFinished(() => http.close());
   const endpoint = { url: receiver.url, secrets: [makeSecret()] };
   const channel: Channel =

@@ -20,7 +20,7 @@ import { outgoing, submissionEvent } from '../notifications/sample-events.ts';
 import { startConnectProxy } from '../support/servers/connect-proxy.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { openClient } from '../support/servers/upstream-server.ts';
-import { createVirtualClock } from '../support/virtual-time/virtual-clock.ts';
+import { createVirtualClock, HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const ID = '11111111-1111-4111-8111-111111111111';
 const { signal } = new AbortController();
@@ -34,7 +34,7 @@ type Place = {
 };
 
 function openPost(lookup?: LookupAll) {
-  const options = { guard: undefined, version: 'test', now: Date.now };
+  const options = { guard: undefined, version: 'test', clock: new HeldClock(1_000) };
   const http = createHttpPost({ ...options, ...(lookup && { lookup }) });
   onTestFinished(() => http.close());
   return http;

@@ -29,7 +29,7 @@ const NOT_FOUND = JSON.stringify({ state: 'ERROR', error: 'record not found' });
 const upstream = () => serve((_, response) => response.writeHead(500).end(NOT_FOUND));
 
 function post(url: string, options: Partial<Parameters<typeof createHttpPost>[0]>) {
-  const http = createHttpPost({ guard: undefined, version: 'test', now: Date.now, ...options });
+  const http = createHttpPost({ guard: undefined, version: 'test', ...options });
   onTestFinished(() => http.close());
   const { signal } = new AbortController();
   return http.post({ url, body: '{}', signal }).then(toSendResult);

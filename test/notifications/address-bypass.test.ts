@@ -68,7 +68,7 @@ const resolve: LookupAll = (hostname, _options, callback) => {
 it('no connection is made to an internal address, however it is written', async () => {
   // Listens on every address of this machine, to detect connections that pass the guard.
   const inside = await openReceiver({}, { host: '::' });
-  const http = createHttpPost({ guard, version: '1.2.3', now: Date.now, lookup: resolve });
+  const http = createHttpPost({ guard, version: '1.2.3', lookup: resolve });
   onTestFinished(() => http.close());
   for (const text of URLS) {
     const url = text.replaceAll('PORT', String(inside.port));
@@ -97,7 +97,7 @@ it('no redirect of an allowed receiver is followed', async () => {
   );
   const outside = await openReceiver(receivers);
   const allowed = createAddressGuard({ allow: ['127.0.0.1/32'] });
-  const http = createHttpPost({ guard: allowed, version: '1.2.3', now: Date.now });
+  const http = createHttpPost({ guard: allowed, version: '1.2.3' });
   onTestFinished(() => http.close());
   for (const { status } of receivers) {
     const posted = await http.post({

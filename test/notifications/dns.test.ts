@@ -10,6 +10,7 @@ import {
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 /** A nameserver that receives queries and never responds. */
 async function silentNameserver(): Promise<string> {
@@ -48,9 +49,10 @@ it('names with a silent nameserver delay no other lookup', async () => {
     servers: [await silentNameserver()],
   });
   const guard = createAddressGuard({ allow: ['127.0.0.0/8'] });
-  const http = createHttpPost({ guard, version: 'test', now: Date.now, lookup, timeoutMs: 1_500 });
+  const http = createHttpPost({ guard, version: 'test', clock: new HeldClock(1_000), lookup });
   onTestFinished(() => http.close());
-  const { signal } = new AbortController();
+  const stop = new AbortController();
+  const { signal } = stop;
   const silent = Array.from({ length: 50 }, (_, index) =>
     http.post({ url: `http://silent-${index}.example/`, body: '{}', signal }),
   );
@@ -62,6 +64,7 @@ it('names with a silent nameserver delay no other lookup', async () => {
     signal,
   });
   order.push('good');
+  stop.abort();
   expect(good).toMatchObject({ kind: 'response', httpStatus: 200 });
   for (const result of await Promise.all(silent))
     expect(result).toMatchObject({ kind: 'no_response' });

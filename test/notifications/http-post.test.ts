@@ -13,31 +13,24 @@ import {
   type ScriptedResponse,
   selfSigned,
 } from '../support/servers/receiver.ts';
-import { eventually } from '../support/until.ts';
+import { eventually, until } from '../support/until.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 type Settings = {
   allow?: string[];
   lookup?: LookupAll;
-  timeoutMs?: number;
-  bodyTimeoutMs?: number;
 };
+const TIMEOUT_MS = 15_000;
+const BODY_TIMEOUT_MS = 2_000;
 
-/**
- * Time limits are far longer than any test by default; connections are closed when the test ends.
- */
-function poster({
-  allow = ['127.0.0.1/32'],
-  lookup,
-  timeoutMs = 60_000,
-  bodyTimeoutMs = 60_000,
-}: Settings = {}) {
+/** No time passes, except by `expire`; connections are closed when the test ends. */
+function poster({ allow = ['127.0.0.1/32'], lookup }: Settings = {}) {
   const guard = createAddressGuard({ allow });
-  const limits = { timeoutMs, bodyTimeoutMs };
+  const clock = new HeldClock(BODY_TIMEOUT_MS);
   const http = createHttpPost({
     guard,
     version: '1.2.3',
-    now: Date.now,
-    ...limits,
+    clock,
     ...(lookup && { lookup }),
   });
   onTestFinished(() => http.close());
@@ -50,7 +43,12 @@ function poster({
       expect(result.error).not.toMatch(/\d\.\d+\.\d|::|:\d|token|secret|receiver\.test|\//);
     return result;
   };
-  return { post, close: http.close };
+  /** Waits until a time limit runs, and exceeds it. */
+  const expire = async (limitMs: number) => {
+    await eventually(() => expect(clock.held(limitMs)).toBe(1));
+    clock.fire(limitMs);
+  };
+  return { post, close: http.close, expire };
 }
 
 const failed = (error: string | RegExp) => ({
@@ -65,13 +63,13 @@ const isLeft = ({ connections }: Receiver) =>
   eventually(() => expect(connections.open.size).toBe(0));
 
 describe('a receiver that', () => {
-  it.each<[string, ScriptedResponse, string, Settings?]>([
-    ['never answers', () => undefined, 'no response within 0.2 s', { timeoutMs: 200 }],
+  it.each<[string, ScriptedResponse, string, number?]>([
+    ['never answers', () => undefined, 'no response within 15 s', TIMEOUT_MS],
     [
       'sends its headers byte by byte',
       ({ socket }) => drip(socket, 'HTTP/1.1 200 OK\r\nx: '),
-      'no response within 0.2 s',
-      { timeoutMs: 200 },
+      'no response within 15 s',
+      TIMEOUT_MS,
     ],
     ['resets', ({ socket }) => socket.resetAndDestroy(), 'closed before a response'],
     [
@@ -84,15 +82,19 @@ describe('a receiver that', () => {
       ({ socket }) => socket.end('220 mail.receiver.test ESMTP\r\n'),
       'not HTTP',
     ],
-  ])('%s fails, gets one request, and is disconnected', async (_what, script, error, settings) => {
+  ])('%s fails, gets one request, and is disconnected', async (_what, script, error, limitMs) => {
     const receiver = await openReceiver(script);
-    expect(await poster(settings).post(receiver.url)).toEqual(failed(error));
+    const { post, expire } = poster();
+    const posted = post(receiver.url);
+    await until(() => receiver.requests.length === 1);
+    if (limitMs) await expire(limitMs);
+    expect(await posted).toEqual(failed(error));
     expect([receiver.requests.length, receiver.connections.total()]).toEqual([1, 1]);
     await isLeft(receiver);
   });
 
   const partialResponse = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nbeginning';
-  it.each<[string, ScriptedResponse, RegExp, Settings?]>([
+  it.each<[string, ScriptedResponse, RegExp, number?]>([
     [
       'closes the connection within its response',
       ({ socket }) => socket.end(partialResponse),
@@ -107,17 +109,20 @@ describe('a receiver that', () => {
       'stops within its response',
       ({ socket }) => socket.write(partialResponse),
       /^beginning$/,
-      { bodyTimeoutMs: 200 },
+      BODY_TIMEOUT_MS,
     ],
     [
       'sends its response byte by byte',
       ({ socket }) => socket.write(partialResponse, () => drip(socket, '.')),
       /^beginning\.*$/,
-      { bodyTimeoutMs: 200 },
+      BODY_TIMEOUT_MS,
     ],
-  ])('%s has accepted, and is disconnected', async (_what, script, response, settings) => {
+  ])('%s has accepted, and is disconnected', async (_what, script, response, limitMs) => {
     const receiver = await openReceiver(script);
-    const result = await poster(settings).post(receiver.url);
+    const { post, expire } = poster();
+    const posted = post(receiver.url);
+    if (limitMs) await expire(limitMs);
+    const result = await posted;
     expect(result).toMatchObject({ kind: 'delivered', httpStatus: 200 });
     expect(result.response ?? '').toMatch(response);
     await isLeft(receiver);

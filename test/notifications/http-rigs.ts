@@ -2,6 +2,7 @@ import type { Channel, ChatOptions } from '../../src/notifications/channels/chan
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 import type { ChannelUnderTest, Rig } from './channel-conformance.ts';
 
 /** A secret in the path, as in the addresses of Slack, Discord, Teams and Apprise. */
@@ -42,7 +43,11 @@ export function httpRigs(
 type Kind = 'working' | 'failing' | 'hanging' | 'throttling' | 'absent';
 
 function rigAt(create: Create, url: string) {
-  const http = createHttpPost({ guard: { check: () => undefined }, version: 'test', now: () => 0 });
+  const http = createHttpPost({
+    guard: { check: () => undefined },
+    version: 'test',
+    clock: new HeldClock(1_000),
+  });
   return { channel: create({ url, post: http.post }), release: () => http.close() };
 }
 

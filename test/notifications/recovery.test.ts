@@ -28,7 +28,7 @@ async function openWorld() {
     response.writeHead(state.isUp ? 200 : 500).end();
   });
   const state = { isUp: false };
-  const http = createHttpPost({ guard: undefined, version: 'test', now: Date.now });
+  const http = createHttpPost({ guard: undefined, version: 'test' });
   onTestFinished(() => http.close());
   const channel = createWebhookChannel({
     post: http.post,

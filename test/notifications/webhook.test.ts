@@ -9,6 +9,7 @@ import { toEventJson } from '../../src/notifications/event-body.ts';
 import { createAddressGuard } from '../../src/notifications/transport/address-guard.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 const SECRET = makeSecret();
@@ -31,7 +32,7 @@ type Settings = Partial<WebhookEndpoint> & {
 function channelTo(url: string | null, settings: Settings = {}) {
   const { callbackUrl = null, secrets = [SECRET], allow, refusalOf = () => undefined } = settings;
   const guard = createAddressGuard({ allow: allow ?? ['127.0.0.1/32'] });
-  const http = createHttpPost({ guard, version: '1.2.3', now: () => NOW });
+  const http = createHttpPost({ guard, version: '1.2.3', clock: new HeldClock(1_000) });
   onTestFinished(() => http.close());
   const endpoint = { url, secrets };
   const open = () => createWebhookChannel({ post: http.post, endpoint, refusalOf, now: () => NOW });

@@ -21,7 +21,7 @@ const PENDING = '{"state":"Pending","error":null,"data":null}';
 /** The contract that every poll engine has to fulfil. */
 export function describeEngine(name: string, openEngine: OpenEngine): void {
   const open = (url: string, setting: Partial<EngineSetting> = {}) =>
-    openEngine({ url, apiKey: KEY, timeoutMs: 5_000, ...setting });
+    openEngine({ url, apiKey: KEY, timeoutMs: 10_000, ...setting });
 
   describe(`${name}, as a poll engine`, () => {
     it('reports every submission of a batch exactly once, with the state that the upstream returned', async () => {
@@ -66,7 +66,8 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       async (kind) => {
         const sandbox = await openSandbox();
         sandbox.injectFault({ kind });
-        const engine = await open(sandbox.url, { apiKey: 'sandbox-key', timeoutMs: 300 });
+        const timeoutMs = kind === 'hang' ? 300 : 10_000;
+        const engine = await open(sandbox.url, { apiKey: 'sandbox-key', timeoutMs });
         const observations = await polled(engine, [UNKNOWN, 'another']);
         expect(observations.map((observation) => observation.kind)).toEqual([
           'unavailable',

@@ -1,5 +1,4 @@
 import type { RequestListener } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { classify } from '../../src/submissions/classify.ts';
 import {
@@ -9,12 +8,13 @@ import {
   serve,
   serveRaw,
 } from '../support/servers/upstream-server.ts';
+import { createVirtualClock, HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
-const TIMEOUT_MS = 200;
+const TIMEOUT_MS = 10_000;
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n';
 
-async function failureOf(url: string, timeoutMs = 5_000) {
-  const response = await openClient(url, { timeoutMs }).getSubmissionInfo('s');
+async function failureOf(url: string, clock = new HeldClock(TIMEOUT_MS)) {
+  const response = await openClient(url, { clock }).getSubmissionInfo('s');
   if (response.kind !== 'failure') throw new Error(`answered with ${response.httpStatus}`);
   expect(response.detail).not.toContain(KEY);
   expect(response.detail.length).toBeLessThan(300);
@@ -36,10 +36,14 @@ describe('the time limit of a call applies to', () => {
     ],
     ['a byte at intervals', drip],
   ])('%s', async (_name, respond) => {
-    const { url, sockets } = await serve(respond);
-    expect(await failureOf(url, TIMEOUT_MS)).toMatchObject({
+    const { url, sockets, requests } = await serve(respond);
+    const clock = new HeldClock(TIMEOUT_MS);
+    const failure = failureOf(url, clock);
+    await expect.poll(() => requests).toHaveLength(1);
+    clock.fire(TIMEOUT_MS);
+    expect(await failure).toMatchObject({
       reason: 'timeout',
-      detail: expect.stringMatching(/0.2 s/),
+      detail: expect.stringMatching(/10 s/),
     });
     await expect.poll(() => sockets.open.size, { message: 'the connection was given up' }).toBe(0);
   });
@@ -52,12 +56,13 @@ describe('the time limit of a call applies to', () => {
       await released.promise;
       response.end('{}');
     });
-    const response = openClient(url, { timeoutMs: TIMEOUT_MS }).getSubmissionInfo('s');
+    const clock = createVirtualClock(0);
+    const response = openClient(url, { clock }).getSubmissionInfo('s');
     await arrived.promise;
     for (let stall = 0; stall < 2; stall++) {
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TIMEOUT_MS + 600);
-      // The timer of the call is late now.
-      await sleep(1);
+      clock.stall(TIMEOUT_MS + 600);
+      // The timer of the call fires late.
+      await clock.advance(0);
     }
     released.resolve();
     expect(await response).toMatchObject({ kind: 'response' });
@@ -96,7 +101,7 @@ describe('a broken connection is a network failure', () => {
       if (sent === null) socket.resetAndDestroy();
       else
         socket.once('data', () => {
-          socket.write(sent, () => setTimeout(() => socket.resetAndDestroy(), 5));
+          socket.write(sent, () => socket.resetAndDestroy());
         });
     });
     expect((await failureOf(url)).reason).toBe('network');

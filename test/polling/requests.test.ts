@@ -1,5 +1,7 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { KEY, openClient, serve } from '../support/servers/upstream-server.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const ok = (body = '{}') => serve((_request, response) => response.end(body));
 
@@ -100,8 +102,11 @@ it('that quotes a key has it redacted', async () => {
 
 describe('connections', () => {
   it('never exceed the limit, and all requests are served', async () => {
+    const waiting: ServerResponse[] = [];
     const { url, sockets } = await serve((_request, response) => {
-      setTimeout(() => response.end('{}'), 5);
+      waiting.push(response);
+      // A turn later, so that the client could open more.
+      setImmediate(() => waiting.shift()?.end('{}'));
     });
     const client = openClient(url, { connections: 3 });
     const responses = await Promise.all(
@@ -112,12 +117,15 @@ describe('connections', () => {
   });
 
   it('time spent waiting for a free one counts towards the limit of a call', async () => {
-    const { url } = await serve(() => undefined);
-    const client = openClient(url, { connections: 1, timeoutMs: 150 });
-    const responses = await Promise.all([
-      client.getSubmissionInfo('a'),
-      client.getSubmissionInfo('b'),
+    const { url, requests } = await serve(() => undefined);
+    const clock = new HeldClock(10_000);
+    const client = openClient(url, { connections: 1, clock });
+    const responses = [client.getSubmissionInfo('a'), client.getSubmissionInfo('b')];
+    await expect.poll(() => requests).toHaveLength(1);
+    clock.fire(10_000);
+    expect(await Promise.all(responses)).toMatchObject([
+      { reason: 'timeout' },
+      { reason: 'timeout' },
     ]);
-    expect(responses).toMatchObject([{ reason: 'timeout' }, { reason: 'timeout' }]);
   });
 });

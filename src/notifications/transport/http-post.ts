@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { LruMap } from 'toad-cache';
 import type { Dispatcher } from 'undici';
+import { type Clock, systemClock } from '../../lib/clock.ts';
 import {
   binaryName,
   encodingOf,
@@ -33,22 +34,18 @@ type Exchange = ReturnType<typeof exchange>;
  * Dispatching directly avoids the stream of undici's `request`, which costs as much as the rest of
  * the exchange (row `webhooks` of `npm run bench`).
  */
-function exchange(
-  dispatcher: Dispatcher,
-  request: Dispatcher.DispatchOptions,
-  limits: { bodyTimeoutMs: number; maxBytes: number },
-) {
+function exchange(dispatcher: Dispatcher, request: Dispatcher.DispatchOptions, clock: Clock) {
   const { promise, resolve, reject } = Promise.withResolvers<HttpResponse>();
   const chunks: Buffer[] = [];
   let bytes = 0;
   let head: Omit<HttpResponse, 'body'> | undefined;
   let stopped: Error | undefined;
   let controller: Dispatcher.DispatchController | undefined;
-  let bodyTimer: NodeJS.Timeout | undefined;
+  let cancelTimer = () => {};
 
   function end(error?: Error): void {
-    clearTimeout(bodyTimer);
-    if (head) resolve({ ...head, body: Buffer.concat(chunks).subarray(0, limits.maxBytes) });
+    cancelTimer();
+    if (head) resolve({ ...head, body: Buffer.concat(chunks).subarray(0, READ_BYTES) });
     else reject(error);
   }
 
@@ -69,12 +66,12 @@ function exchange(
       // An informational response precedes the final one.
       if (httpStatus < 200) return;
       head = { httpStatus, headers };
-      bodyTimer = setTimeout(() => stop(new Error('the body timed out')), limits.bodyTimeoutMs);
+      cancelTimer = clock.after(BODY_TIMEOUT_MS, () => stop(new Error('the body timed out')));
     },
     onResponseData(_controller, chunk) {
       chunks.push(chunk);
       bytes += chunk.length;
-      if (bytes > limits.maxBytes) stop(new Error('the body exceeds the limit'));
+      if (bytes > READ_BYTES) stop(new Error('the body exceeds the limit'));
     },
     onResponseEnd: () => end(),
     onResponseError: (_controller, error) => end(error),
@@ -85,12 +82,9 @@ function exchange(
 export type HttpPostOptions = {
   guard: AddressGuard | undefined;
   version: string;
-  /** Epoch milliseconds, to interpret a Retry-After date if the response has no Date header. */
-  now: () => number;
+  clock?: Clock;
   /** Limit for a whole request, from connecting to the last byte. */
   timeoutMs?: number;
-  /** Limit for the response body after the headers. */
-  bodyTimeoutMs?: number;
   lookup?: LookupAll;
 };
 
@@ -113,6 +107,7 @@ export type HttpPost = ReturnType<typeof createHttpPost>;
 
 const ABORTED = 'the attempt was aborted';
 const TIMEOUT_MS = 15_000;
+/** Of a response body, after the headers. */
 const BODY_TIMEOUT_MS = 2_000;
 const MAX_RESPONSE_BYTES = 4_096;
 /** Reads more than it stores: a secret that is truncated at the end could not be recognized. */
@@ -130,9 +125,8 @@ export function createHttpPost(options: HttpPostOptions) {
   const {
     guard,
     version,
-    now,
+    clock = systemClock,
     timeoutMs = TIMEOUT_MS,
-    bodyTimeoutMs = BODY_TIMEOUT_MS,
     lookup = createLookup(),
   } = options;
   const closing = new AbortController();
@@ -152,7 +146,6 @@ export function createHttpPost(options: HttpPostOptions) {
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
   });
-  const limits = { bodyTimeoutMs, maxBytes: READ_BYTES };
   const inFlight = new Set<() => void>();
   /** By URL and secrets: making one takes 5 % of a delivery (row webhooks). */
   const redactors = new LruMap<(text: string) => string>(MAX_REDACTORS);
@@ -199,20 +192,22 @@ export function createHttpPost(options: HttpPostOptions) {
       current?.stop(new Error(reason));
     };
     const stop = () => end(ABORTED);
-    const timer = setTimeout(end, timeoutMs, `no response within ${timeoutMs / 1_000} s`);
+    const cancelTimer = clock.after(timeoutMs, () =>
+      end(`no response within ${timeoutMs / 1_000} s`),
+    );
     signal.addEventListener('abort', stop);
     inFlight.add(stop);
     try {
       if (guard && isProxied) await checkHost(target.hostname, guard, lookup);
       if (ended !== undefined) return noResponse(ended);
-      current = exchange(agent, request, limits);
+      current = exchange(agent, request, clock);
       const { httpStatus, headers: head, body: start } = await current.response;
       return {
         kind: 'response',
         httpStatus,
         retryAfterMs: retryAfterMs({
           retryAfter: first(head['retry-after']),
-          date: first(head.date) ?? new Date(now()).toUTCString(),
+          date: first(head.date) ?? new Date(clock.now()).toUTCString(),
         }),
         response:
           binaryName(start, encodingOf(head)) ?? storedText(start, redactorFor(target, secrets)),
@@ -220,7 +215,7 @@ export function createHttpPost(options: HttpPostOptions) {
     } catch (error) {
       return noResponse(ended ?? sentenceOf(error));
     } finally {
-      clearTimeout(timer);
+      cancelTimer();
       signal.removeEventListener('abort', stop);
       inFlight.delete(stop);
     }

@@ -78,12 +78,6 @@ export function pathOf(submissionId: string): string {
 }
 
 /**
- * How long a response may take. A request that gets none is incomplete; the server then learns that
- * nothing follows.
- */
-const RESPONSE_WITHIN_MS = 1_000;
-
-/**
  * Returns everything that a raw connection receives. Node drops the response to a client that ends
  * its side before.
  */
@@ -92,17 +86,13 @@ export function sendRaw(url: string, bytes: string | Uint8Array): Promise<string
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
     let received = '';
-    const ending = setTimeout(() => socket.end(), RESPONSE_WITHIN_MS);
     socket.setEncoding('latin1').on('data', (chunk) => {
       received += chunk;
       if (isComplete(received)) socket.end();
     });
     // The server may close it while the client is still writing.
     socket.on('error', () => undefined);
-    socket.on('close', () => {
-      clearTimeout(ending);
-      resolve(received);
-    });
+    socket.on('close', () => resolve(received));
     socket.write(bytes);
   });
 }

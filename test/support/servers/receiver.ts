@@ -45,6 +45,8 @@ export async function openReceiver(
   const open = new Set<Socket>();
   let total = 0;
   const server = tls ? createTlsServer(tls) : createServer();
+  // Its client closes idle connections: after a pause of this process, both would at once.
+  server.keepAliveTimeout = 0;
   server.on('request', async (request: IncomingMessage, response: ServerResponse) => {
     const body = await text(request).catch(() => undefined);
     if (body === undefined) return;

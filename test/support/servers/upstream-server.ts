@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { UpstreamClient, type UpstreamClientOptions } from '../../../src/polling/upstreams.ts';
+import { HeldClock } from '../virtual-time/virtual-clock.ts';
 import { freePort } from './free-port.ts';
 
 export const KEY = 'a-key-that-must-stay-secret';
@@ -67,8 +68,8 @@ export function openClient(
     apiKey: KEY,
     version: '1.2.3',
     connections: 4,
-    timeoutMs: 5_000,
-    now: () => 0,
+    timeoutMs: 10_000,
+    clock: new HeldClock(1_000),
     ...options,
   });
   onTestFinished(() => client.close());

@@ -9,6 +9,8 @@ export type VirtualClock = Clock & {
   advance(ms: number): Promise<void>;
   /** Sets the clock forward: timers that are due by then fire at the next `advance`. */
   skip(ms: number): void;
+  /** Lets time pass in which this process does nothing: timers fire late, at the next `advance`. */
+  stall(ms: number): void;
   /** The number of pending timers. */
   readonly pending: number;
 };
@@ -57,6 +59,9 @@ export function createVirtualClock(startMs: number, settle = settlePromises): Vi
       now += ms;
       skippedMs += ms;
       for (const listener of listeners) listener(ms, Math.floor(now));
+    },
+    stall(ms) {
+      now += ms;
     },
     get pending() {
       return timers.size;
