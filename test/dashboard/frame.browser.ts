@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { goTo, SKIPPED, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { createWebhook } from '../support/app/notifying-app.ts';
 import { useApp } from '../support/app/running-app.ts';
 
@@ -30,6 +30,7 @@ const app = useApp({
 const browser = useBrowser();
 const PHONE = { width: 390, height: 844 };
 const LAPTOP = { width: 1_280, height: 800 };
+const main = (page: Page) => page.getByRole('main');
 const LONG_ID = 'order-'.repeat(21);
 
 /** Opens a page as an admin, in one tab for all tests. */
@@ -50,6 +51,8 @@ async function open(path = '', viewport = LAPTOP): Promise<Page> {
  * id of the webhook.
  */
 async function fill(): Promise<string> {
+  const token = { name: 'deploys-'.repeat(8), role: 'service' };
+  await call(app.url, '/v1/credentials', { method: 'POST', headers: AS_ADMIN, body: token });
   const { id } = await createWebhook(app.url, {
     url: `http://127.0.0.1:80/${'hooks/'.repeat(30)}`,
     description: 'Orders of the shop in Berlin',
@@ -86,6 +89,21 @@ const tooWide = (page: Page) =>
   page.evaluate<string[]>(`[...document.querySelectorAll('html, .wide, section, dialog')]
     .filter((one) => one.scrollWidth > one.clientWidth + 1)
     .map((one) => one.tagName + ' ' + (one.getAttribute('aria-label') ?? one.id))`);
+
+/** Returns what of an open dialog is outside of it or of the window, or is cut. */
+const cutIn = (page: Page) =>
+  page.evaluate<string[]>(`(() => {
+    const dialog = document.querySelector('dialog');
+    const { left, right } = dialog.getBoundingClientRect();
+    return [dialog, ...dialog.querySelectorAll('*')]
+      .filter((one) => one.checkVisibility() && !one.matches('input, textarea'))
+      .filter((one) => {
+        const box = one.getBoundingClientRect();
+        const isOutside = box.left < Math.max(0, left) || box.right > Math.min(innerWidth, right);
+        return isOutside || one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== 'inline';
+      })
+      .map((one) => one.tagName + ' ' + one.textContent);
+  })()`);
 
 /** Returns the texts of rows with several lines. */
 const tallRows = (page: Page) =>
@@ -130,6 +148,25 @@ describe.skipIf(SKIPPED)('the layout', () => {
       });
     },
   );
+
+  it.each([390, 768, 1_440])('shows every dialog whole in a window of %i px', async (width) => {
+    const page = await open('', { width, height: 900 });
+    const dialog = page.locator('body > dialog');
+    const titles: string[] = [];
+    await visitAll(page, webhookId, async (path) => {
+      const buttons = main(page).locator('[aria-haspopup="dialog"]:not([aria-disabled="true"])');
+      for (const button of await buttons.all()) {
+        if (!(await button.isVisible())) continue;
+        await button.click();
+        titles.push(await dialog.getByRole('heading').innerText());
+        expect(await cutIn(page), `${path}: ${titles.at(-1)}`).toEqual([]);
+        await page.keyboard.press('Escape');
+        await dialog.waitFor({ state: 'detached' });
+      }
+    });
+    for (const title of [/^Create a token/, /^Revoke: /, /^Mute: /, /^Change the options/])
+      expect(titles.join('\n')).toMatch(new RegExp(title, 'm'));
+  });
 
   it('does not scroll a page that is shorter than the window', async () => {
     const page = await open('users', LAPTOP);

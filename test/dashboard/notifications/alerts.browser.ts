@@ -84,8 +84,8 @@ describe.skipIf(SKIPPED)('the banner of alerts', () => {
 describe.skipIf(SKIPPED)('the page of alerts', () => {
   const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>';
   const button = (page: Page, name: string) =>
-    main(page).getByRole('button', { name, exact: true });
-  const alertRow = (page: Page) => main(page).getByRole('row').filter({ hasText: TEXT });
+    page.locator('main, dialog').getByRole('button', { name, exact: true });
+
   const inHours = (hours: number) =>
     new Date(Date.now() + hours * 3_600_000).toISOString().slice(0, 16).replace('T', ' ');
   const open = (path: string) => browser.show(app.url, path);

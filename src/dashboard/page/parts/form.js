@@ -112,26 +112,25 @@ export function fromUtcText(text) {
 }
 
 /**
- * A modal dialog with a form, or with a text to confirm. It is open while it is mounted, and closes
- * when `send` resolves; an error is shown. Closing it returns the focus to the element that had it.
- * @param {{ title: string, submit: string, fields?: readonly string[] | undefined, send: (form: FormData) => Promise<unknown>, onClose: () => void, children?: any }} props
- *   `submit`: label of the button; `fields`: those that show an error; `children`: may be a
- *   function of the errors of fields
+ * A modal dialog. It is open while it is mounted. As a child of the body it inherits nothing from
+ * the row or the heading with its button. Closing it returns the focus to the element that had it.
+ * @param {{ title: string, isBusy?: boolean, onClose: () => void, children: (close: () => void) => any }} props
+ *   `isBusy`: it cannot be closed
  */
-export function FormDialog({ title, submit, fields = [], send, onClose, children }) {
+export function Dialog({ title, isBusy = false, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
-  const close = () => dialog.current?.close();
-  const form = useForm({
-    fields,
-    async send(data) {
-      await send(data);
-      close();
-    },
-  });
-  const { isBusy } = form;
   // Focuses synchronously, so that the next key reaches the focused element.
-  useLayoutEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => {
+    const { current } = dialog;
+    if (!current) return undefined;
+    document.body.append(current);
+    current.showModal();
+    return () => {
+      current.close();
+      current.remove();
+    };
+  }, []);
   return html`<dialog
     ref=${dialog}
     aria-labelledby=${id}
@@ -139,14 +138,35 @@ export function FormDialog({ title, submit, fields = [], send, onClose, children
     onClose=${onClose}
     onCancel=${(event) => isBusy && event.preventDefault()}
   >
-    <form class="form" ref=${form.form} onSubmit=${form.submit} novalidate>
-      <h2 id=${id}>${title}</h2>
+    <h2 id=${id}>${title}</h2>
+    ${children(() => dialog.current?.close())}
+  </dialog>`;
+}
+
+/**
+ * A dialog with a form, or with a text to confirm. It closes when `send` resolves; an error is
+ * shown.
+ * @param {{ title: string, submit: string, fields?: readonly string[] | undefined, send: (form: FormData) => Promise<unknown>, onClose: () => void, children?: any }} props
+ *   `submit`: label of the button; `fields`: those that show an error; `children`: may be a
+ *   function of the errors of fields
+ */
+export function FormDialog({ title, submit, fields = [], send, onClose, children }) {
+  const form = useForm({
+    fields,
+    async send(data) {
+      await send(data);
+      onClose();
+    },
+  });
+  const { isBusy } = form;
+  return html`<${Dialog} title=${title} isBusy=${isBusy} onClose=${onClose}>
+    ${(close) => html`<form class="form" ref=${form.form} onSubmit=${form.submit} novalidate>
       ${typeof children === 'function' ? children(form.errorOf) : children}
       <p class="wrong" role="alert">${form.message}</p>
       <div class="actions">
         <button type="button" autofocus=${fields.length === 0} disabled=${isBusy} onClick=${close}>Back</button>
         <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>${submit}</button>
       </div>
-    </form>
-  </dialog>`;
+    </form>`}
+  <//>`;
 }

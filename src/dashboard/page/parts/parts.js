@@ -152,7 +152,7 @@ export function Action({
     else void run();
   };
   return html`<span class="action">
-    <button type="button" class=${isPrimary ? 'primary' : ''} aria-label=${name} aria-busy=${isBusy} aria-disabled=${isBusy || isDisabled} onClick=${press}>${label}</button>
+    <button type="button" class=${isPrimary ? 'primary' : ''} aria-label=${name} aria-haspopup=${children ? 'dialog' : undefined} aria-busy=${isBusy} aria-disabled=${isBusy || isDisabled} onClick=${press}>${label}</button>
     ${message && html`<span class=${message.isError ? 'message wrong' : 'message'}>${message.text}</span>`}
     ${
       isOpen &&
