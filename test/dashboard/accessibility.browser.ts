@@ -269,4 +269,43 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', () => {
     // The title and the focus change after the page is drawn.
     await expect.poll(() => page.title()).toBe(`${id} · dawatch`);
   });
+
+  it('has keys for the search, the rows of a list and their help, which can be disabled', async () => {
+    const { id } = await fill();
+    const page = await browser.open(app.url);
+    await signIn(page, ADMIN_TOKEN);
+    const focusIn = (selector: string) => page.locator(`${selector}:focus`).waitFor();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.keyboard.press('/');
+    await focusIn('input[name="prefix"]');
+    await page.keyboard.type(`${id.slice(0, 8)}?/j`);
+    expect(await page.locator('input[name="prefix"]').inputValue()).toMatch(/\?\/j$/);
+    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: id }).waitFor();
+    await page.keyboard.press('j');
+    await focusIn('tbody tr:nth-child(1) a');
+    await page.keyboard.press('j');
+    await focusIn('tbody tr:nth-child(2) a');
+    await page.keyboard.press('k');
+    await focusIn('tbody tr:nth-child(1) a');
+    expect(
+      await page.locator('a:focus').evaluate((one) => getComputedStyle(one).outlineStyle),
+    ).toBe('solid');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'History' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('heading', { name: 'Submissions', exact: true }).waitFor();
+    await page.keyboard.press('?');
+    const help = page.getByRole('dialog', { name: 'Keys' });
+    await help.getByText('Next row').waitFor();
+    const { check, expectNothing } = inspect(page);
+    await check('help');
+    expectNothing();
+    await help.getByLabel('Use these keys').uncheck();
+    await help.getByRole('button', { name: 'Close' }).click();
+    await help.waitFor({ state: 'detached' });
+    await page.keyboard.press('?');
+    await page.keyboard.press('Tab');
+    expect(await help.count()).toBe(0);
+  });
 });

@@ -71,6 +71,23 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', () => {
     await page.unroute('**/v1/webhooks/callbacks', wait);
   });
 
+  it('theme: follows the system until the reader chooses one, which the browser keeps', async () => {
+    await goTo(page, '');
+    const scheme = () =>
+      page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    const dark = await scheme();
+    await page.emulateMedia({ colorScheme: 'light' });
+    expect(await scheme()).not.toBe(dark);
+    await page.getByLabel('Theme').selectOption('Dark theme');
+    await expect.poll(scheme).toBe(dark);
+    await page.reload();
+    await page.getByLabel('Theme').waitFor();
+    expect(await scheme()).toBe(dark);
+    await page.getByLabel('Theme').selectOption('System theme');
+    await expect.poll(scheme).not.toBe(dark);
+  });
+
   it('times: are relative, stay current, and show the absolute time with its zone on hover, after a tap, and all together with a button', async () => {
     const page = await browser.open(app.url);
     await page.clock.install();

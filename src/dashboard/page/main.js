@@ -1,6 +1,7 @@
 import { render } from 'preact';
-import { useCallback, useEffect, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { ApiError } from './data/api.js';
+import { usePreference } from './data/preferences.js';
 import { html } from './parts/html.js';
 import { Failure, Loading } from './parts/parts.js';
 import { endSession, fetchSession, SignInPage, takeFailure } from './session/sign-in.js';
@@ -24,6 +25,10 @@ function App() {
     /** @type {import('./session/sign-in.js').Provider | null} */ (null),
   );
 
+  const theme = usePreference('theme', 'system');
+  useLayoutEffect(() => {
+    document.documentElement.dataset.theme = theme;
+  }, [theme]);
   const change = (changed, /** @type {string | undefined} */ why) => {
     setReason(why);
     setSession(changed);

@@ -1,9 +1,10 @@
 import { useDashboard, useLoad, useWhileVisible } from '../data/context.js';
-import { absoluteTime, count, decimal, duration, percent } from '../parts/format.js';
+import { absoluteTime, count, decimal, duration, percent, wholeDuration } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, PageHeader } from '../parts/parts.js';
 import { AXIS, css, PlotCanvas, xAxis } from '../parts/plot.js';
 import { hrefTo } from '../router.js';
+import { OPEN_STATUSES } from '../submissions/submission-table.js';
 
 /** @import { Pacing, PollResult, UpstreamPacing } from '../../../client/api.ts' */
 
@@ -42,7 +43,7 @@ export function PacingPage() {
 /** @param {{ upstream: UpstreamPacing, now: number }} props */
 function Upstream({ upstream, now }) {
   const { upstream: name, state, reason, paused_until: paused } = upstream;
-  const { mode, slot, senders, observed, lag_price: price, next } = upstream;
+  const { mode, slot, senders, observed, lag_price: price, next, tracked, budget } = upstream;
   const id = `pacing-${name}`;
   return html`<section aria-labelledby=${id}>
     <h2 id=${id}>${name} ${state !== 'up' && html`<${Badge} state=${state} />`}</h2>
@@ -55,6 +56,14 @@ function Upstream({ upstream, now }) {
             ...(paused
               ? [['Paused', `for ${untilText(paused, now)}: ${reason ?? 'Retry-After'}`]]
               : []),
+            [
+              'Open',
+              html`<a href=${hrefTo('submissions', undefined, { upstream: name, status: OPEN_STATUSES.join() })}>${count(tracked)}</a>`,
+            ],
+            [
+              'Budget used',
+              `${count(budget.used)} of ${count(budget.requests)} per ${wholeDuration(budget.per_ms / 1_000)}, ${count(budget.in_flight)} in flight`,
+            ],
             ['Last hour', lastHourText(upstream)],
             ['Price of 1 s of lag', `${price} ${price === 1 ? 'request' : 'requests'}`],
             ['Finality', MODES[mode] ?? mode],
@@ -151,11 +160,11 @@ const OPTIONS = {
   ],
   series: [
     {},
-    { stroke: () => css('--plot-1'), width: 1.5, points: { show: false } },
+    { stroke: () => css('--accent'), width: 1.5, points: { show: false } },
     {
-      stroke: () => css('--plot-2'),
+      stroke: () => css('--muted'),
       paths: () => null,
-      points: { show: true, size: 10, fill: () => css('--plot-2') },
+      points: { show: true, size: 10, fill: () => css('--muted') },
     },
   ],
 };
@@ -240,7 +249,7 @@ function LiveStrip({ upstream: { recent_polls: polls, recent_heads: heads, chain
       <span class="muted">${chain && `${count(heads.length)} heads, `}${polls.length === 0 ? 'no polls' : `${count(polls.length)} polls:`} ${parts}</span>
     </figcaption>
     <div class="track" aria-hidden="true">
-      ${heads.map(({ at, block_number }) => html`<span key=${block_number} class="head" style=${placeOf(at)} title=${`block ${count(block_number)}`}></span>`)}
+      ${heads.map(({ at, block_number }) => html`<span key=${block_number} class="head" style=${placeOf(at)} title=${`block ${block_number}`}></span>`)}
       ${polls.map(
         ({ at, duration_ms, result }) =>
           html`<span class=${`poll ${meaningOf(result)}`} style=${placeOf(at)} title=${`${result.replace('_', ' ')} after ${duration(duration_ms / 1_000)}, ${absoluteTime(at)}`}></span>`,

@@ -1,5 +1,3 @@
-import { useEffect, useState } from 'preact/hooks';
-
 const counts = new Intl.NumberFormat('en');
 export function count(value) {
   return counts.format(value);
@@ -87,27 +85,4 @@ export function utcMinuteOf(ms) {
 
 export function text(value) {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-}
-
-const STORED = 'dawatch.times';
-const changes = new EventTarget();
-
-function areAbsolute() {
-  return localStorage.getItem(STORED) === 'absolute';
-}
-
-/** Returns whether all times are shown as absolute times. The choice is stored in the browser. */
-export function useAbsoluteTimes() {
-  const [isAbsolute, setIsAbsolute] = useState(areAbsolute);
-  useEffect(() => {
-    const change = () => setIsAbsolute(areAbsolute());
-    changes.addEventListener('change', change);
-    return () => changes.removeEventListener('change', change);
-  }, []);
-  return isAbsolute;
-}
-
-export function switchTimes() {
-  localStorage.setItem(STORED, areAbsolute() ? 'relative' : 'absolute');
-  changes.dispatchEvent(new Event('change'));
 }

@@ -27,6 +27,7 @@ const ICONS = {
   menu: [["path",{"d":"M4 5h16"}],["path",{"d":"M4 12h16"}],["path",{"d":"M4 19h16"}]],
   clock: [["circle",{"cx":"12","cy":"12","r":"10"}],["path",{"d":"M12 6v6l4 2"}]],
   out: [["path",{"d":"m16 17 5-5-5-5"}],["path",{"d":"M21 12H9"}],["path",{"d":"M9 21H5a2 2 0 0 1-2-2V5a2 2 0 0 1 2-2h4"}]],
+  keys: [["path",{"d":"M10 8h.01"}],["path",{"d":"M14 8h.01"}],["path",{"d":"M18 8h.01"}],["path",{"d":"M6 8h.01"}],["path",{"d":"M7 16h10"}],["rect",{"width":"20","height":"16","x":"2","y":"4","rx":"2"}]],
   warning: [["path",{"d":"m21.73 18-8-14a2 2 0 0 0-3.48 0l-8 14A2 2 0 0 0 4 21h16a2 2 0 0 0 1.73-3"}],["path",{"d":"M12 9v4"}],["path",{"d":"M12 17h.01"}]],
 };
 
@@ -34,4 +35,12 @@ const ICONS = {
 export function Icon({ name }) {
   const shapes = (ICONS[name] ?? []).map(([tag, attributes]) => h(tag, attributes));
   return h('svg', { class: 'icon', viewBox: '0 0 24 24', 'aria-hidden': 'true' }, shapes);
+}
+
+/** The sign of dawatch, as in index.html. */
+export function Mark() {
+  return h('svg', { class: 'mark', viewBox: '0 0 16 16', 'aria-hidden': 'true' }, [
+    h('rect', { width: 16, height: 16, rx: 4 }),
+    h('path', { d: 'M12.4 8.6a4.5 4.5 0 1 1-2.3-4.6M5.7 7.6l2.2 2.2L12.5 4.6' }),
+  ]);
 }

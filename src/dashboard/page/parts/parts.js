@@ -1,9 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, messageOf, Unreachable } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
+import { usePreference } from '../data/preferences.js';
 import { hrefTo, parseRoute } from '../router.js';
 import { FormDialog } from './form.js';
-import { absoluteTime, count, relativeTime, useAbsoluteTimes } from './format.js';
+import { absoluteTime, count, relativeTime } from './format.js';
 import { html, Icon } from './html.js';
 
 /** Shown only after a delay, so that fast responses do not flicker. */
@@ -78,7 +79,7 @@ export function Time({ at }) {
 }
 
 function Moment({ at }) {
-  const areAbsolute = useAbsoluteTimes();
+  const areAbsolute = usePreference('times', 'relative') === 'absolute';
   const [isTapped, setIsTapped] = useState(false);
   const relative = relativeTime(at, Date.now());
   const [, setShown] = useState(relative);

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
+import { usePreference } from '../data/preferences.js';
 import { html } from './html.js';
 import { PlotTable } from './table.js';
 
@@ -9,44 +10,43 @@ const HEIGHT_PX = 150;
  * The times of a plot: the title of their column, and their formats in words and on the axis.
  * @typedef {{ title: string, name: (at: number) => string, mark: (at: number) => string }} Times
  *   `name`, `mark`: of epoch milliseconds
- * @typedef {{ label: string, values: readonly (number | null)[], color: string, isBars?: boolean }} Series
- * @typedef {{ title: string, summary: string, at: readonly number[], series: readonly Series[], format: (value: number) => string, unit: string, times: Times, hrefOf: (index: number) => string | undefined }} Props
- *   `at`: seconds since the epoch; `color`: the name of a CSS property; `unit`: of the values, on
- *   the axis; `hrefOf`: the address of the submissions behind the values of a time, undefined if
- *   there are none
+ * @typedef {{ label: string, total?: string | undefined, values: readonly (number | null)[], color: string, isBars?: boolean }} Series
+ * @typedef {{ title: string, about?: string | false, at: readonly number[], series: readonly Series[], format: (value: number) => string, unit: string, times: Times, isLogarithmic?: boolean, hrefOf: (index: number) => string | undefined }} Props
+ *   `at`: seconds since the epoch; `total`: of the whole range; `color`: the name of a CSS
+ *   property; `unit`: of the values, on the axis; `hrefOf`: the address of the submissions behind
+ *   the values of a time, undefined if there are none
  */
 
-export function Plot({ title, summary, at, series, format, unit, times, hrefOf }) {
-  const isEmpty = series.every(({ values }) => values.every((value) => !value));
+/** Nothing without a value. @param {Props} props */
+export function Plot({ title, about, at, series, format, unit, times, isLogarithmic, hrefOf }) {
+  if (series.every(({ values }) => values.every((value) => !value))) return null;
   const data = /** @type {uPlot.AlignedData} */ ([at, ...series.map(({ values }) => values)]);
   return html`<figure class="plot">
     <figcaption>
       <strong>${title}</strong>
-      <span class="muted">${summary}</span>
+      <span class="keys muted">
+        ${series.map(({ label, total }, index) => html`<span key=${label} class=${`key key-${index + 1}`}>${label} <strong>${total}</strong></span>`)}
+        ${about && html`<span>${about}</span>`}
+      </span>
     </figcaption>
-    ${
-      isEmpty
-        ? html`<p class="state muted">Nothing became final in this time.</p>`
-        : html`<${PlotCanvas} data=${data} height=${HEIGHT_PX} options=${optionsOf({ series, unit, times })} />`
-    }
-    <div class="keys muted">
-      ${series.length > 1 && series.map(({ label }, index) => html`<span key=${label} class=${`key key-${index + 1}`}>${label}</span>`)}
-      <${AsTable} title=${title} at=${at} series=${series} format=${format} times=${times} hrefOf=${hrefOf} />
-    </div>
+    <${PlotCanvas} data=${data} height=${HEIGHT_PX} options=${optionsOf({ series, unit, times, isLogarithmic })} />
+    <${AsTable} title=${title} at=${at} series=${series} format=${format} times=${times} hrefOf=${hrefOf} />
   </figure>`;
 }
 
-function optionsOf({ series, unit, times }) {
+function optionsOf({ series, unit, times, isLogarithmic = false }) {
   const numbers = new Intl.NumberFormat('en', { maximumSignificantDigits: 4 });
   return {
     tzDate: (at) => uPlot.tzDate(new Date(at * 1_000), 'Etc/UTC'),
+    // A spike of p99 must not flatten p50.
+    ...(isLogarithmic && { scales: { y: { distr: /** @type {const} */ (3) } } }),
     axes: [
       xAxis((at) => times.mark(at * 1_000)),
       {
         ...AXIS,
         space: 24,
-        values: (_, /** @type {number[]} */ splits) =>
-          splits.map((value) => `${numbers.format(value)}${unit}`),
+        values: (_, /** @type {(number | null)[]} */ splits) =>
+          splits.map((value) => (value === null ? '' : `${numbers.format(value)}${unit}`)),
       },
     ],
     series: [
@@ -136,10 +136,16 @@ export function PlotCanvas({ data, height, options }) {
       drawn.destroy();
     };
   }, []);
-  useEffect(() => plot.current?.setData(data), [JSON.stringify(data)]);
+  const theme = usePreference('theme', 'system');
+  useEffect(() => plot.current?.setData(data), [JSON.stringify(data), theme]);
   return html`<div aria-hidden="true" ref=${place}></div>`;
 }
 
+const probe = document.createElement('span');
+
+/** The color of a property in the current theme: a canvas does not resolve light-dark(). */
 export function css(property) {
-  return getComputedStyle(document.documentElement).getPropertyValue(property).trim();
+  document.body.append(probe);
+  probe.style.color = `var(${property})`;
+  return getComputedStyle(probe).color;
 }

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { AlertNotice, AlertsPage } from '../alerts/alerts-page.js';
+import { AlertsPage } from '../alerts/alerts-page.js';
+import { AlertNotice } from '../alerts/problems.js';
 import { AuditPage } from '../audit/audit-page.js';
 import { Api } from '../data/api.js';
 import {
@@ -14,14 +15,15 @@ import {
   useLiveData,
 } from '../data/context.js';
 import { Feed } from '../data/feed.js';
+import { setPreference, usePreference } from '../data/preferences.js';
 import { ChannelsPage } from '../notifications/channels-page.js';
 import { DeliveriesPage } from '../notifications/deliveries-page.js';
 import { WebhookPage } from '../notifications/webhook-page.js';
 import { WebhooksPage } from '../notifications/webhooks-page.js';
 import { OverviewPage } from '../overview/overview-page.js';
 import { PacingPage } from '../pacing/pacing-page.js';
-import { count, switchTimes, useAbsoluteTimes } from '../parts/format.js';
-import { html, Icon } from '../parts/html.js';
+import { count } from '../parts/format.js';
+import { html, Icon, Mark } from '../parts/html.js';
 import { Empty, PageHeader } from '../parts/parts.js';
 import { hrefTo, useRoute } from '../router.js';
 import { SubmissionPage } from '../submissions/submission-page.js';
@@ -29,6 +31,7 @@ import { OPEN_STATUSES } from '../submissions/submission-table.js';
 import { SubmissionsPage } from '../submissions/submissions-page.js';
 import { TokensPage } from '../tokens/tokens-page.js';
 import { UsersPage } from '../users/users-page.js';
+import { Keyboard } from './keyboard.js';
 
 /**
  * The frame of every page. `onEnded`: called when the server refuses the session.
@@ -64,7 +67,7 @@ export function SignedIn({ session, signOut, onEnded }) {
         <${Navigation} pages=${allowed} page=${page} place=${place} signOut=${signOut} />
         <div class="content">
           ${hasFeed && html`<${Disconnected} />`}
-          ${hasFeed && html`<${AlertNotice} isHidden=${place === 'alerts/'} />`}
+          ${hasFeed && html`<${AlertNotice} isHidden=${['overview/', 'alerts/'].includes(place)} />`}
           <${Main} key=${place} page=${page} route=${route} session=${session} isLater=${isLater.current} />
         </div>
       </div>
@@ -149,6 +152,8 @@ const PAGES = {
   audit: { title: 'Audit', ...MANAGE, All: AuditPage },
 };
 
+const THEMES = { system: 'System theme', light: 'Light theme', dark: 'Dark theme' };
+
 /** @typedef {{ title: string, group: string }} Named */
 
 /**
@@ -159,13 +164,14 @@ const PAGES = {
  */
 function Navigation({ pages, page, place, signOut }) {
   const { session } = useDashboard();
-  const areAbsolute = useAbsoluteTimes();
+  const areAbsolute = usePreference('times', 'relative') === 'absolute';
+  const theme = usePreference('theme', 'system');
   const [isOpen, setIsOpen] = useState(false);
   useEffect(() => setIsOpen(false), [place]);
   const close = ({ key }) => key === 'Escape' && setIsOpen(false);
   const groups = [...new Set(pages.map(([, { group }]) => group))];
   return html`<header class=${isOpen ? 'top open' : 'top'} onKeyDown=${close}>
-    <a class="brand" href=${hrefTo('overview')}>dawatch</a>
+    <a class="brand" href=${hrefTo('overview')}><${Mark} />dawatch</a>
     ${maySeeSubmissions(session) && html`<${Connection} />`}
     <button type="button" class="menu" aria-expanded=${isOpen} aria-controls="menu" onClick=${() => setIsOpen(!isOpen)}>
       <${Icon} name="menu" />Menu
@@ -194,7 +200,11 @@ function Navigation({ pages, page, place, signOut }) {
         <p>
           <span class="muted">Signed in as</span> ${session.name} <span class="muted">(${session.role})</span>
         </p>
-        <button type="button" aria-pressed=${areAbsolute} onClick=${switchTimes}><${Icon} name="clock" />Absolute times</button>
+        <button type="button" aria-pressed=${areAbsolute} onClick=${() => setPreference('times', areAbsolute ? 'relative' : 'absolute')}><${Icon} name="clock" />Absolute times</button>
+        <select aria-label="Theme" onChange=${({ target }) => setPreference('theme', target.value)}>
+          ${Object.entries(THEMES).map(([name, label]) => html`<option key=${name} value=${name} selected=${name === theme}>${label}</option>`)}
+        </select>
+        <${Keyboard} place=${place} />
         <button type="button" onClick=${signOut}><${Icon} name="out" />Sign out</button>
       </div>
     </div>

@@ -104,7 +104,7 @@ function Details({ one, deliveries, children }) {
         <${Facts} of=${optionsOf(one)} />
       </details>
     </section>
-    <${Values} id="data" title="Data of the upstream" values=${one.data} nothing="No data from the upstream yet." shownOf=${grouped} />
+    <${Values} id="data" title="Data of the upstream" values=${one.data} nothing="No data from the upstream yet." shownOf=${short} />
     <${Values} id="metadata" title="Metadata" values=${one.metadata} nothing="No metadata." />
     ${children}
     <section aria-labelledby="history">
@@ -252,7 +252,7 @@ export function sentenceOf(one, deliveries, now) {
       ? ''
       : `; detection lag ${about}${between(one.finality_at, one.finalized_at)}`;
   const block = one.status === 'finalized' ? (one.data?.block_number ?? undefined) : undefined;
-  const place = block === undefined ? '' : ` in block ${grouped(block)}`;
+  const place = block === undefined ? '' : ` in block ${text(block)}`;
   const chain =
     one.chain === 'confirmed' || one.chain === 'contradicted' ? `, ${one.chain} by the chain` : '';
   const error = one.error ? `: ${one.error}` : '';
@@ -265,8 +265,9 @@ export function sentenceOf(one, deliveries, now) {
   return `${status}${after}${place}${chain}${error}${lag}; ${requests}${delivered}.`;
 }
 
-/** Integers of five digits and more in groups of three. */
-export function grouped(value) {
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-  return /^[1-9]\d{4,79}$/.test(text) ? BigInt(text).toLocaleString('en') : text;
+/** An integer of more than 15 digits, such as fees in the smallest unit, as 2.548 × 10^22. */
+export function short(value) {
+  const whole = text(value);
+  if (!/^[1-9]\d{15,}$/.test(whole)) return whole;
+  return `${whole[0]}.${whole.slice(1, 4)} × 10^${whole.length - 1}`;
 }
