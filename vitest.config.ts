@@ -8,7 +8,6 @@ import { PATIENCE } from './test/support/patience.ts';
 const LONGEST = [
   '/scenarios/reload.test.ts',
   '/redis-link.test.ts',
-  '/test/pacing/',
   '/commands/run/',
   '/http/fuzz.test.ts',
   '/chain.test.ts',

@@ -5,6 +5,7 @@ import { PATIENCE } from './test/support/patience.ts';
 
 /** The files that take longest on an idle machine. */
 const LONGEST = [
+  '/detection-lag.',
   '/redis-fails.',
   '/kill-',
   '/simulation.',
@@ -32,7 +33,13 @@ export default defineConfig({
   test: {
     sequence: { sequencer: longestFirst(LONGEST) },
     projects: [
-      { test: { ...faults, name: 'faults', include: ['test/**/*.fault.ts'] } },
+      {
+        test: {
+          ...faults,
+          name: 'faults',
+          include: ['test/**/*.fault.ts', 'test/pacing/*.world.ts'],
+        },
+      },
       {
         test: {
           ...shared,

@@ -64,6 +64,39 @@ describe('unusual submissions', () => {
     for (const { detectedAt } of submissions) expect(detectedAt).toBeLessThan(20_000);
   });
 
+  it('six of 90 submissions whose polls hang delay the first polls of the others by seconds at most', () => {
+    const scheduler = newScheduler();
+    const finality = periodic(20);
+    const random = seededRandom(3);
+    const rows = new Map<string, { at: number; block: number | null }>();
+    const firstPolls = new Map<string, number>();
+    const responses: { at: number; id: string }[] = [];
+    for (let now = 0; now < 240_000; now += 50) {
+      if (now % 1_000 === 0 && rows.size < 90) {
+        const id = `s${rows.size}`;
+        rows.set(id, finality(now, random));
+        scheduler.add({ submissionId: id, trackedAt: now, seen: false }, now);
+      }
+      for (const id of drain(scheduler, now)) {
+        if (!firstPolls.has(id)) firstPolls.set(id, now);
+        if (Number(id.slice(1)) % 15 !== 7) responses.push({ at: now + 50, id });
+      }
+      while (responses[0] && responses[0].at <= now) {
+        const { id } = responses.shift() as { id: string };
+        const row = rows.get(id) as { at: number; block: number | null };
+        const verdict = row.at <= now ? { ...FINALIZED, blockNumber: row.block } : PENDING;
+        scheduler.observe(
+          { submissionId: id, at: now, durationMs: 50, ...verdict },
+          verdict.kind !== 'finalized',
+          now,
+        );
+      }
+    }
+    const waits = [...firstPolls].map(([id, at]) => at - (rows.get(id)?.at ?? 0));
+    expect(firstPolls.size).toBe(90);
+    expect(Math.max(...waits)).toBeLessThan(15_000);
+  });
+
   it('after a clock change of hours at a restart, every submission is still polled', () => {
     for (const jumpMs of [-5 * 3_600_000, 5 * 3_600_000]) {
       const scheduler = newScheduler();

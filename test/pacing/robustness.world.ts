@@ -5,20 +5,8 @@ import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
 import { type Run, simulate, type World } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
 import { eventPacing, type PolicyFactory } from '../../src/pacing/index.ts';
-import {
-  FINALIZED,
-  PENDING,
-  periodic,
-  SHAPES,
-  worldOf,
-} from '../support/virtual-time/finality-worlds.ts';
-import {
-  costOf,
-  createScheduler,
-  drain,
-  excessOverSafetyNet,
-  SLACK_MS,
-} from '../support/virtual-time/pacing.ts';
+import { SHAPES, worldOf } from '../support/virtual-time/finality-worlds.ts';
+import { costOf, excessOverSafetyNet, SLACK_MS } from '../support/virtual-time/pacing.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = eventPacing({ lagPrice: 1 });
@@ -63,37 +51,4 @@ describe('for any distribution of finality time', () => {
     for (const { polledAt } of learned.submissions)
       expect(polledAt.at(-1)).toBeGreaterThan(4 * 3_600_000 - 301_000);
   });
-});
-
-it('six of 90 submissions whose polls hang delay the first polls of the others by seconds at most', () => {
-  const scheduler = createScheduler({ ...AMPLE, policy: LEARNED });
-  const finality = periodic(20);
-  const random = seededRandom(SEED);
-  const rows = new Map<string, { at: number; block: number | null }>();
-  const firstPolls = new Map<string, number>();
-  const responses: { at: number; id: string }[] = [];
-  for (let now = 0; now < 240_000; now += 50) {
-    if (now % 1_000 === 0 && rows.size < 90) {
-      const id = `s${rows.size}`;
-      rows.set(id, finality(now, random));
-      scheduler.add({ submissionId: id, trackedAt: now, seen: false }, now);
-    }
-    for (const id of drain(scheduler, now)) {
-      if (!firstPolls.has(id)) firstPolls.set(id, now);
-      if (Number(id.slice(1)) % 15 !== 7) responses.push({ at: now + 50, id });
-    }
-    while (responses[0] && responses[0].at <= now) {
-      const { id } = responses.shift() as { id: string };
-      const row = rows.get(id) as { at: number; block: number | null };
-      const verdict = row.at <= now ? { ...FINALIZED, blockNumber: row.block } : PENDING;
-      scheduler.observe(
-        { submissionId: id, at: now, durationMs: 50, ...verdict },
-        verdict.kind !== 'finalized',
-        now,
-      );
-    }
-  }
-  const waits = [...firstPolls].map(([id, at]) => at - (rows.get(id)?.at ?? 0));
-  expect(firstPolls.size).toBe(90);
-  expect(Math.max(...waits)).toBeLessThan(15_000);
 });
