@@ -193,7 +193,7 @@ export class EventWindow {
     if (within > 0.3) this.isInformed = true;
     if (this.isExact) return;
     const { posterior } = this;
-    const before = Float64Array.from(posterior);
+    const before = posterior.slice();
     let sum = 0;
     for (let event = 0; event <= CELLS; event++) {
       const open =

@@ -33,7 +33,7 @@ function poll(
 ): number {
   let polls = 0;
   for (let now = fromMs, steps = 0; now < untilMs; steps++) {
-    expect(steps, 'no end of events').toBeLessThan(50_000);
+    if (steps === 50_000) expect.fail('no end of events');
     for (const submissionId of drain(scheduler, now)) {
       polls++;
       const response = verdict(submissionId, now);
@@ -44,7 +44,7 @@ function poll(
       );
     }
     const wakeAt = scheduler.wakeAt();
-    expect(wakeAt, 'wakes in the past').toBeGreaterThanOrEqual(now);
+    if (wakeAt < now) expect.fail('wakes in the past');
     now = wakeAt;
   }
   return polls;
@@ -55,12 +55,12 @@ describe('unusual submissions', () => {
     const world = worldOf((now) => ({ at: now - 1_000_000, block: 7 }), seededRandom(1));
     const { submissions, requests } = simulate({
       world,
-      arrivals: Array.from({ length: 1_000 }, () => 1_000),
+      arrivals: Array.from({ length: 200 }, () => 1_000),
       budget: AMPLE,
       policy: LEARNED,
       seed: 1,
     });
-    expect(requests).toBeLessThan(1_100);
+    expect(requests).toBeLessThan(220);
     for (const { detectedAt } of submissions) expect(detectedAt).toBeLessThan(20_000);
   });
 
@@ -185,7 +185,7 @@ describe('the learned state', () => {
       const policy = LEARNED({
         ...deps,
         reschedule(item, dueAt) {
-          expect(dueAt, text.slice(0, 60)).not.toBeNaN();
+          if (Number.isNaN(dueAt)) expect.fail(text.slice(0, 60));
           deps.reschedule(item, dueAt);
         },
       });
@@ -194,9 +194,7 @@ describe('the learned state', () => {
         const decide = policy[name].bind(policy) as (...args: unknown[]) => number;
         policy[name] = (...args: unknown[]) => {
           const dueAt = decide(...args);
-          expect(dueAt, `${name} after ${text.slice(0, 60)}`).toBeLessThan(
-            Number.POSITIVE_INFINITY,
-          );
+          if (!(dueAt < Infinity)) expect.fail(`${name} after ${text.slice(0, 60)}`);
           return dueAt;
         };
       }
@@ -238,8 +236,10 @@ describe('the learned state', () => {
       const now = START_MS + 1_200_000;
       scheduler.add({ submissionId: 'a', trackedAt: now, seen: false }, now);
       const { curve } = scheduler.outlook(now).description;
-      for (const { probability } of curve)
-        expect(probability, text.slice(0, 60)).toBeGreaterThanOrEqual(0);
+      expect(
+        curve.every(({ probability }) => probability >= 0),
+        text.slice(0, 60),
+      ).toBe(true);
       expect(poll(scheduler, now, now + 400_000, () => PENDING)).toBeGreaterThan(0);
       const { submissions, requests } = run(
         worldOf(periodic(20), seededRandom(5)),
