@@ -4,6 +4,7 @@ import { POLLS_QUEUE } from '../../src/redis/connections.ts';
 import type { PollJob } from '../../src/redis/polls-queue.ts';
 import { describeEngine } from '../polling/engine-conformance.ts';
 import {
+  LEASE_MS,
   openEngine,
   openFakeWorker,
   openQueue,
@@ -12,6 +13,7 @@ import {
 } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { openClient } from '../support/servers/upstream-server.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const rejected = (submissionId: string, error = 'x') => ({
   submissionId,
@@ -24,7 +26,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
   describeEngine('the BullMQ engine with two workers', async ({ url, apiKey, timeoutMs }) => {
     const client = openClient(url, { apiKey, timeoutMs, connections: 50 });
     const redis = await redisForTest();
-    const server = openEngine(redis, { leaseMs: timeoutMs * 2 + 10_000 });
+    const server = openEngine(redis);
     for (let worker = 0; worker < 2; worker++)
       openWorker(redis, { sendPoll: (_upstream, id) => client.poll(id), timeoutMs });
     await server.sees(2);
@@ -108,23 +110,30 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('a result after the lease is ignored, and the ids can be polled again', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { leaseMs: 2_000 });
+    const clock = new HeldClock(LEASE_MS / 2);
+    const server = openEngine(redis, { clock });
+    const taken = Promise.withResolvers<void>();
     const late = Promise.withResolvers<void>();
     const errors = ['late'];
     openFakeWorker(redis, async ({ data }: Job<PollJob>) => {
       const error = errors.pop() ?? 'in time';
+      taken.resolve();
       if (error === 'late') await late.promise;
       return { worker: 'w', observations: data.submission_ids.map((id) => rejected(id, error)) };
     });
     await server.sees(1);
-    expect(await server.poll('a')).toEqual([]);
+    const polled = server.poll('a');
+    await taken.promise;
+    clock.fireAll();
+    expect(await polled).toEqual([]);
     late.resolve();
     expect(await server.pollByWorker('a')).toMatchObject([{ error: 'in time' }]);
   });
 
   it('after a poll that no worker completes, polls itself until a worker has completed a test', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { leaseMs: 2_000 });
+    const clock = new HeldClock(LEASE_MS / 2);
+    const server = openEngine(redis, { clock });
     const held = Promise.withResolvers<void>();
     const takenIds: string[][] = [];
     openFakeWorker(redis, async ({ data }: Job<PollJob>) => {
@@ -133,7 +142,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       return { worker: 'w', observations: data.submission_ids.map((id) => rejected(id)) };
     });
     await server.sees(1);
-    expect(await server.poll('a')).toEqual([]);
+    const polled = server.poll('a');
+    await expect.poll(() => takenIds).toHaveLength(1);
+    clock.fireAll();
+    expect(await polled).toEqual([]);
     expect(await server.poll('b', 'c')).toHaveLength(2);
     expect(server.polled).toEqual(['b', 'c']);
     held.resolve();
@@ -158,11 +170,18 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('names the reason if Redis denies a command that adds jobs', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { leaseMs: 600 });
-    openWorker(redis, { timeoutMs: 100 });
+    const clock = new HeldClock(LEASE_MS / 2);
+    const server = openEngine(redis, { clock });
+    openWorker(redis);
     await server.sees(1);
-    await openRedisClient(redis).acl('SETUSER', 'default', '-hmset');
-    expect(await server.poll('a')).toEqual([]);
+    const redisClient = openRedisClient(redis);
+    await redisClient.acl('SETUSER', 'default', '-hmset');
+    const denied = server.poll('a');
+    await expect.poll(() => redisClient.acl('LOG')).not.toEqual([]);
+    // The error of the denied command has arrived before the result of a later one.
+    await server.queue.count();
+    clock.fireAll();
+    expect(await denied).toEqual([]);
     expect(server.logged).toContainEqual(
       expect.objectContaining({
         msg: 'polls.job_failed',

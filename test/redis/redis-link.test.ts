@@ -4,6 +4,7 @@ import { createQueueChannel } from '../../src/redis/events-queue.ts';
 import { IntakeWorker } from '../../src/redis/intake.ts';
 import { failedEvent, outgoing } from '../notifications/sample-events.ts';
 import {
+  LEASE_MS,
   openEngine,
   openQueue,
   openRedisClient,
@@ -15,6 +16,7 @@ import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 import { eventually, until } from '../support/until.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 /** Redis 6.2 quotes the error of a script in one of its own. */
 const asRedis62 = (responses: string) =>
@@ -26,11 +28,11 @@ const asRedis62 = (responses: string) =>
 describe.skipIf(isRedisMissing())('with Redis', () => {
   it('Redis crashes during a batch: nothing is polled twice, later batches are polled by this process', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { leaseMs: 1_500 });
+    const clock = new HeldClock(LEASE_MS / 2);
+    const server = openEngine(redis, { clock });
     const inFlight = Promise.withResolvers<void>();
     const held = Promise.withResolvers<void>();
     const worker = openWorker(redis, {
-      timeoutMs: 100,
       sendPoll: async () => {
         inFlight.resolve();
         await held.promise;
@@ -44,6 +46,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     held.resolve();
     await server.isDisconnected();
     expect(await server.poll('b')).toHaveLength(1);
+    clock.fireAll();
     expect(await out).toEqual([]);
     expect(server.polled).toEqual(['b']);
     await redis.restart();
@@ -105,8 +108,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const [former, next] = [await redisForTest({ settings }), await redisForTest()];
     const proxy = await startCuttingProxy(former.url, rewrite);
     const name = { url: proxy.url.replace('http:', 'redis:') };
-    const server = openEngine(name, { leaseMs: 2_000 });
-    openWorker(name, { name: 'w-1', timeoutMs: 100 });
+    const server = openEngine(name);
+    openWorker(name, { name: 'w-1' });
     const channel = createQueueChannel(name);
     onTestFinished(() => channel.close());
     const intake = new IntakeWorker({

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { POLLS_QUEUE } from '../../src/redis/connections.ts';
-import { openEngine, openQueue } from '../support/redis/bullmq-rig.ts';
+import { openEngine, openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
-import { eventually } from '../support/until.ts';
+import { eventually, until } from '../support/until.ts';
 
 const LONG = 60_000;
 
@@ -30,7 +30,11 @@ describe.skipIf(isRedisMissing())('a starting server with Redis', () => {
       isAlone = true;
     });
     await eventually(async () => expect(await queue.getWaitingCount()).toBe(0));
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    const redisClient = openRedisClient(redis);
+    const checks = async () =>
+      Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redisClient.info('commandstats'))?.[1]);
+    const before = await checks();
+    await until(async () => (await checks()) >= before + 2);
     expect(isAlone).toBe(false);
     await end();
     await alone;

@@ -4,7 +4,7 @@ import { type Job, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLocalEngine, type SendPoll } from '../../../src/polling/poll-engine.ts';
 import type { RedisSettings } from '../../../src/redis/connections.ts';
 import { POLLS_QUEUE } from '../../../src/redis/connections.ts';
@@ -29,10 +29,18 @@ export function recordLog() {
   return { log, logged };
 }
 
+/** The defaults of the settings. */
+const TIMEOUT_MS = 10_000;
+export const LEASE_MS = 2 * TIMEOUT_MS + 10_000;
+
 /** The server's side, closed when the test ends. `polled`: the ids that it polled itself. */
 export function openEngine(
   redis: RedisSettings,
-  { local = async () => PENDING, leaseMs = 5_000 }: { local?: SendPoll; leaseMs?: number } = {},
+  {
+    local = async () => PENDING,
+    clock = systemClock,
+    leaseMs = LEASE_MS,
+  }: { local?: SendPoll; clock?: Clock; leaseMs?: number } = {},
 ) {
   const { log, logged } = recordLog();
   const polled: string[] = [];
@@ -42,8 +50,8 @@ export function openEngine(
   };
   const { engine, link, queue, untilPreviousEnded, close } = openPolls({
     redis,
-    local: createLocalEngine({ sendPoll, clock: systemClock }),
-    clock: systemClock,
+    local: createLocalEngine({ sendPoll, clock }),
+    clock,
     log,
     leaseMsOf: () => leaseMs,
   });
@@ -80,7 +88,11 @@ export function openWorker(
   redis: RedisSettings,
   setting: { sendPoll?: SendPoll; name?: string; timeoutMs?: number; upstreams?: string[] } = {},
 ) {
-  const { sendPoll = async () => PENDING, timeoutMs = 1_000, upstreams = ['default'] } = setting;
+  const {
+    sendPoll = async () => PENDING,
+    timeoutMs = TIMEOUT_MS,
+    upstreams = ['default'],
+  } = setting;
   const { log, logged } = recordLog();
   const polled: string[] = [];
   const worker = openPollWorker({

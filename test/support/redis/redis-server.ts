@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
+import { STEP_MS } from '../patience.ts';
 import { freePort } from '../servers/free-port.ts';
 
 export type RedisServer = {
@@ -31,7 +32,6 @@ type RedisOptions = {
 };
 
 const TRIES = 5;
-const START_TIMEOUT_MS = 10_000;
 
 /**
  * For `describe.skipIf`: without redis-server, a developer's machine skips the tests that require
@@ -144,7 +144,7 @@ async function killed(child: ChildProcess): Promise<void> {
 
 /** A server with a password also responds to PING, with an error. */
 async function waitUntilReady(port: number): Promise<void> {
-  const until = performance.now() + START_TIMEOUT_MS;
+  const until = performance.now() + STEP_MS;
   while (!/^(?:\+PONG|-NOAUTH)/.test(await ping(port))) {
     if (performance.now() > until) throw new Error('redis-server does not answer');
     await sleep(10);

@@ -103,6 +103,11 @@ export class HeldClock implements Clock {
     return [...this.#held.values()].filter((held) => held === delayMs).length;
   }
 
+  /** Fires all that wait. */
+  fireAll(): void {
+    for (const [run] of [...this.#held]) if (this.#held.delete(run)) run();
+  }
+
   fire(delayMs: number): void {
     for (const [run, held] of [...this.#held])
       if (held === delayMs && this.#held.delete(run)) run();
