@@ -83,7 +83,7 @@ async function fill(): Promise<{ id: string; webhookId: string; working: string 
   const { id: working } = await createWebhook(app.url, { url: taker.url });
   const id = app.submit();
   await post(app.url, { submission_ids: [id, randomUUID()], metadata: { order: 4711 } });
-  await call(app.url, `/v1/submissions/${id}/wait?timeout_s=20`);
+  await call(app.url, `/v1/submissions/${id}/wait?timeout_s=240`);
   return { id, webhookId, working };
 }
 

@@ -3,10 +3,13 @@ import { z } from 'zod';
 import { call, type HttpResponse, problemOf, sendRaw } from '../support/app/http-calls.ts';
 import { openLookups, useLookups, userPath } from '../support/app/lookups.ts';
 import { type Documented, fetchDocument, type Operation } from '../support/app/openapi-document.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
+const TIMEOUT_MS = 10_000;
+const clock = new HeldClock(TIMEOUT_MS);
 const lookups = useLookups({
+  clock,
   sandbox: { rowDelayMs: 0 },
-  upstream: { timeout_s: 0.3 },
   channels: { ops: { type: 'slack', url: 'http://127.0.0.1:1' } },
 });
 let spec: Documented;
@@ -160,9 +163,12 @@ const failing = (
 ): Case => [
   route,
   status,
-  () => {
-    lookups().sandbox.injectFault({ kind, count: 1, target });
-    return request();
+  async () => {
+    const { sandbox } = lookups();
+    sandbox.injectFault({ kind, target });
+    const response = await (kind === 'hang' ? clock.exceed(TIMEOUT_MS, request()) : request());
+    sandbox.injectFault({ kind: 'none', target });
+    return response;
   },
 ];
 const info = (status: number, id: () => string) =>
@@ -226,11 +232,9 @@ const ALERTS: Case[] = [
     'GET /v1/alerts',
     200,
     async () => {
-      for (;;) {
-        const response = await admin('GET /v1/alerts');
-        if (JSON.parse(response.text).alerts.length > 0) return response;
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
+      const response = () => admin('GET /v1/alerts');
+      await expect.poll(async () => JSON.parse((await response()).text).alerts).not.toEqual([]);
+      return await response();
     },
   ],
   creating('mute', on('POST /v1/mutes', 201, '', { rule: 'backlog', until })),

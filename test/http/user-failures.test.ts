@@ -10,16 +10,22 @@ import {
 } from '../support/app/lookups.ts';
 import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 import { eventually } from '../support/until.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
+const TIMEOUT_MS = 10_000;
+const clock = new HeldClock(TIMEOUT_MS);
 const lookups = useLookups({
-  upstream: { timeout_s: 3 },
+  clock,
   limits: { failed_authentications_per_minute: 0 },
 });
 
 async function failWith(kind: FaultOrder['kind'], path: string) {
-  lookups().sandbox.injectFault({ kind, count: 1, target: 'users', retryAfterS: 7 });
-  const response = await lookups().get(path, lookups().tokens.admin);
+  const { sandbox, get, tokens } = lookups();
+  sandbox.injectFault({ kind, target: 'users', retryAfterS: 7 });
+  const responded = get(path, tokens.admin);
+  const response = await (kind === 'hang' ? clock.exceed(TIMEOUT_MS, responded) : responded);
+  sandbox.injectFault({ kind: 'none', target: 'users' });
   const problem = problemOf(response);
   expect(problem.error).toBe(problem.detail);
   expect(response.text).not.toMatch(
@@ -71,7 +77,8 @@ it('hanging lookups do not delay submissions, and lookups above the limit are re
   const own = await openLookups({
     upstreamUrl: hanging.url,
     bearer: null,
-    upstream: { timeout_s: 60, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
+    clock,
+    upstream: { budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
   });
   const lookups = Promise.all(
     Array.from({ length: 100 }, (_, index) => own.get(userPath(), `junk-${index}`)),

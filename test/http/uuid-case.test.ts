@@ -106,7 +106,7 @@ describe('a UUID in any case is one submission', () => {
   it('is polled in lower case, and is final in each spelling', async () => {
     const id = app.submit();
     await post(app.url, { submission_id: id.toUpperCase() });
-    const waited = submissionOf(await call(app.url, `${pathOf(id)}/wait?timeout_s=20`));
+    const waited = submissionOf(await call(app.url, `${pathOf(id)}/wait?timeout_s=240`));
     expect(waited).toMatchObject({ submission_id: id, status: 'finalized' });
     for (const spelling of spellings(id)) {
       const info = await call(app.url, `/v1/get_submission_info?submission_id=${spelling}`);

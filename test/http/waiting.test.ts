@@ -132,7 +132,7 @@ describe('a submission that is final already, and whose first scheduled poll is 
     await call(server.url, `${pathOf('a')}/wait?timeout_s=0`);
     expect(requests).toEqual([]);
     const waits = Array.from({ length: 100 }, () =>
-      call(server.url, `${pathOf('a')}/wait?timeout_s=90`),
+      call(server.url, `${pathOf('a')}/wait?timeout_s=240`),
     );
     for (const response of await Promise.all(waits))
       expect(submissionOf(response).status).toBe('finalized');

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { historyOf } from '../support/ledger/domain.ts';
 import {
@@ -12,6 +11,7 @@ import {
 import { startChild } from '../support/processes/child-process.ts';
 import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { until } from '../support/until.ts';
 
 const ROUNDS = 4;
 const PRUNING = new URL('./pruning-child.ts', import.meta.url);
@@ -23,7 +23,8 @@ it('kill -9 during pruning leaves every open submission, each other one complete
   for (let round = 0; round < ROUNDS; round++) {
     const child = startChild(PRUNING, [file, String(round)]);
     await child.message();
-    await sleep(between(0, 150));
+    const turns = between(3, 20);
+    await until(() => child.messages.length >= turns);
     await child.kill();
     open.push(...child.messages);
   }

@@ -7,7 +7,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { backupLedger, restoreLedger } from '../../src/ledger/restore.ts';
@@ -22,6 +21,7 @@ import {
 import { startChild } from '../support/processes/child-process.ts';
 import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { until } from '../support/until.ts';
 
 const RESTORE = new URL('./restore-child.ts', import.meta.url);
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -219,7 +219,8 @@ it('kill -9 at random moments leaves either ledger complete, and the next restor
   for (let round = 0; round < 5; round++) {
     const child = startChild(RESTORE, [file, backup, second]);
     await child.message();
-    await sleep(between(0, 200));
+    const backups = between(1, 8);
+    await until(() => child.messages.length >= backups);
     await child.kill();
     expect(existsSync(file)).toBe(true);
     openLedger({ file }).close();

@@ -30,7 +30,10 @@ describeChannel('Apprise', {
 
 it('posts to the configured URL', async () => {
   const { channel, receiver } = await httpRig(createAppriseChannel);
-  await channel.send([outgoing(failedEvent({ submissionId: 's-1' }))], AbortSignal.timeout(5_000));
+  await channel.send(
+    [outgoing(failedEvent({ submissionId: 's-1' }))],
+    new AbortController().signal,
+  );
   expect(receiver.requests[0]?.path).toBe(`/hooks/${URL_SECRET}`);
   expect(JSON.parse(receiver.requests[0]?.body ?? '')).toMatchObject({
     title: 'Submission s-1 failed',
@@ -46,7 +49,7 @@ it('maps the severity to the types of Apprise', async () => {
     alertEvent('alert.raised'),
     upstreamEvent('upstream.down'),
   ];
-  for (const event of events) await channel.send([outgoing(event)], AbortSignal.timeout(5_000));
+  for (const event of events) await channel.send([outgoing(event)], new AbortController().signal);
   const sent = receiver.requests.map(({ body }) => JSON.parse(body));
   expect(sent.map(({ type }) => type)).toEqual(['success', 'info', 'warning', 'failure']);
 });
@@ -56,7 +59,7 @@ it.each([
   [424, /not all services/],
 ])('%d means that the delivery failed', async (status, error) => {
   const { channel } = await httpRig(createAppriseChannel, { status });
-  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
+  const result = await channel.send([outgoing(failedEvent())], new AbortController().signal);
   expect(result).toMatchObject({
     kind: 'failed',
     httpStatus: status,

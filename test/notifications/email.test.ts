@@ -30,8 +30,8 @@ async function sentOver(
   const server = { smtp_url: receiver.url, ...settings };
   const channel = await createEmailChannel({ from: FROM, to: TO, ...server });
   onTestFinished(() => channel.close());
-  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
-  const check = await checkMailServer(server, 10_000);
+  const result = await channel.send([outgoing(failedEvent())], new AbortController().signal);
+  const check = await checkMailServer(server, 120_000);
   return { result, check, receiver };
 }
 
@@ -41,7 +41,7 @@ async function rig(options: ReceiverOptions = {}, to = TO) {
   const channel = await createEmailChannel({ ...server, from: FROM, to });
   onTestFinished(() => channel.close());
   const send = (...events: Parameters<typeof outgoing>[0][]) =>
-    channel.send(events.map(outgoing), AbortSignal.timeout(10_000));
+    channel.send(events.map(outgoing), new AbortController().signal);
   return { channel, receiver, send };
 }
 
@@ -183,7 +183,7 @@ it('reports a refused login without the credentials', async () => {
   const smtp_url = receiver.url.replace('another', 'a-wrong-password');
   const channel = await createEmailChannel({ smtp_url, tls: 'off', from: FROM, to: TO });
   onTestFinished(() => channel.close());
-  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
+  const result = await channel.send([outgoing(failedEvent())], new AbortController().signal);
   expect(result).toMatchObject({ kind: 'failed', error: expect.stringContaining('535') });
   expect(JSON.stringify(result)).not.toMatch(/watcher|a-wrong-password/);
 });
@@ -207,7 +207,7 @@ it.each([
   });
   const { channel } = await rigAt(url, () => 0);
   onTestFinished(() => channel.close());
-  const sent = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
+  const sent = await channel.send([outgoing(failedEvent())], new AbortController().signal);
   expect(sent).toMatchObject({ kind: 'failed', error });
 });
 
@@ -282,7 +282,7 @@ it.each(['opportunistic', 'require'] as const)(
     const smtp_url = url.replace('http:', 'smtp:');
     const channel = await createEmailChannel({ smtp_url, tls, from: FROM, to: TO });
     onTestFinished(() => channel.close());
-    const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
+    const result = await channel.send([outgoing(failedEvent())], new AbortController().signal);
     expect(result).toMatchObject(
       tls === 'opportunistic'
         ? { kind: 'delivered', response: '250 taken' }

@@ -1,5 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
@@ -76,7 +77,8 @@ it('reads a new event once for all readers, and nothing without readers', async 
   const log = openLog();
   const feed = openFeed(log);
   log.add();
-  await new Promise((resolve) => setTimeout(resolve, 10));
+  // Twice the turns in which a feed with readers reads.
+  for (let turns = 0; turns < 2; turns++) await turn();
   expect(log.reads).toBe(0);
   const readers = Array.from({ length: 100 }, () => read(feed, 1));
   await eventually(() => expect(log.reads).toBe(1));
@@ -144,7 +146,7 @@ it('ends its readers when the log cannot be read, and serves later ones', async 
     throw new Error('the disk failed');
   };
   log.add();
-  await new Promise((resolve) => setTimeout(resolve, 10));
+  await eventually(() => expect(reader.ended()).toBe(true));
   log.after = after;
   const second = read(feed, 0);
   await eventually(() => expect(second.text()).toContain('id: 1\nevent'));

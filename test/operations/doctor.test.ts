@@ -29,7 +29,7 @@ const NOT_FOUND = JSON.stringify({ state: 'ERROR', error: 'record not found' });
 const SECRET_PATH = 'T0p-Secret-Path';
 
 /** Returns the findings with these settings, by name. None of them contains a secret. */
-async function examine(settings: Record<string, unknown>, { full = false, limitMs = 5_000 } = {}) {
+async function examine(settings: Record<string, unknown>, { full = false, limitMs = 60_000 } = {}) {
   const file = join(tempFolder(), 'dawatch.yaml');
   writeFileSync(file, JSON.stringify({ database: join(tempFolder(), 'dawatch.db'), ...settings }));
   chmodSync(file, 0o600);
@@ -47,7 +47,7 @@ async function examine(settings: Record<string, unknown>, { full = false, limitM
 
 async function upstream(
   url: string,
-  { api_key = KEY as string | undefined, limitMs = 5_000 } = {},
+  { api_key = KEY as string | undefined, limitMs = 60_000 } = {},
 ) {
   const { named } = await examine({ upstreams: { default: { url, api_key } } }, { limitMs });
   return [...named('upstream.default'), ...named('clock.default')];

@@ -26,7 +26,7 @@ async function openWorld() {
     async finalize(count: number) {
       const ids = Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
       await post(app.url, { submission_ids: ids });
-      for (const id of ids) await call(app.url, `${pathOf(id)}/wait?timeout_s=20`);
+      for (const id of ids) await call(app.url, `${pathOf(id)}/wait?timeout_s=240`);
     },
     overview: async (query = '') => JSON.parse((await call(app.url, `/v1/overview${query}`)).text),
   };

@@ -13,7 +13,7 @@ const app = useAppWithSandbox({ adminToken: ADMIN });
 async function finalize(): Promise<string> {
   const id = app.submit();
   await post(app.url, { submission_id: id });
-  await call(app.url, `${pathOf(id)}/wait?timeout_s=20`);
+  await call(app.url, `${pathOf(id)}/wait?timeout_s=240`);
   return id;
 }
 const text = async () => (await scrape(app.url)).text;

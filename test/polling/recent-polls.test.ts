@@ -17,7 +17,7 @@ it('a submission shows its polls, and an upstream all polls without ids, since t
   const get = async (path: string) => JSON.parse((await call(app.url, path)).text);
   const id = sandbox.model.submit('data', Date.now());
   await post(app.url, { submission_id: id });
-  await get(`${pathOf(id)}/wait?timeout_s=20`);
+  await get(`${pathOf(id)}/wait?timeout_s=240`);
 
   const { polls, last_polled_at, recent_polls } = await get(pathOf(id));
   expect(recent_polls).toHaveLength(polls);

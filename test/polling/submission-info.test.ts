@@ -33,7 +33,7 @@ async function open(options: SandboxOptionsInput = {}) {
     },
     trackedUntilFinal: async (id: string) => {
       await post(app.url, { submission_id: id });
-      expect((await call(app.url, `${pathOf(id)}/wait?timeout_s=20`)).text).toContain(
+      expect((await call(app.url, `${pathOf(id)}/wait?timeout_s=240`)).text).toContain(
         '"finalized"',
       );
     },

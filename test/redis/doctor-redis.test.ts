@@ -6,7 +6,7 @@ import { openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest, startCluster } from '../support/redis/redis-server.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 
-const LIMIT_MS = 5_000;
+const LIMIT_MS = 60_000;
 
 async function statuses(url: string) {
   const findings = await checkRedis({ url }, LIMIT_MS);

@@ -55,7 +55,7 @@ async function open({
     async untilFinal(): Promise<Submission & { block: number }> {
       const id = sandbox.model.submit('some data', Date.now());
       await post(app.url, { submission_id: id });
-      const found: Submission = await get(`/v1/submissions/${id}/wait?timeout_s=15`, {});
+      const found: Submission = await get(`/v1/submissions/${id}/wait?timeout_s=240`, {});
       expect(found.status).toBe('finalized');
       return { ...found, block: Number(found.data?.block_number) };
     },

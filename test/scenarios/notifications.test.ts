@@ -75,7 +75,8 @@ it('an outage is reported once to the chat of the operators, as is its end', asy
   await client.track(Array.from({ length: 50 }, submit));
   const raised = () => chat.requests.filter(({ body }) => body.includes('is not responding'));
   await until(() => raised().length > 0);
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  const { requests } = sandbox.stats();
+  await until(() => sandbox.stats().requests >= requests + 5);
   await respondWith('none');
   await until(() => chat.requests.length >= 2);
   expect(chat.requests).toHaveLength(2);

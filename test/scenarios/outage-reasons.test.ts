@@ -12,9 +12,11 @@ import { createAuthority } from '../support/redis/certificates.ts';
 import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { eventually } from '../support/until.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
 const ID = 'late';
+const TIMEOUT_MS = 10_000;
 
 const httpFault = (respond: RequestListener) => async () => (await serve(respond)).url;
 
@@ -34,7 +36,7 @@ type Fault = [what: string, url: () => Promise<string>, reason: RegExp];
 const SILENT = 'no response';
 const FAULTS: Fault[] = [
   ['a closed port', deadAddress, /^the connection was refused \(127\.0\.0\.1:\d+\)$/],
-  [SILENT, httpFault(() => undefined), /^no complete response within 0\.2 s$/],
+  [SILENT, httpFault(() => undefined), /^no complete response within 10 s$/],
   [
     'bytes that are no text',
     httpFault((_, response) => response.end(UNREADABLE)),
@@ -57,13 +59,18 @@ const FAULTS: Fault[] = [
   ['a certificate that is not trusted', untrusted, /^TLS failed \([A-Z_]+\)/],
 ];
 
-async function open(database: string, upstreamUrl: string, timeoutS = 10, api_key = KEY) {
+async function open(
+  database: string,
+  upstreamUrl: string,
+  { clock, api_key = KEY }: { clock?: HeldClock; api_key?: string } = {},
+) {
   const log: string[] = [];
   const app = await openApp({
     database,
     upstreamUrl,
     adminToken: ADMIN_TOKEN,
-    upstream: { timeout_s: timeoutS, api_key },
+    upstream: { api_key },
+    ...(clock && { clock }),
     tuning: { pausedMs: 0, testsKeys: true },
     onLog: (line) => log.push(line),
   });
@@ -78,11 +85,14 @@ async function open(database: string, upstreamUrl: string, timeoutS = 10, api_ke
 }
 
 it.each(FAULTS)('an outage names its reason: %s', async (what, startUpstream, reason) => {
-  const timeoutS = what === SILENT ? 0.2 : undefined;
   const database = join(tempFolder(), 'ledger.db');
-  const { app, upstreamOf } = await open(database, await startUpstream(), timeoutS);
+  const clock = new HeldClock(TIMEOUT_MS);
+  const { app, upstreamOf } = await open(database, await startUpstream(), { clock });
   await call(app.url, '/v1/submissions', { method: 'POST', body: { submission_id: ID } });
-  await eventually(async () => expect((await upstreamOf('/readyz')).reason).toMatch(reason));
+  await eventually(async () => {
+    if (what === SILENT) clock.fire(TIMEOUT_MS);
+    expect((await upstreamOf('/readyz')).reason).toMatch(reason);
+  });
 });
 
 it.each([
@@ -127,8 +137,9 @@ it.each([
     expect(/^ {2}state +.+, 1 tracked: (.+)$/m.exec(stdout)?.[1], 'the command').toMatch(reason);
 
     await app.close();
-    // Nothing responds any more, and the timeout has not passed yet.
-    const restarted = await open(database, (await serve(() => undefined)).url);
+    // Nothing responds any more, and the timeout does not pass.
+    const clock = new HeldClock(TIMEOUT_MS);
+    const restarted = await open(database, (await serve(() => undefined)).url, { clock });
     expect((await restarted.upstreamOf('/readyz')).reason, 'after a restart').toMatch(reason);
     if (state === 'paused') expect(restarted.log.join()).toContain('upstream.paused');
   },
@@ -141,7 +152,7 @@ it('a refused key is reported at the start, before any submission, and a valid o
       ? response.writeHead(500).end('{"error":"Record not found"}')
       : response.writeHead(401).end('Invalid API key'),
   );
-  const { app, log, upstreamOf } = await open(database, upstream.url, 10, 'another-key');
+  const { app, log, upstreamOf } = await open(database, upstream.url, { api_key: 'another-key' });
   const isUnauthorized = (line: string) => line.includes('upstream.unauthorized');
   await eventually(() => expect(log.some(isUnauthorized)).toBe(true));
   expect(await upstreamOf('/readyz')).toMatchObject({

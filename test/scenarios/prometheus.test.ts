@@ -44,7 +44,7 @@ let families: Map<string, Family>;
 app.prepare(async () => {
   const id = app.submit();
   await post(app.url, { submission_id: id });
-  await call(app.url, `${pathOf(id)}/wait?timeout_s=20`);
+  await call(app.url, `${pathOf(id)}/wait?timeout_s=240`);
   text = (await scrape(app.url)).text;
   families = familiesOf(text);
 });

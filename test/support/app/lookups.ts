@@ -5,6 +5,7 @@ import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import { ROLES, type Role, sha256 } from '../../../src/access/access.ts';
 import { makeToken } from '../../../src/access/credentials-store.ts';
+import type { Clock } from '../../../src/lib/clock.ts';
 import type { UpstreamConfig } from '../../../src/polling/settings.ts';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
@@ -24,6 +25,7 @@ type Setting = {
   sandbox?: SandboxOptionsInput;
   /** An upstream other than the sandbox. */
   upstreamUrl?: string;
+  clock?: Clock;
   /** null: callers send the upstream's own token. */
   bearer?: string | null;
   upstream?: Partial<UpstreamConfig>;
@@ -81,6 +83,7 @@ async function startLookups({
     upstreamUrl: setting.upstreamUrl ?? sandbox.url,
     upstream: { ...setting.upstream, bearer: bearer ?? undefined },
     adminToken: ADMIN_TOKEN,
+    ...(setting.clock && { clock: setting.clock }),
     ...(setting.channels && { channels: setting.channels }),
     ...(setting.limits && { limits: setting.limits }),
     ...(setting.trustedProxies && { trustedProxies: setting.trustedProxies }),

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFailed, onTestFinished } from 'vitest';
 import { ConnectionError, DawatchClient } from '../../../src/client/index.ts';
+import { STEP_MS } from '../patience.ts';
 import { freePort } from '../servers/free-port.ts';
 import { COMPILED, compile, MAIN, NODE_FLAGS } from './child-process.ts';
 
@@ -83,8 +84,6 @@ type StartOptions = {
 
 type LogLine = { event?: string; level?: number | string; [field: string]: unknown };
 
-/** Much more than the start of a server takes on a shared machine. */
-const EXITS_WITHIN_MS = 60_000;
 const SHOWN_LINES = 20;
 const SHOWN_CHARS = 300;
 
@@ -140,11 +139,10 @@ function killableProcess(args: readonly string[]) {
     },
     /**
      * Resolves with the exit code when the process has ended by itself. Rejects if it still runs
-     * after a minute.
+     * after two minutes.
      */
     async exited(): Promise<number | null | undefined> {
-      if (child && !isGone())
-        await once(child, 'exit', { signal: AbortSignal.timeout(EXITS_WITHIN_MS) });
+      if (child && !isGone()) await once(child, 'exit', { signal: AbortSignal.timeout(STEP_MS) });
       return child?.exitCode;
     },
     /** Suspends the process with all its resources. */

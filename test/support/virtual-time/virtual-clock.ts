@@ -103,6 +103,16 @@ export class HeldClock implements Clock {
     return [...this.#held.values()].filter((held) => held === delayMs).length;
   }
 
+  /** The result of work whose time limits of this length are exceeded as soon as they run. */
+  async exceed<T>(delayMs: number, work: Promise<T>): Promise<T> {
+    const firing = setInterval(() => this.fire(delayMs), 5);
+    try {
+      return await work;
+    } finally {
+      clearInterval(firing);
+    }
+  }
+
   /** Fires all that wait. */
   fireAll(): void {
     for (const [run] of [...this.#held]) if (this.#held.delete(run)) run();
