@@ -46,8 +46,3 @@ it('the limits of an import count from its tracked_at, except a default deadline
     ...after(NOW - 9_000, 2, 3),
   ]);
 });
-
-it('a tracked_at slightly in the future counts as the time of the commit', () => {
-  const { trackedAt, limits } = queued({ submission_id: 'a', tracked_at: iso(NOW + 9_000) });
-  expect([trackedAt, ...limits]).toEqual([undefined, ...after(NOW + QUEUED_MS, 1, 2, 3)]);
-});

@@ -98,16 +98,6 @@ it('drops a disconnected client and still responds to the other', async () => {
   expect(submissionOf(await stayed).status).toBe('cancelled');
 });
 
-it('responds to hundreds of waiting clients', async () => {
-  const id = await open();
-  const responses = Array.from({ length: 200 }, () => wait(id, 207));
-  await untilHeld(200, 207);
-  await call(app.url, pathOf(id), { method: 'DELETE' });
-  for (const response of await Promise.all(responses))
-    expect(submissionOf(response).status).toBe('cancelled');
-  expect(clock.held(207_000)).toBe(0);
-});
-
 describe('a submission that is final already, and whose first scheduled poll is in an hour,', () => {
   const openLate = async () => {
     const upstream = await serve((_request, response) =>

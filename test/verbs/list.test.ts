@@ -4,6 +4,7 @@ import { call, listOf, pathOf, post, problemOf } from '../support/app/http-calls
 import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
+const growing = useApp();
 const BEFORE = '2000-01-01T00:00:00Z';
 const AFTER = '2100-01-01T00:00:00Z';
 const idsOf = ({ submissions }: { submissions: { submission_id: string }[] }) =>
@@ -20,6 +21,31 @@ app.prepare(async () => {
   await post(app.url, { submission_ids: ['b2'], metadata: { order: 12 }, upstream: 'other' });
   await cancel('a1');
   await cancel('b2');
+});
+
+it('lists newest first, page by page, each submission once, also while new ones arrive', async () => {
+  const ids = Array.from({ length: 25 }, (_, index) => `page-${index}`);
+  await post(growing.url, { submission_ids: ids });
+  for (const id of ids) await call(growing.url, pathOf(id), { method: 'DELETE' });
+  const seen: string[] = [];
+  let cursor: string | null = null;
+  let pages = 0;
+  do {
+    const after: string = cursor === null ? '' : `&cursor=${cursor}`;
+    const page = listOf(
+      await call(growing.url, `/v1/submissions?status=cancelled&limit=10${after}`),
+    );
+    expect(page.submissions.length).toBeLessThanOrEqual(10);
+    seen.push(...page.submissions.map(({ submission_id }) => submission_id));
+    cursor = page.next_cursor;
+    pages += 1;
+    await post(growing.url, { submission_id: `newcomer-${pages}` });
+  } while (cursor !== null);
+  expect(seen.filter((id) => id.startsWith('page-'))).toEqual(ids.toReversed());
+  expect(new Set(seen).size).toBe(seen.length);
+  expect(
+    listOf(await call(growing.url, '/v1/submissions?limit=1')).submissions[0]?.submission_id,
+  ).toBe(`newcomer-${pages}`);
 });
 
 describe('a list', () => {

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { call, detailsOf, pathOf, post, problemOf, trackedOf } from '../support/app/http-calls.ts';
+import {
+  call,
+  detailsOf,
+  pathOf,
+  post,
+  problemOf,
+  submissionOf,
+  trackedOf,
+} from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
@@ -8,6 +16,22 @@ const track = async (body: object) => trackedOf(await post(app.url, body));
 const get = async (id: string) => detailsOf(await call(app.url, pathOf(id)));
 const HOUR_MS = 3_600_000;
 const ago = (ms: number) => new Date(Date.now() - ms).toISOString();
+
+it('tracks one submission and shows it with the first entry of its history', async () => {
+  const tracked = await track({ submission_id: 'one', metadata: { order: 7, tags: ['a', null] } });
+  expect(tracked).toMatchObject({ accepted: 1, already_tracked: 0 });
+  const details = detailsOf(await call(app.url, pathOf('one')));
+  expect(details).toMatchObject({
+    submission_id: 'one',
+    upstream: 'default',
+    status: 'tracking',
+    metadata: { order: 7, tags: ['a', null] },
+    finalized_at: null,
+  });
+  expect(details.history).toMatchObject([
+    { status: 'tracking', previous_status: null, at: details.tracked_at },
+  ]);
+});
 
 it('tracks submissions with their own options; the options beside them apply to the others', async () => {
   const tracked = await track({
@@ -26,6 +50,123 @@ it('tracks submissions with their own options; the options beside them apply to 
       { submission_id: 'shared', upstream: 'default', metadata: { batch: 7 } },
       { submission_id: 'empty', upstream: 'default', metadata: {} },
     ],
+  });
+});
+
+it('refuses 1,001 ids with the limit, and tracks none of them', async () => {
+  const ids = Array.from({ length: 1_001 }, (_, index) => `too-many-${index}`);
+  const response = await post(app.url, { submission_ids: ids });
+  expect(response.status).toBe(400);
+  expect(problemOf(response).errors).toEqual([
+    { pointer: '/submission_ids', detail: expect.stringMatching(/at most 1000/) },
+  ]);
+  expect((await call(app.url, pathOf('too-many-0'))).status).toBe(404);
+});
+
+it('tracks an id once, however often it is sent, with the first parameters', async () => {
+  const first = await track({ submission_id: 'again', metadata: { first: true } });
+  const second = await track({
+    submission_ids: ['again', 'again'],
+    metadata: { first: false },
+    unknown_grace_s: 1,
+  });
+  expect(second).toMatchObject({ accepted: 0, already_tracked: 1 });
+  expect(second.submissions).toMatchObject([
+    { tracked_at: first.submissions[0]?.tracked_at, metadata: { first: true }, status: 'tracking' },
+  ]);
+});
+
+it('tracks the same batch from concurrent clients once', async () => {
+  const submission_ids = ['raced-1', 'raced-2', 'raced-3'];
+  const responses = await Promise.all(Array.from({ length: 20 }, () => track({ submission_ids })));
+  expect(responses.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(3);
+});
+
+it('keeps the given deadline, whatever its offset', async () => {
+  const at = new Date(Date.now() + 3_600_000);
+  const local = new Date(at.getTime() + 2 * 3_600_000).toISOString().replace('Z', '+02:00');
+  const tracked = await track({ submission_id: 'dated', deadline: local, upstream: 'other' });
+  const deadlineAt = Date.parse(tracked.submissions[0]?.deadline_at ?? '');
+  // The outage of the upstream moves the deadline.
+  expect(deadlineAt).toBeGreaterThanOrEqual(at.getTime());
+  expect(deadlineAt).toBeLessThan(at.getTime() + 3_600_000);
+});
+
+it.each([
+  ['10m', 600_000],
+  ['PT10M', 600_000],
+  ['P1DT1H0.5S', 90_000_500],
+  ['90s', 90_000],
+])('takes the deadline %s as a duration from now, as PATCH does', async (deadline, durationMs) => {
+  const id = `lasting-${deadline}`;
+  const before = Date.now();
+  const { submissions } = await track({ submission_id: id, deadline });
+  expect(Date.parse(submissions[0]?.deadline_at ?? '')).toBeGreaterThanOrEqual(before + durationMs);
+  const changed = await call(app.url, pathOf(id), { method: 'PATCH', body: { deadline } });
+  expect(Date.parse(submissionOf(changed).deadline_at)).toBeGreaterThan(before + durationMs);
+});
+
+it.each(['10', '10 m', 'PT', 'P1M', '400d', '2027-01-01'])(
+  'refuses the deadline %s',
+  async (deadline) => {
+    const { errors } = problemOf(await post(app.url, { submission_id: 'odd', deadline }));
+    expect(errors).toMatchObject([{ pointer: '/deadline' }]);
+  },
+);
+
+describe('a data_hash', () => {
+  const hash = `0x${'Ab'.repeat(32)}`;
+
+  it('is stored in lower case, for all ids or each one', async () => {
+    const submissions = [{ submission_id: 'hash-1' }, { submission_id: 'hash-2', data_hash: hash }];
+    const tracked = await track({ submissions, data_hash: hash.replace('A', '0') });
+    expect(tracked.submissions.map(({ data_hash }) => data_hash)).toEqual([
+      hash.replace('A', '0').toLowerCase(),
+      hash.toLowerCase(),
+    ]);
+  });
+
+  it('cannot be another one for an id that is tracked', async () => {
+    await track({ submission_id: 'hash-3', data_hash: hash });
+    expect(await track({ submission_id: 'hash-3', data_hash: hash.toLowerCase() })).toMatchObject({
+      already_tracked: 1,
+    });
+    const submissions = [{ submission_id: 'hash-4' }, { submission_id: 'hash-3' }];
+    for (const retrack of [false, true]) {
+      const refused = await post(app.url, {
+        submissions,
+        retrack,
+        data_hash: `0x${'c'.repeat(64)}`,
+      });
+      const reason = `is already tracked with the data_hash ${hash.toLowerCase()}`;
+      expect(problemOf(refused)).toMatchObject({
+        ...{ status: 409, detail: `hash-3 ${reason}; nothing was accepted` },
+        errors: [{ pointer: '/data_hash', detail: reason }],
+      });
+    }
+    expect((await call(app.url, pathOf('hash-4'))).status).toBe(404);
+  });
+
+  it('is taken once for an open id, whose other options stay', async () => {
+    await track({ submission_id: 'hash-6' });
+    const submissions = [
+      { submission_id: 'hash-6', data_hash: hash, metadata: { order: 1 } },
+      { submission_id: 'hash-6', data_hash: `0x${'c'.repeat(64)}` },
+    ];
+    const { already_tracked, submissions: tracked } = await track({
+      submissions: submissions.slice(0, 1),
+    });
+    expect(already_tracked).toBe(1);
+    expect(tracked[0]).toMatchObject({ data_hash: hash.toLowerCase(), metadata: null });
+    expect((await post(app.url, { submissions: submissions.slice(1) })).status).toBe(409);
+    const { history } = detailsOf(await call(app.url, pathOf('hash-6')));
+    expect(history.at(-1)?.changes).toEqual({
+      data_hash: { from: null, to: hash.toLowerCase() },
+    });
+    await track({ submission_id: 'hash-7' });
+    await call(app.url, pathOf('hash-7'), { method: 'DELETE' });
+    const ended = await track({ submission_id: 'hash-7', data_hash: hash });
+    expect(ended).toMatchObject({ already_final: 1, submissions: [{ data_hash: null }] });
   });
 });
 
@@ -53,25 +194,6 @@ it('merges a repeated id with the same options, whatever their order', async () 
   expect(await track({ submissions })).toMatchObject({
     accepted: 1,
     submissions: [{ submission_id: id.toLowerCase() }],
-  });
-});
-
-it('tracks ended submissions again where an entry says so', async () => {
-  const submissions = ['ended-1', 'ended-2'].map((submission_id) => ({ submission_id }));
-  await track({ submissions });
-  for (const { submission_id } of submissions)
-    await call(app.url, pathOf(submission_id), { method: 'DELETE' });
-  const [first, second] = submissions;
-  const tracked = await track({
-    submissions: [
-      { ...first, retrack: true },
-      { ...second, metadata: { order: 1 } },
-    ],
-  });
-  expect(tracked).toMatchObject({
-    retracked: 1,
-    already_final: 1,
-    submissions: [{ status: 'tracking' }, { status: 'cancelled' }],
   });
 });
 
@@ -137,7 +259,6 @@ describe('refuses the whole request, and names the submission, for', () => {
       '/submission_id',
       'the same id as submissions/0/submission_id, with other options',
     ],
-    ['large metadata', { metadata: { a: 'x'.repeat(5_000) } }, '/metadata', 'at most 4096 bytes'],
   ])('%s', async (_, fields, field, reason) => {
     const submissions = [good, { submission_id: 'a', ...fields }];
     const problem = problemOf(await post(app.url, { submissions }));
@@ -174,11 +295,4 @@ it.each([
     400,
     'body: exactly one of submission_id, submission_ids and submissions is required',
   ]);
-});
-
-it('reports a refused option that is beside the list without a position', async () => {
-  const problem = problemOf(
-    await post(app.url, { submissions: [{ submission_id: 'a' }], upstream: 'moon' }),
-  );
-  expect(problem.errors).toEqual([{ pointer: '/upstream', detail: 'no upstream is named "moon"' }]);
 });
