@@ -5,7 +5,6 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
-  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -17,7 +16,6 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { openBeside, openDatabase } from '../../src/ledger/open.ts';
 import { backupLedger } from '../../src/ledger/restore.ts';
-import { isCompilerMissing, openTestDisk } from '../faults/disk/test-disk.ts';
 import {
   allSubmissions,
   Ledger,
@@ -25,7 +23,6 @@ import {
   trackRequests,
 } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
-import { cliProcess } from '../support/processes/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const OPEN = new URL('./open-child.ts', import.meta.url);
@@ -184,28 +181,6 @@ describe('a place that cannot be written', () => {
         message: expect.stringContaining(`${file}.lock belongs to another user, 0:`),
       });
     },
-  );
-
-  it.skipIf(isCompilerMissing())(
-    'a file system without locks is named by the start, a backup and the doctor',
-    async () => {
-      const { root, env } = openTestDisk(tempFolder(), { records: false });
-      const at = {
-        env: {
-          ...env,
-          TEST_DISK_NO_LOCKS: '1',
-          DAWATCH_DATABASE: join(root, 'dawatch.db'),
-          DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1',
-        },
-      };
-      const message = /the file system of .* has no locks, such as some NFS/;
-      expect((await cliProcess(['serve'], at)).stderr).toMatch(message);
-      expect((await cliProcess(['doctor'], at)).stdout).toMatch(message);
-      const local = { env: { ...at.env, DAWATCH_DATABASE: openLedger().file } };
-      expect((await cliProcess(['backup', join(root, 'copy.db')], local)).stderr).toMatch(message);
-      expect(readdirSync(root).filter((name) => name.includes('partial'))).toEqual([]);
-    },
-    60_000,
   );
 
   it('a folder at the path of the file, and a file at the path of the folder, are refused', () => {

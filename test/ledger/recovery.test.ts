@@ -1,49 +1,18 @@
-import { spawnSync } from 'node:child_process';
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chownSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { lockFile } from '../../src/ledger/files.ts';
 import { openBeside } from '../../src/ledger/open.ts';
 import { backupLedger, restoreLedger } from '../../src/ledger/restore.ts';
-import { isCompilerMissing, openTestDisk } from '../faults/disk/test-disk.ts';
-import { SimulatedDisk } from '../faults/power-loss/simulated-disk.ts';
-import { readStorageLog } from '../faults/power-loss/storage-log.ts';
 import { auditLedger } from '../support/ledger/audit.ts';
 import { integrityOf, Ledger, openLedger, trackRequests } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
-import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { COUNT, IDS, leaveFailed, MARKER } from './failed-sync.ts';
 
-const OPEN = new URL('./open-child.ts', import.meta.url);
+const _OPEN = new URL('./open-child.ts', import.meta.url);
 const READER = new URL('./reader-child.ts', import.meta.url);
-const COUNT = 500;
-const IDS = trackRequests(COUNT).map(({ submissionId }) => submissionId);
-const MARKER = '.sync-failed';
-
-/** Leaves what a server leaves whose sync failed: a log with content, and the marker. */
-function leaveFailed(folder: string): string {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const file = join(folder, 'dawatch.db');
-  const from = join(tempFolder(), 'dawatch.db');
-  const ledger = openLedger({ file: from });
-  ledger.track(trackRequests(COUNT), 1);
-  for (const suffix of ['', '-wal'])
-    writeFileSync(file + suffix, readFileSync(from + suffix), { mode: 0o600 });
-  writeFileSync(file + MARKER, 'EIO');
-  expect(readFileSync(`${file}-wal`).length).toBeGreaterThan(100_000);
-  return file;
-}
-
 const contentOf = (file: string) => ['', '-wal'].map((suffix) => readFileSync(file + suffix));
 
 function expectUnchanged(file: string, content: readonly Buffer[]): void {
@@ -130,41 +99,6 @@ describe('a start after a failed sync', () => {
     openLedger({ file }).close();
     auditLedger(file, IDS);
   });
-
-  it.skipIf(isCompilerMissing())(
-    'loses nothing if it is killed, or the power fails, after any change of a file',
-    async () => {
-      const recorder = openTestDisk(tempFolder());
-      const left = leaveFailed(join(tempFolder(), 'left'));
-      const file = join(recorder.root, 'dawatch.db');
-      writeRecorded(left, file, recorder.env);
-      const first = readStorageLog(recorder.log).length;
-      const server = startChild(OPEN, [file], { env: recorder.env });
-      expect(await server.message()).toEqual({ opened: true });
-      await server.kill();
-      const disk = new SimulatedDisk(recorder.root);
-      const changes = readStorageLog(recorder.log);
-      const kinds = new Set<string>();
-      const { random } = seeded('recovery');
-      for (const [index, { change }] of changes.entries()) {
-        disk.apply(change);
-        if (index < first || (change.kind === 'written' && index % 20 > 0)) continue;
-        kinds.add(change.kind);
-        for (const write of ['writeAll', 'writeImage'] as const) {
-          const image = join(tempFolder(), 'image');
-          mkdirSync(image, { mode: 0o700 });
-          disk[write](image, random);
-          openLedger({ file: join(image, 'dawatch.db') }).close();
-          auditLedger(join(image, 'dawatch.db'), IDS);
-          rmSync(image, { recursive: true });
-        }
-      }
-      expect([...kinds]).toEqual(
-        expect.arrayContaining(['linked', 'renamed', 'unlinked', 'synced']),
-      );
-    },
-    120_000,
-  );
 });
 
 it('a command that writes recovers a ledger without a server, too', () => {
@@ -203,16 +137,4 @@ it.runIf(process.geteuid?.() === 0)('a recovery by root leaves the ledger to its
 /** Makes all frames of a log but the first unusable. */
 function damageFrames(log: Buffer): void {
   log.fill(0, 32 + 24 + 4_096);
-}
-
-/** Writes the ledger in a recorded process, and syncs it. */
-function writeRecorded(from: string, to: string, env: Record<string, string>): void {
-  const script = `
-    const fs = require('node:fs');
-    for (const suffix of ['', '-wal', '${MARKER}'])
-      fs.writeFileSync('${to}' + suffix, fs.readFileSync('${from}' + suffix), { mode: 0o600, flush: true });
-    fs.fsyncSync(fs.openSync(require('node:path').dirname('${to}'), 'r'));`;
-  const { status, stderr } = spawnSync(process.execPath, ['-e', script], { env, encoding: 'utf8' });
-  expect(stderr).toBe('');
-  expect(status).toBe(0);
 }
