@@ -44,7 +44,6 @@ it.skipIf(isCompilerMissing())(
     }
     expect([...kinds]).toEqual(expect.arrayContaining(['linked', 'renamed', 'unlinked', 'synced']));
   },
-  120_000,
 );
 
 /** Writes the ledger in a recorded process, and syncs it. */

@@ -7,6 +7,7 @@ import {
   DISPATCHER_START_MS,
   delivered,
   failed,
+  numbered,
   openDispatcher,
 } from '../support/virtual-time/virtual-dispatcher.ts';
 
@@ -95,14 +96,20 @@ describe('when an event is sent', () => {
 
 describe('a failing receiver', () => {
   it.each([
-    ['300 webhooks', 300, (world: World, index: number): unknown => world.webhook(url(index))],
+    [
+      '300 webhooks',
+      (world: World): void => {
+        for (let index = 0; index < 300; index++) world.webhook(url(index));
+      },
+    ],
     [
       '2,000 callbacks to as many servers',
-      2_000,
-      (world: World, index: number): unknown =>
-        world.finalize(`c${index}`, { callbackUrl: url(index) }),
+      (world: World): void =>
+        world.finalizeAll(
+          numbered(2_000, 'c').map((one, index) => ({ ...one, callbackUrl: url(index) })),
+        ),
     ],
-  ] as const)('delays no other receiver, even if %s hang', async (_name, count, add) => {
+  ] as const)('delays no other receiver, even if %s hang', async (_name, add) => {
     const world = openDispatcher({
       receive: (destination, _batch, signal): SendResult | Promise<SendResult> =>
         destination.includes(good)
@@ -110,10 +117,10 @@ describe('a failing receiver', () => {
           : new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed()))),
     });
     world.ledger.webhooks.ensureCallbacks(() => 'whsec_x', 0);
-    for (let index = 0; index < count; index++) add(world, index);
+    add(world);
     const good: string = world.webhook('https://good.example');
     await world.clock.advance(1);
-    for (let index = 0; index < 50; index++) world.finalize(`s${index}`);
+    world.finalizeAll(numbered(50));
     const from = world.clock.now() - DISPATCHER_START_MS;
     await world.clock.advance(20);
     const got = world.sent.filter(({ destination }) => destination.includes(good));
@@ -143,7 +150,7 @@ describe('a failing receiver', () => {
       });
       let works = true;
       world.webhook('https://a.example');
-      for (let index = 0; index < 1_000; index++) world.finalize(`s${index}`);
+      world.finalizeAll(numbered(1_000));
       await world.clock.advance(1_000);
       expect(maxInFlight).toBe(concurrency);
       works = false;
@@ -161,7 +168,7 @@ describe('a failing receiver', () => {
     let response = failed({ httpStatus: 429, slowDown: { retryAfterMs: 90 * SECOND } });
     const world = openDispatcher({ receive: () => response });
     world.webhook('https://a.example');
-    for (let index = 0; index < 5; index++) world.finalize(`s${index}`);
+    world.finalizeAll(numbered(5));
     await world.clock.advance(89 * SECOND);
     expect(world.sent).toHaveLength(1);
     response = delivered;
@@ -174,7 +181,7 @@ describe('a failing receiver', () => {
       receive: () => failed({ httpStatus: 503, slowDown: { retryAfterMs: null } }),
     });
     world.webhook('https://a.example');
-    for (let index = 0; index < 50; index++) world.finalize(`s${index}`);
+    world.finalizeAll(numbered(50));
     await world.clock.advance(4 * MINUTE);
     const waits = world.sent.map(
       ({ at }, index) => (at - (world.sent[index - 1]?.at ?? 0)) / SECOND,
@@ -289,7 +296,7 @@ describe('every event is delivered', () => {
     world.webhook('https://a.example');
     world.finalize('first');
     await world.clock.advance(SECOND);
-    for (let index = 1; index < 1_200; index++) world.finalize(`s${index}`);
+    world.finalizeAll(numbered(1_199));
     await world.clock.advance(10 * SECOND);
     expect(world.sent).toHaveLength(1);
     disk.isFull = false;
@@ -312,7 +319,7 @@ describe('every event is delivered', () => {
     });
     const failing = world.webhook('https://odd.example');
     world.webhook('https://good.example');
-    for (let index = 0; index < 30; index++) world.finalize(`s${index}`);
+    world.finalizeAll(numbered(30));
     await world.clock.advance(10 * SECOND);
     const isSettled = world.deliveries().filter(({ state }) => state === 'delivered');
     expect(isSettled).toHaveLength(30);
@@ -445,7 +452,7 @@ describe('a channel that accepts several events at once', () => {
     world.ledger.routes.setChannels([
       { name: 'ops', subscriptions: [{ types, metadata: null }], gatherMs: 5 * SECOND },
     ]);
-    for (let index = 0; index < 120; index++) world.finalize(`s${index}`);
+    world.finalizeAll(numbered(120));
     await world.clock.advance(4 * SECOND);
     expect(world.sent).toEqual([]);
     await world.clock.advance(1.1 * SECOND);

@@ -149,7 +149,7 @@ function run(alert: string, tests: { series: Series; fires: boolean }[]) {
   writeFileSync(rules, stringify({ groups }));
   const document = {
     rule_files: [rules],
-    evaluation_interval: '1m',
+    evaluation_interval: '5m',
     tests: tests.map(({ series, fires }) => ({
       interval: '1m',
       input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),

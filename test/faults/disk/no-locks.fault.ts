@@ -25,5 +25,4 @@ it.skipIf(isCompilerMissing())(
     expect((await cliProcess(['backup', join(root, 'copy.db')], local)).stderr).toMatch(message);
     expect(readdirSync(root).filter((name) => name.includes('partial'))).toEqual([]);
   },
-  60_000,
 );

@@ -26,6 +26,13 @@ export const failed = (
 
 type Sent = { destination: string; at: number; events: string[]; ids: string[]; types: string[] };
 
+type Fields = { metadata?: Record<string, unknown>; callbackUrl?: string };
+type NewSubmission = Fields & { submissionId: string };
+
+/** Returns this number of submissions: `s0`, `s1` and so on. */
+export const numbered = (count: number, prefix = 's'): NewSubmission[] =>
+  Array.from({ length: count }, (_, index) => ({ submissionId: `${prefix}${index}` }));
+
 type World = {
   /**
    * Returns the result of a delivery to this destination; a pending promise for a receiver that
@@ -93,6 +100,21 @@ export function openDispatcher(world: World) {
     dispatcher.start();
     return dispatcher;
   };
+  const add = (submissions: readonly NewSubmission[], kind: 'finalized' | 'error') => {
+    const now = clock.now();
+    const far = now + 1_000 * DAY_MS;
+    const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far };
+    ledger.track(
+      submissions.map(({ submissionId, ...fields }) =>
+        trackRequest(submissionId, { ...fields, ...limits }),
+      ),
+      now,
+    );
+    ledger.record(
+      submissions.map(({ submissionId }) => observation(kind, now, submissionId)),
+      context({ now }),
+    );
+  };
   let dispatcher = start();
   onTestFinished(() => dispatcher.stop(0));
   return {
@@ -125,29 +147,12 @@ export function openDispatcher(world: World) {
     /** Finalizes one submission, or observes an error of it, which adds one event. */
     finalize(
       submissionId: string,
-      {
-        kind = 'finalized',
-        ...fields
-      }: {
-        metadata?: Record<string, unknown>;
-        callbackUrl?: string;
-        kind?: 'finalized' | 'error';
-      } = {},
+      { kind = 'finalized' as const, ...fields }: Fields & { kind?: 'finalized' | 'error' } = {},
     ): void {
-      const far = clock.now() + 1_000 * DAY_MS;
-      ledger.track(
-        [
-          trackRequest(submissionId, {
-            ...fields,
-            deadlineAt: far,
-            graceEndsAt: far,
-            stuckAt: far,
-          }),
-        ],
-        clock.now(),
-      );
-      ledger.record([observation(kind, clock.now(), submissionId)], context({ now: clock.now() }));
+      add([{ submissionId, ...fields }], kind);
     },
+    /** Finalizes submissions in one commit, in this order. */
+    finalizeAll: (submissions: readonly NewSubmission[]) => add(submissions, 'finalized'),
     deliveries: (query: Partial<Parameters<Ledger['deliveries']['list']>[0]> = {}) =>
       ledger.deliveries.list({ limit: 1_000, ...query }).deliveries.toReversed(),
   };
