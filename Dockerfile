@@ -2,14 +2,13 @@
 FROM --platform=$BUILDPLATFORM node:24-bookworm-slim AS package
 WORKDIR /build
 COPY . .
-RUN npm ci && npm run build && npm pack
-RUN mkdir /app && tar -xzf dawatch-*.tgz -C /app --strip-components=1 && cp package-lock.json .npmrc /app/
-# While the lockfile has packages for development, npm installs those that are also optional for others, such as TypeScript.
-RUN cd /app && npm pkg delete devDependencies workspaces && npm install --package-lock-only
+RUN npm ci && npm run build && cp package-lock.json .npmrc dist
+# Removes the bundled packages and those for development from the lockfile.
+RUN cd dist && npm install --package-lock-only
 
 # On the platform of the image, which decides about native packages.
 FROM node:24-bookworm-slim AS app
-COPY --from=package /app /app
+COPY --from=package /build/dist /app
 WORKDIR /app
 RUN npm ci
 
@@ -21,7 +20,7 @@ ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=app /app ./
 # The command, and the volume of the ledger, which the unprivileged user owns.
-RUN ln -s /app/src/cli/main.js /usr/local/bin/dawatch && mkdir /data && chown node:node /data
+RUN ln -s /app/main.js /usr/local/bin/dawatch && mkdir /data && chown node:node /data
 USER node
 VOLUME /data
 ENV DAWATCH_CONFIG=/app/config/docker.yaml
@@ -33,4 +32,4 @@ EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=600s --retries=3 \
   CMD ["dawatch", "doctor", "--ready"]
-CMD ["node", "--max-semi-space-size=16", "src/cli/main.js", "serve"]
+CMD ["node", "--max-semi-space-size=16", "main.js", "serve"]

@@ -14,7 +14,7 @@ export const row: Row = {
     {
       what: 'installed size of `dawatch` with its dependencies',
       beside: '–',
-      target: { max: 100 },
+      target: { max: 60 },
       unit: 'MiB',
       value: ({ serverMib = 0 }) => serverMib,
       context: ({ packages = 0 }) =>

@@ -60,7 +60,7 @@ export const row: Row = {
     fillLedger(few.path, FEW);
     const packed = packPackages();
     const installed = installPackage(packed.server);
-    const program = join(installed.path, 'node_modules/dawatch/src/cli/main.js');
+    const program = join(installed.path, 'node_modules/dawatch/main.js');
     const start = (folder: string, budget: object) => {
       const { url } = upstream.hello;
       const upstreams = { default: { url, api_key: 'bench', lag_price: 1_000, budget } };

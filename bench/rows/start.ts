@@ -31,7 +31,7 @@ export const row: Row = {
   async open() {
     const packed = packPackages();
     const installed = installPackage(packed.server);
-    const program = join(installed.path, 'node_modules/dawatch/src/cli/main.js');
+    const program = join(installed.path, 'node_modules/dawatch/main.js');
     return {
       async round(index) {
         const round = { startS: 0, nodeS: 0, readyMs: 0 };

@@ -15,7 +15,7 @@ export function npm(cwd: string, ...args: string[]): string {
 export function packPackages(): { server: string; client: string; remove: () => void } {
   const { path, remove } = temporaryFolder();
   npm(ROOT, 'run', 'build');
-  npm(ROOT, 'pack', '--include-workspace-root', '--workspaces', '--pack-destination', path);
+  npm(ROOT, 'pack', './dist', './src/client', './src/pacing', '--pack-destination', path);
   const tarball = (prefix: string) => join(path, `${prefix}-${pkg.version}.tgz`);
   return { server: tarball('dawatch'), client: tarball('dawatch-client'), remove };
 }

@@ -17,7 +17,7 @@ export function addApi(program: Command): void {
     .addHelpText(
       'after',
       `
-Sends DAWATCH_API_KEY as x-api-key and DAWATCH_ADMIN_TOKEN as the bearer, if they are set. The server shows its routes at /docs/.
+Sends DAWATCH_API_KEY as x-api-key and DAWATCH_ADMIN_TOKEN as the bearer, if they are set. The server shows its routes at /docs.
 
 Examples:
   dawatch api /v1/overview

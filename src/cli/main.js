@@ -46,6 +46,6 @@ process.stdout.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
 
 // A checkout runs its sources. The published package contains this file and the compiled sources.
 const isCheckout = existsSync(new URL('program.ts', import.meta.url));
-const { run } = await import(isCheckout ? './program.ts' : '../../dist/program.js');
+const { run } = await import(isCheckout ? './program.ts' : './program.js');
 const exitCode = await run(process.argv.slice(2));
 if (exitCode !== undefined) process.exit(exitCode);

@@ -1,7 +1,5 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify';
 import { z } from 'zod';
-import { servePages } from './methods.ts';
-import { serversAt } from './openapi.ts';
 import { operations } from './problems.ts';
 import type { TypedServer } from './typed-server.ts';
 
@@ -47,14 +45,6 @@ export function addDocumentation(
   app.addHook('onRoute', (route) => {
     if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route);
   });
-  let server: Promise<FastifyInstance> | undefined;
-  const build = () => {
-    server ??= import('./docs-page.ts').then(({ buildDocs }) =>
-      buildDocs(routes, version, events.webhooks),
-    );
-    return server;
-  };
-  servePages(app, ['/docs', '/docs/*'], build);
 
   const jsonOf = (read: () => object | Promise<object>) => {
     let text: string | undefined;
@@ -66,7 +56,10 @@ export function addDocumentation(
   app.get(
     '/openapi.json',
     { config: { isOpen: true }, schema: OPERATIONS.getOpenapi },
-    jsonOf(async () => ({ ...(await build()).swagger(), servers: serversAt('.') })),
+    jsonOf(async () => {
+      const { buildDocument } = await import('./document.ts');
+      return buildDocument(routes, version, events.webhooks);
+    }),
   );
   app.get(
     '/events.schema.json',

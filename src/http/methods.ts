@@ -8,27 +8,25 @@ function sentPath({ url }: FastifyRequest): string {
   return address.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, '');
 }
 
-/** Serves pages from a server that is built at the first request: loading it slows every start. */
+export type Page = { type: string; body: Buffer; policy?: string | undefined };
+
+/** Serves pages by their paths. They are read at the first request, to start fast. */
 export function servePages(
   app: FastifyInstance,
   urls: readonly string[],
-  build: () => Promise<FastifyInstance>,
+  read: () => ReadonlyMap<string, Page>,
 ): void {
-  let built: Promise<FastifyInstance> | undefined;
+  let pages: ReadonlyMap<string, Page> | undefined;
   for (const url of urls)
     app.get(
       url,
       { config: { isOpen: true, isExpensive: true }, schema: { hide: true } },
-      async (request, reply) => {
-        const path = sentPath(request);
-        // Each file has exactly one path: nothing is decoded or resolved.
-        if (!/^(?:\/[\w-][\w.-]*)*\/?$/.test(path)) return reply.callNotFound();
-        built ??= build();
-        const response = await (await built).inject(path);
-        if (response.statusCode !== 200) return reply.callNotFound();
-        const { 'content-type': type, 'content-security-policy': policy } = response.headers;
-        if (policy) reply.header('content-security-policy', policy);
-        return reply.type(String(type)).send(response.rawPayload);
+      (request, reply) => {
+        pages ??= read();
+        const page = pages.get(sentPath(request));
+        if (page === undefined) return reply.callNotFound();
+        if (page.policy) reply.header('content-security-policy', page.policy);
+        return reply.type(page.type).send(page.body);
       },
     );
 }

@@ -140,11 +140,6 @@ const SECURITY_SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'The same token as a bearer' },
 } as const;
 
-/** Relative to the address of the document: a proxy may serve it below a path. */
-export function serversAt(root: '.' | '..') {
-  return [{ url: root, description: 'This server' }];
-}
-
 type RouteSchema = {
   headers?: z.ZodType;
   response?: Record<string, z.ZodType | object>;
@@ -177,7 +172,8 @@ export function openapiOptions(version: string, webhooks: object): FastifyDynami
     transform: transformRoute(createJsonSchemaTransform({ zodToJsonConfig })),
     transformObject: (document) => ({
       ...complete(toDocument(document) as Document),
-      servers: serversAt('..'),
+      // Relative to the address of the document: a proxy may serve it below a path.
+      servers: [{ url: '.', description: 'This server' }],
     }),
   } as FastifyDynamicSwaggerOptions;
 }

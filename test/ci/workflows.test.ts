@@ -132,7 +132,7 @@ describe('a release', () => {
   });
 
   it('publishes the packages that npm run package creates, with their provenance', () => {
-    expect(pkg.scripts.package).toContain('npm pack --include-workspace-root --workspaces');
+    expect(pkg.scripts.package).toContain('npm pack ./dist ./src/client ./src/pacing');
     const packing = job('release.yml', 'package');
     expect(packing.commands).toContain('npm run package');
     const upload = packing.steps.find(({ uses }) =>

@@ -20,8 +20,7 @@ async function documentedPaths(): Promise<Map<string, string[]>> {
     const [method = '', path = ''] = operation.split(' ');
     paths.set(path, [...(paths.get(path) ?? []), method]);
   }
-  for (const path of ['/', '/docs', '/docs/', '/docs/json', '/assets/main.js'])
-    paths.set(path, ['GET']);
+  for (const path of ['/', '/docs', '/docs/', '/assets/main.js']) paths.set(path, ['GET']);
   return paths;
 }
 

@@ -80,7 +80,7 @@ describe('a connection is closed, with a reason where possible, if its client', 
   });
 
   it('reads nothing of a large response', async () => {
-    const requestText = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n';
+    const requestText = 'GET /assets/lib/swagger-ui.js HTTP/1.1\r\nhost: x\r\n\r\n';
     const caller = await openConnection(requestText.repeat(16));
     caller.socket.pause();
     await eventually(() => expect(caller.socket.bytesRead).toBeGreaterThan(0));

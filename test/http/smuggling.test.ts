@@ -132,8 +132,8 @@ it('CONNECT opens no tunnel, TRACE echoes nothing, an upgrade is ignored', async
 });
 
 const TARGETS = [
-  '/docs/../livez /docs/%2e%2e/livez /docs/..%2flivez /docs/..\\livez /docs// /docs/static/../json',
-  '/docs/%6ason /assets/../livez /assets//main.js /assets/lib/../main.js //livez',
+  '/docs/../livez /docs/%2e%2e/livez /docs/..%2flivez /docs/..\\livez /docs// /assets/lib/../docs.js',
+  '/d%6fcs /assets/../livez /assets//main.js /assets/lib/../main.js //livez',
   '/v1/submissions/..;/livez http://evil.example/docs/../livez',
 ];
 it.each(TARGETS.join(' ').split(' '))(

@@ -132,7 +132,7 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(needed);
       for (const { spec } of all('Deployment')) {
         const [worker] = spec.template.spec.containers;
-        expect(worker.args.slice(-2)).toEqual(['src/cli/main.js', 'worker']);
+        expect(worker.args.slice(-2)).toEqual(['main.js', 'worker']);
         for (const probe of ['livenessProbe', 'readinessProbe'])
           expect(worker[probe].exec.command).toEqual([...worker.args, '--check']);
         expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(15 + 5);

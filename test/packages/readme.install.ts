@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { expect, inject, it } from 'vitest';
 import { cloneBelow, runInShell } from './support/clone.ts';
 import { removedAfterTests } from './support/folders.ts';
-import { SERVER_NODES } from './support/pack.ts';
+import { CLIENT_NODES, SERVER_NODES } from './support/pack.ts';
 
-const { server: tarball, npmCli, nodes, tooOldNode } = inject('packages');
+const { server: tarball, npmCli, nodes } = inject('packages');
 const folder = removedAfterTests();
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
 
@@ -39,7 +39,8 @@ it.runIf(process.platform === 'linux')(
   async () => {
     const cwd = cloneBelow(folder);
     const command = `${COMMANDS.at(-1)} -- ${FEWER}`;
-    const output = await runInShell(command, { cwd, nodePath: tooOldNode, npmCli });
+    const nodePath = nodes[CLIENT_NODES[0]] as string;
+    const output = await runInShell(command, { cwd, nodePath, npmCli });
     expect(output).toContain('5, all finalized');
     expect(output).toContain('with a node');
   },

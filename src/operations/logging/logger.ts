@@ -1,13 +1,10 @@
-import { createRequire } from 'node:module';
 import { format } from 'node:util';
 import { pino } from 'pino';
-import type { PinoPretty } from 'pino-pretty';
+import { prettyFactory } from 'pino-pretty';
 import type { Clock } from '../../lib/clock.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { escapeJson, escapeLines, escapeText, redactorOf } from '../../lib/text.ts';
 import { LOG_EVENTS, type Log, type LogEventName } from './event-catalog.ts';
-
-const require = createRequire(import.meta.url);
 
 export type OpenLog = Log & {
   /** Reports the lines suppressed so far. */
@@ -120,9 +117,7 @@ export function createLog(
   return log;
 }
 
-/** Loads pino-pretty on demand, because loading it would slow down every start. */
 function prettyLines(): (line: string) => string {
-  const { prettyFactory } = require('pino-pretty') as typeof PinoPretty;
   const format = prettyFactory({
     messageKey: 'event',
     singleLine: true,

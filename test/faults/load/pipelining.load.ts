@@ -24,7 +24,7 @@ const LOADS = [
     count: 16,
     request: get('/v1/submissions?limit=1000', `x-api-key: ${CRASH_API_KEY}\r\n`),
   },
-  { connections: 8, count: 200, request: get('/docs/static/swagger-ui-bundle.js') },
+  { connections: 8, count: 200, request: get('/assets/lib/swagger-ui.js') },
   { connections: 8, count: 200, request: get('/openapi.json') },
   { connections: 64, count: 16, request: get('/metrics') },
   { connections: 8, count: 1_000, request: get('/v1/submissions') },

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import pkg from '../../../package.json' with { type: 'json' };
 
@@ -26,7 +27,6 @@ const SYSTEM_CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
  */
 export const SERVER_NODES = ['22.19.0', '24.21.0'] as const;
 export const CLIENT_NODES = ['20.19.0', '24.21.0'] as const;
-const TOO_OLD_NODE = '20.19.5';
 
 export type Packages = {
   /** The tarballs. */
@@ -36,7 +36,6 @@ export type Packages = {
   npmCli: string;
   /** Folders that contain nothing but a `node` of this version. */
   nodes: Record<string, string>;
-  tooOldNode: string;
   bun: string;
 };
 
@@ -47,46 +46,46 @@ declare module 'vitest' {
 }
 
 /** Builds and packs the packages, and downloads the versions of Node, once for all tests. */
-export default function setup(project: TestProject): () => void {
+export default async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-packages-'));
   const npmCli = findNpm();
+  const run = promisify(execFile);
   const npm = (cwd: string, ...args: string[]) =>
-    execFileSync(process.execPath, [npmCli, ...args], { cwd, env: installEnv(), encoding: 'utf8' });
+    run(process.execPath, [npmCli, ...args], { cwd, env: installEnv() });
 
-  execFileSync(process.execPath, ['.ci/build.ts'], {
-    cwd: ROOT,
-    stdio: 'inherit',
-    env: withTools(),
-  });
-  npm(ROOT, 'pack', '--include-workspace-root', '--workspaces', '--pack-destination', folder);
-
+  const pack = async () => {
+    await run(process.execPath, ['.ci/build.ts'], { cwd: ROOT, env: withTools() });
+    await npm(ROOT, 'pack', './dist', './src/client', './src/pacing', '--pack-destination', folder);
+  };
   const platform = `${process.platform}-${process.arch}`;
-  const download = (name: string, spec: string) => {
+  const download = async (name: string, spec: string) => {
     const to = join(folder, name);
     mkdirSync(to);
     writeFileSync(join(to, 'package.json'), '{}');
-    npm(to, 'install', '--ignore-scripts', '--no-package-lock', spec);
+    await npm(to, 'install', '--ignore-scripts', '--no-package-lock', spec);
     return join(to, 'node_modules');
   };
-  const nodeOf = (version: string) => {
-    const binary = join(
-      download(`node-${version}`, `node-${platform}@${version}`),
-      `node-${platform}/bin/node`,
-    );
+  const nodeOf = async (version: string): Promise<[string, string]> => {
+    const modules = await download(`node-${version}`, `node-${platform}@${version}`);
+    const binary = join(modules, `node-${platform}/bin/node`);
     const path = join(folder, `path-${version}`);
     mkdirSync(path);
     symlinkSync(binary, join(path, 'node'));
-    return path;
+    return [version, path];
   };
   const versions = [...new Set([...SERVER_NODES, ...CLIENT_NODES])];
+  const [nodes, bun] = await Promise.all([
+    Promise.all(versions.map(nodeOf)),
+    download('bun', `@oven/bun-${platform}@1.4.5`),
+    pack(),
+  ]);
   project.provide('packages', {
     server: join(folder, `dawatch-${pkg.version}.tgz`),
     client: join(folder, `dawatch-client-${pkg.version}.tgz`),
     pacing: join(folder, `dawatch-pacing-${pkg.version}.tgz`),
     npmCli,
-    nodes: Object.fromEntries(versions.map((version) => [version, nodeOf(version)])),
-    tooOldNode: nodeOf(TOO_OLD_NODE),
-    bun: join(download('bun', `@oven/bun-${platform}@1.4.5`), `@oven/bun-${platform}/bin/bun`),
+    nodes: Object.fromEntries(nodes),
+    bun: join(bun, `@oven/bun-${platform}/bin/bun`),
   });
   return () => rmSync(folder, { recursive: true, force: true });
 }
