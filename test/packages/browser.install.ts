@@ -85,7 +85,7 @@ describe.skipIf(SKIPPED)('the installed client in a browser', () => {
     onTestFinished(() => page.close());
     const input = { url: server.url, apiKey: CRASH_API_KEY, id, next };
     await page.goto(`${origin}${path}#${encodeURIComponent(JSON.stringify(input))}`);
-    const shown = await page.waitForFunction('globalThis.shown', undefined, { timeout: 60_000 });
+    const shown = await page.waitForFunction('globalThis.shown', undefined, { timeout: 120_000 });
     return JSON.parse(String(await shown.jsonValue()));
   }
 

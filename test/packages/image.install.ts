@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import pkg from '../../package.json' with { type: 'json' };
 import { freePort } from '../support/servers/free-port.ts';
+import { eventually } from '../support/until.ts';
 import { readCompose, runArgs, type Service } from './support/compose.ts';
 import { type Containers, openContainers, SKIPPED } from './support/containers.ts';
 import { removedAfterTests } from './support/folders.ts';
@@ -84,13 +85,8 @@ describe.skipIf(SKIPPED)('the image', () => {
       await containers.succeed(...runArgs('test', name, service, IMAGE));
     };
     const isHealthy = (name: string) =>
-      vi.waitFor(
-        async () =>
-          expect((await containers.podman('healthcheck', 'run', `test-${name}`)).code).toBe(0),
-        {
-          timeout: 120_000,
-          interval: 500,
-        },
+      eventually(async () =>
+        expect((await containers.podman('healthcheck', 'run', `test-${name}`)).code).toBe(0),
       );
     const inside = (name: string, ...command: string[]) =>
       containers.podman('exec', `test-${name}`, ...command);

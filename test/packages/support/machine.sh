@@ -7,7 +7,7 @@ trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 # Waits until a program responds over HTTP.
 responds() {
   local tries
-  for tries in {1..200}; do
+  for tries in {1..1200}; do
     curl --silent --output /dev/null "$1" && return
     sleep 0.1
   done
@@ -47,13 +47,13 @@ close_terminals() {
   local index pid log
   for log in "${printing[@]}"; do
     AT="the program of $log, which prints nothing,"
-    timeout 20 bash -c "until [ -s $log ]; do sleep 0.1; done"
+    timeout 120 bash -c "until [ -s $log ]; do sleep 0.1; done"
   done
   for index in "${!terminals[@]}"; do
     pid=${terminals[$index]}
     AT="the program in terminal $index"
     kill "$pid" || { cat "terminal-$index.log" >&2; return 1; }
-    timeout 15 tail --pid "$pid" --follow /dev/null
+    timeout 120 tail --pid "$pid" --follow /dev/null
     [ "$(wc --bytes < "terminal-$index.log")" -lt 100000 ]
   done
   systemctl stop
