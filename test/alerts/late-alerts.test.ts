@@ -13,7 +13,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
 /** A chat, or a webhook, of real requests in virtual time. It gets the events of alerts. */
-async function openWorld(kind: 'chat' | 'webhook') {
+async function openWorld(kind: 'chat' | 'webhook', { checkMs = 5 * SECOND } = {}) {
   const state = { isUp: true, refuses: '' };
   const arrived: string[] = [];
   const receiver = await openReceiver(({ response }) => {
@@ -57,7 +57,7 @@ async function openWorld(kind: 'chat' | 'webhook') {
       ...{ failures: 3, backlog: 10_000 },
       ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000, pausedMs: 300_000 },
     },
-    checkMs: 5 * SECOND,
+    checkMs,
     redis: () => undefined,
     live: () => ({ unusedNodes: [], pauses: [] }),
     isLedgerWritable: () => true,
@@ -126,7 +126,8 @@ it.each([
 ] as const)(
   'a %s that refuses the beginning of an alert gets its end after it, never alone',
   async (kind, refuses, expected) => {
-    const { clock, state, turn, arrived, deliveries } = await openWorld(kind);
+    const world = await openWorld(kind, { checkMs: MINUTE });
+    const { clock, state, turn, arrived, deliveries } = world;
     state.refuses = refuses;
     turn('down');
     await clock.advance(5 * HOUR);
