@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { withPart } from '../.ci/docs/between.ts';
 import type { RowResult } from './measure.ts';
 
 const PAGE = join(import.meta.dirname, '../docs/performance.md');
@@ -56,7 +57,8 @@ for (const name of known
   );
 }
 console.log(`\n${notes.join('\n')}\n${failed === 0 ? 'every target is met' : `missed: ${failed}`}`);
-if (values.write) write();
+if (values.write)
+  writeFileSync(PAGE, withPart(readFileSync(PAGE, 'utf8'), 'table', table.join('\n')));
 process.exitCode = failed === 0 ? 0 : 1;
 
 async function measured(name: string): Promise<RowResult> {
@@ -70,18 +72,4 @@ async function measured(name: string): Promise<RowResult> {
   ]);
   await ended;
   return result;
-}
-
-/** Writes the table into the page between its two markers. */
-function write(): void {
-  const page = readFileSync(PAGE, 'utf8');
-  const [begin, end] = ['<!-- table -->\n', '<!-- end of table -->'];
-  const [before, rest] = page.split(begin);
-  const after = rest?.split(end)[1];
-  if (after === undefined) throw new Error(`${PAGE} has no markers for its table`);
-  const memory = notes.map((note) => `- ${note}`).join('\n');
-  writeFileSync(
-    PAGE,
-    `${before}${begin}${table.join('\n')}\n\nMemory of the product:\n\n${memory}\n${end}${after}`,
-  );
 }

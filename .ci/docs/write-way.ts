@@ -165,28 +165,10 @@ async function measureWay(): Promise<string[][]> {
   });
 }
 
-/** Returns the files that an idle server executes, because of timers. */
-async function measureTimers(): Promise<string[]> {
-  const clock: Clock = {
-    now: () => systemClock.now(),
-    elapsed: () => systemClock.elapsed(),
-    after: (ms, run) => systemClock.after(Math.min(ms, 50), run),
-  };
-  const world = await open({ clock });
-  await setTimeout(500);
-  executed();
-  await setTimeout(2_000);
-  const files = [...executed()].sort();
-  await world.close();
-  return files;
-}
-
 post('Profiler.enable');
 post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
 const way = await measureWay();
-const timers = await measureTimers();
 const onWay = new Set(way.flat());
-const timersOnly = timers.filter((file) => !onWay.has(file));
 const isPolicy = (file: string) => file.startsWith('src/pacing/');
 const policies = [...onWay].filter(isPolicy).length;
 
@@ -202,29 +184,12 @@ function listOf(files: readonly string[]): string {
 }
 
 const text = `
-${onWay.size} files of \`src\` execute between the request and the webhook, ${policies} of them in the package \`@dawatch/pacing\`, with ${HAND_OVERS.length}
-hand-overs to a later turn of the event loop. \`npm run docs:way\` measures the files with V8 and writes
-this part.
-
-\`\`\`mermaid
-flowchart LR
-  caller([caller]) -- POST --> hooks[${REQUEST_HOOKS.length} hooks] --> intake[intake]
-  intake -- 1 --> store[store: commit] --> response([202])
-  store -- 2 --> loop[poll loop and scheduler] --> upstream([upstream])
-  upstream -- 3 --> loop
-  loop -- 4 --> commit[commit: status, history, event]
-  commit --> dispatcher[dispatcher]
-  dispatcher -- 5 --> attempt[attempt] --> receiver([receiver])
-\`\`\`
+${onWay.size} files of \`src\` execute between the request and the webhook, ${policies} of them in \`src/pacing\`, with ${HAND_OVERS.length} hand-overs to a
+later turn of the event loop. \`npm run docs:way\` measures them with V8, lists them, and writes this part.
 
 | Hand-over | By | Why |
 |---|---|---|
 ${HAND_OVERS.map(([what, by, why], index) => `| ${index + 1}. ${what} | \`${by}\` | ${why} |`).join('\n')}
-
-| Step | Files that it executes first |
-|---|---|
-${STEPS.map(([name, end], step) => `| **${name}**, ${end} | ${listOf(way[step] ?? [])} |`).join('\n')}
-| Timers, with or without a submission | ${listOf(timersOnly)} |
 
 The hooks of every request, in their order:
 
@@ -235,5 +200,6 @@ ${REQUEST_HOOKS.map(([name, why], index) => `${index + 1}. \`${name}\`: ${why}`)
 const PAGE = 'CONTRIBUTING.md';
 const page = readFileSync(PAGE, 'utf8');
 writeFileSync(PAGE, withPart(page, 'way', text));
-console.log(`${onWay.size} files, ${policies} of them in src/pacing`);
+for (const [step, [name, end]] of STEPS.entries())
+  console.log(`${name}, ${end}: ${listOf(way[step] ?? [])}`);
 process.exit();

@@ -12,13 +12,13 @@ export const row: Row = {
   rounds: 1,
   metrics: [
     {
-      what: 'installed size of `dawatch` with its dependencies',
+      what: 'installed size of `dawatch` with dependencies',
       beside: '–',
       target: { max: 60 },
       unit: 'MiB',
       value: ({ serverMib = 0 }) => serverMib,
       context: ({ packages = 0 }) =>
-        `${Object.keys(pkg.dependencies).length} direct production dependencies, ${packages} packages in total`,
+        `${Object.keys(pkg.dependencies).length} direct dependencies, ${packages} packages`,
     },
     {
       what: 'time to install `dawatch`',

@@ -32,11 +32,10 @@ export const row: Row = {
       target: { max: 1.3 },
       unit: '',
       value: ({ many = 0, few = 0 }) => many / few,
-      context: ({ many = 0, few = 0 }) =>
-        `${many.toFixed(0)} and ${few.toFixed(0)} µs of the server's CPU`,
+      context: ({ many = 0, few = 0 }) => `${many.toFixed(0)} and ${few.toFixed(0)} µs of CPU`,
     },
     {
-      what: 'memory of the process with 1,000,000 tracked, polling at the default budget',
+      what: 'memory of the process with 1,000,000 tracked',
       beside: '–',
       target: { max: 350 },
       unit: 'MiB',

@@ -45,7 +45,7 @@ export const row: Row = {
   rounds: 1,
   metrics: [
     {
-      what: `slowest page or count of any combination of conditions in ${SUBMISSIONS.toLocaleString('en')} submissions`,
+      what: `slowest page of any search in ${SUBMISSIONS.toLocaleString('en')} submissions`,
       beside: '–',
       target: { max: 50 },
       unit: 'ms',

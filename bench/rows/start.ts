@@ -25,7 +25,7 @@ export const row: Row = {
       target: { max: 280 },
       unit: 'ms',
       value: ({ readyMs = 0 }) => readyMs,
-      context: () => 'the installed package; from the start of the process to 200 at /readyz',
+      context: () => 'from the start of the process to 200 at /readyz',
     },
   ],
   async open() {

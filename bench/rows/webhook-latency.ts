@@ -15,7 +15,7 @@ export const row: Row = {
   rounds: 5,
   metrics: [
     {
-      what: "from an event's timestamp, before its commit, to its webhook's receiver while polling at full speed, p99",
+      what: "from an event to its webhook's receiver while polling at full speed, p99",
       beside: '–',
       target: { max: 50 },
       unit: 'ms',

@@ -19,8 +19,7 @@ export function pollsRow({ concurrency, throughRedis, what, target }: PollsRow):
     metrics: [
       {
         what,
-        beside:
-          'an undici Pool that stores each response in the same tables, with one commit per turn of the event loop',
+        beside: 'an undici Pool that stores each response',
         ...(target && { target }),
         unit: '',
         value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
