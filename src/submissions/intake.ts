@@ -99,7 +99,7 @@ export class Intake {
 
   #enqueue(requests: readonly TrackRequest[]): Promise<TrackResult> {
     const { promise, resolve, reject } = Promise.withResolvers<TrackResult>();
-    this.#queue.push({ queuedAt: performance.now(), requests, resolve, reject });
+    this.#queue.push({ queuedAt: this.#clock.elapsed(), requests, resolve, reject });
     this.#schedule();
     return promise;
   }
@@ -113,7 +113,7 @@ export class Intake {
       this.#schedule(this.#commit(this.#nextBatch()));
     };
     if (delayMs === undefined) setImmediate(run);
-    else setTimeout(run, delayMs);
+    else this.#clock.after(delayMs, run);
   }
 
   #nextBatch(): QueuedRequest[] {
@@ -136,7 +136,7 @@ export class Intake {
       results = this.#store.track(groups, this.#clock.now());
     } catch (error) {
       const [first] = batch;
-      if (first && isLocked(error) && performance.now() - first.queuedAt <= LOCKED_MS.total) {
+      if (first && isLocked(error) && this.#clock.elapsed() - first.queuedAt <= LOCKED_MS.total) {
         this.#queue.unshift(...batch);
         return LOCKED_MS.rest;
       }
