@@ -74,7 +74,7 @@ describe('without a configured key', () => {
       const database = newLedger();
       const starting = openApp({ database, apiKey: null, host, onNewKey: (key) => keys.push(key) });
       await expect(starting).rejects.toThrow(StartError);
-      await expect(starting).rejects.toThrow('set DAWATCH_API_KEY');
+      await expect(starting).rejects.toThrow('set DAWATCH_SERVICE_KEY');
       expect(keys).toEqual([]);
       // The failed start left nothing open: the same ledger can be opened at once.
       await start({ database });

@@ -22,37 +22,27 @@ type Node = {
 
 const HEAD = `# Settings
 
-Most teams set these, and keep the defaults of all others:
+Most teams set these, and keep the other defaults:
 
-- \`upstreams.default.url\` and \`api_key\` (\`DAWATCH_UPSTREAM_URL\`, \`DAWATCH_UPSTREAM_API_KEY\`): the upstream
-- \`upstreams.default.budget\`: the most requests that the upstream may receive
-- \`server.host\` and \`auth.api_key\` (\`DAWATCH_HOST\`, \`DAWATCH_API_KEY\`): where clients connect, and their first key
-- \`database\` (\`DAWATCH_DATABASE\`): where the ledger is
-- \`webhooks.allow\` (\`DAWATCH_WEBHOOK_ALLOW\`): the private addresses to which webhooks may be sent
-- \`channels\` and \`routes\`: who is told about alerts and failures, such as a Slack channel
-- \`retention.submissions_days\`: when final submissions are deleted; by default all are kept
+- \`upstreams.default.url\`, \`api_key\` and \`budget\`: the upstream, your key, and the most requests it may receive
+- \`server.host\` and \`auth.service_key\`: where clients connect, and the first key that they may send
+- \`database\`: where the ledger is
+- \`webhooks.allow\`: private addresses to which webhooks may be sent
+- \`channels\` and \`routes\`: who is told about alerts and failures
+- \`retention.submissions_days\`: when final submissions are deleted; by default never
 
-The settings file is \`config/dawatch.yaml\` in the folder of the server, or the one that \`--config\` or
-\`DAWATCH_CONFIG\` names. The environment overrides the file, and the file overrides the defaults.
-\`npx dawatch config\` shows the settings in effect and the source of each.
+The file is \`config/dawatch.yaml\` in the folder of the server, or the one that \`--config\` or \`DAWATCH_CONFIG\` names.
+Variables override the file. \`npx dawatch config\` shows the settings in effect and their sources.
 
-- **Errors.** With an unknown setting or variable, or a value out of bounds, no command starts. The error names
-  the setting, and the most similar known name.
-- **Units.** Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB.
-- **File only.** Lists, and settings below a name that you choose, are set in the file, unless a variable is
-  listed.
-- **Secrets from files.** Use \`api_key_file\` instead of \`api_key\`, or \`DAWATCH_API_KEY_FILE\` instead of
-  \`DAWATCH_API_KEY\`; setting both is an error. The file contains one line. A worker reads the files of the
-  upstreams' keys and headers and of \`redis\`; commands that connect to the server read at most
-  \`auth.api_key_file\`.
-- **Changes.** Settings apply after a restart, which takes about a second. No acknowledged data is lost, and feeds
-  resume. Restart the workers first.
+- **Errors.** With an unknown setting or variable, or a value out of bounds, no command starts. The error names it.
+- **Units** end the names: \`_s\` seconds, \`_days\` days.
+- **Variables.** Lists and names that you choose are set in the file, unless a variable is listed. An empty variable
+  counts as not set. Those that Kubernetes sets for a Service are ignored.
+- **Secrets from files.** Instead of \`service_key\` set \`service_key_file\`, or \`DAWATCH_SERVICE_KEY_FILE\`; both at
+  once are an error. The file contains one line. Each process reads only the files that it uses.
+- **Changes** apply after a restart of about a second, which loses no acknowledged data. Restart the workers first.
 - **Literal values.** Quotes around a value (\`docker --env-file\` keeps them) and white space at its ends are errors.
   So are placeholders such as \`\${X}\`, \`$X\`, \`%X%\` and \`!env X\`, and paths such as \`~/x\` and \`file:x\`.
-  The merge key \`<<\` works.
-- **Variables.** An empty variable counts as not set. The command line also uses \`DAWATCH_URL\` and
-  \`DAWATCH_TOKEN\`. Variables that Kubernetes sets for a Service whose name begins with \`dawatch\` are ignored,
-  such as \`DAWATCH_…SERVICE_HOST\` and \`DAWATCH_…PORT\` with \`tcp://\`.
 
 <!-- generated -->
 `;

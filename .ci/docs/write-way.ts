@@ -96,7 +96,7 @@ async function open(deps: {
       ...config,
       database: join(folder, 'ledger.db'),
       server: { ...config.server, host: '127.0.0.1', port: 0 },
-      auth: { ...config.auth, api_key: KEY },
+      auth: { ...config.auth, service_key: KEY },
       webhooks,
     },
     log: createLog(config.log, { write: () => undefined }),

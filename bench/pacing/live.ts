@@ -130,7 +130,7 @@ async function run({ upstream, perS, hasNode }: LiveScenario): Promise<Measured>
     DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
     DAWATCH_DATABASE: join(folder, 'dawatch.db'),
     DAWATCH_PORT: '0',
-    DAWATCH_API_KEY: apiKey,
+    DAWATCH_SERVICE_KEY: apiKey,
   };
   if (hasNode) env.DAWATCH_CHAIN_URL = sandbox.url.replace('http:', 'ws:');
   const { config } = loadConfig({ file: null, env });

@@ -60,7 +60,7 @@ export async function startServer(
   const file = join(folder, 'dawatch.yaml');
   const defaults = {
     server: { port },
-    auth: { api_key: API_KEY, admin_token: ADMIN_TOKEN },
+    auth: { service_key: API_KEY, admin_token: ADMIN_TOKEN },
     database: join(folder, 'ledger.db'),
     limits: NO_LIMITS,
     log: { level: 'warn' },

@@ -110,7 +110,7 @@ function addList(token: Command): void {
     .option('--json', 'print a JSON array')
     .addHelpText(
       'after',
-      '\nCredentials set with DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN are not in the ledger and not listed.',
+      '\nCredentials set with DAWATCH_SERVICE_KEY and DAWATCH_ADMIN_TOKEN are not in the ledger and not listed.',
     )
     .action(async (options: ListOptions) => {
       const rows = await requestAsAdmin(options, listAll);

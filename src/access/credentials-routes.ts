@@ -139,7 +139,7 @@ const OPERATIONS = operations('credentials', {
   listCredentials: {
     summary: 'List credentials, newest first',
     description:
-      'Includes expired and revoked ones. The credentials of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.',
+      'Includes expired and revoked ones. The credentials of the settings, DAWATCH_SERVICE_KEY and DAWATCH_ADMIN_TOKEN, are not listed.',
     querystring: z.strictObject(pageParameters),
     response: { 200: credentialListSchema },
   },

@@ -56,7 +56,7 @@ export function credentialsOf(
   const configured: { hash: Buffer; caller: Caller }[] = [];
   const add = (secret: string, role: Role, name: string) =>
     configured.push({ hash: sha256(secret), caller: { id: null, role, name } });
-  if (auth.api_key !== undefined) add(auth.api_key, 'service', 'DAWATCH_API_KEY');
+  if (auth.service_key !== undefined) add(auth.service_key, 'service', 'DAWATCH_SERVICE_KEY');
   if (auth.admin_token !== undefined) add(auth.admin_token, 'admin', 'DAWATCH_ADMIN_TOKEN');
   return {
     find(hash) {
@@ -70,8 +70,8 @@ export function credentialsOf(
       recordUse(store, found, now);
       return { id, role, name };
     },
-    // A token that is also the api_key has the role service.
-    hasConfiguredAdmin: auth.admin_token !== undefined && auth.admin_token !== auth.api_key,
+    // A token that is also the service key has the role service.
+    hasConfiguredAdmin: auth.admin_token !== undefined && auth.admin_token !== auth.service_key,
   };
 }
 
@@ -152,11 +152,11 @@ export function ensureCredential(deps: {
   const { auth, oidc, server } = deps.config;
   const { host } = server;
   const isConfigured =
-    auth.api_key !== undefined || auth.admin_token !== undefined || oidc.issuer !== undefined;
+    auth.service_key !== undefined || auth.admin_token !== undefined || oidc.issuer !== undefined;
   if (isConfigured || ledger.credentials.isAnyKept()) return { kind: 'there' };
   if (!isLoopback(host)) {
     const how =
-      'set DAWATCH_API_KEY (at least 32 characters), or make a token with `dawatch token create`';
+      'set DAWATCH_SERVICE_KEY (at least 32 characters), or make a token with `dawatch token create`';
     return {
       kind: 'refused',
       reason: `refusing to listen on ${host} without a credential: ${how}`,

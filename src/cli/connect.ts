@@ -119,13 +119,13 @@ function tokenIn(variables: readonly string[]): { variable: string; token: strin
 
 /** Returns the service key of the environment, or of the settings in this directory. */
 function serviceKey(): string | undefined {
-  return tokenIn(['DAWATCH_API_KEY'])?.token ?? settingsHere('client').auth.api_key;
+  return tokenIn(['DAWATCH_API_KEY'])?.token ?? settingsHere('client').auth.service_key;
 }
 
-/** Without the credentials of the environment, which belong to the client. */
+/** Without the admin token of the environment, which belongs to the client. */
 function settingsHere(user: 'client' | 'none'): Config {
   const env = Object.entries(process.env).filter(
-    ([name]) => !/^DAWATCH_(?:API_KEY|ADMIN_TOKEN)(?:_FILE)?$/.test(name),
+    ([name]) => !/^DAWATCH_ADMIN_TOKEN(?:_FILE)?$/.test(name),
   );
   return loadConfig({ env: Object.fromEntries(env), user }).config;
 }

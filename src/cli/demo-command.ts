@@ -199,7 +199,7 @@ async function watchStream(demo: {
       DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
       DAWATCH_DATABASE: join(demo.folder, 'dawatch.db'),
       DAWATCH_PORT: '0',
-      DAWATCH_API_KEY: apiKey,
+      DAWATCH_SERVICE_KEY: apiKey,
     },
   });
   // Polls are then as frequent relative to slots as in production.

@@ -135,7 +135,7 @@ const SECURITY_SCHEMES = {
     type: 'apiKey',
     in: 'header',
     name: 'x-api-key',
-    description: 'A token of `dawatch token create`, or DAWATCH_API_KEY',
+    description: 'A token of `dawatch token create`, or DAWATCH_SERVICE_KEY',
   },
   bearer: { type: 'http', scheme: 'bearer', description: 'The same token as a bearer' },
 } as const;

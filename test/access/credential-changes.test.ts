@@ -37,8 +37,8 @@ it('a credential that expires after a forward step of the clock is valid again o
 
 it('an admin token of the settings counts as an admin, unless it is also the service key', () => {
   const { credentials } = openLedger();
-  const isAdminConfigured = (api_key?: string, admin_token?: string) =>
-    credentialsOf({ api_key, admin_token }, credentials, { now: () => 0 }).hasConfiguredAdmin;
+  const isAdminConfigured = (service_key?: string, admin_token?: string) =>
+    credentialsOf({ service_key, admin_token }, credentials, { now: () => 0 }).hasConfiguredAdmin;
   expect([isAdminConfigured(), isAdminConfigured('a'), isAdminConfigured('a', 'b')]).toEqual([
     false,
     false,

@@ -87,7 +87,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
   const stored = () =>
     ['credentials', 'sessions', 'audit'].map((table) => db.prepare(`SELECT * FROM ${table}`).all());
   const { find } = credentialsOf(
-    { api_key: undefined, admin_token: undefined },
+    { service_key: undefined, admin_token: undefined },
     credentials,
     clock,
   );

@@ -170,7 +170,7 @@ describe('without a bearer of the upstream', () => {
     expect(upstream.requests).toEqual([]);
     const callers = new Set(lookups.audit().map(({ caller, result }) => `${caller} ${result}`));
     expect([...callers].sort()).toEqual(
-      ['DAWATCH_ADMIN_TOKEN', 'DAWATCH_API_KEY', 'the admin', 'the service'].map(
+      ['DAWATCH_ADMIN_TOKEN', 'DAWATCH_SERVICE_KEY', 'the admin', 'the service'].map(
         (name) => `${name} refused`,
       ),
     );

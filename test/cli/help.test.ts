@@ -88,7 +88,7 @@ it('help settings shows the file that describes every setting', async () => {
 
 describe('config', () => {
   const secrets = {
-    DAWATCH_API_KEY: 'the-key-of-the-clients-0123456789',
+    DAWATCH_SERVICE_KEY: 'the-key-of-the-clients-0123456789',
     DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream',
   };
 
@@ -105,7 +105,7 @@ describe('config', () => {
       /^server\.port +9001 +DAWATCH_PORT$/m,
       /^server\.cors_origins +\["https:\/\/a+… +my\.yaml$/m,
       /^server\.host +127\.0\.0\.1 +default +\[DAWATCH_HOST\]$/m,
-      /^auth\.api_key +\*{8} +DAWATCH_API_KEY/m,
+      /^auth\.service_key +\*{8} +DAWATCH_SERVICE_KEY/m,
       /^upstreams\.default\.api_key +\*{8} +DAWATCH_UPSTREAM_API_KEY/m,
       /^upstreams\.spare\.api_key +\*{8} +my\.yaml/m,
       /^upstreams\.default\.url +\(not set\) +default/m,
@@ -121,10 +121,10 @@ describe('config', () => {
     expect(code).toBe(0);
     const settings = JSON.parse(stdout) as { name: string; description: string }[];
     expect(settings).toContainEqual({
-      name: 'auth.api_key',
+      name: 'auth.service_key',
       value: '********',
-      source: 'DAWATCH_API_KEY',
-      environment: 'DAWATCH_API_KEY',
+      source: 'DAWATCH_SERVICE_KEY',
+      environment: 'DAWATCH_SERVICE_KEY',
       description: expect.any(String),
     });
     for (const { name, description } of settings) expect(description, name).not.toBe('');

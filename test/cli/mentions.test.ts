@@ -128,7 +128,7 @@ it('every text names the length of a key that the settings require', () => {
   );
   expect(new Set(lengths)).toEqual(new Set([32]));
   const load = (chars: number) =>
-    loadConfig({ env: { DAWATCH_API_KEY: 'x'.repeat(chars) }, file: null });
-  expect(load(32).config.auth.api_key).toHaveLength(32);
+    loadConfig({ env: { DAWATCH_SERVICE_KEY: 'x'.repeat(chars) }, file: null });
+  expect(load(32).config.auth.service_key).toHaveLength(32);
   expect(() => load(31)).toThrow('at least 32 characters');
 });

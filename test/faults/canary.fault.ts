@@ -105,7 +105,7 @@ it.each([true, false])(
     const mailer = smtp.url.replace(/\/\/.*@/, `//dawatch:${CANARY.smtpPassword}@`);
     const hook = (path: string) => `${echo}/${path}`;
     const server = await prepareServer(tempFolder(), {
-      auth: { api_key: CANARY.serviceKey, admin_token: CANARY.adminToken },
+      auth: { service_key: CANARY.serviceKey, admin_token: CANARY.adminToken },
       upstreams: {
         default: {
           url: echo,

@@ -199,7 +199,7 @@ describe('the effective settings', () => {
       .filter(isSecret);
     expect(secrets.sort()).toEqual([
       'auth.admin_token',
-      'auth.api_key',
+      'auth.service_key',
       'heartbeat.url',
       'oidc.client_secret',
       'redis.url',
@@ -314,7 +314,7 @@ describe('a problem is reported with its setting and source', () => {
       upstream(`headers: { ${headers} }`),
       new RegExp(`^upstreams\\.a\\.headers\\.[^]*${problem.source.replace(/^\^/, '')}.*FILE`),
     ]),
-    ['auth:\n  api_key: !env X', /FILE: has a tag such as !env, which .*…_file.* \(line 2\)$/],
+    ['auth:\n  service_key: !env X', /FILE: has a tag such as !env, which .*…_file.* \(line 2\)$/],
     ['server: { <<: 1 }', /FILE: Merge sources must be maps/],
     ['- 1', /FILE: expected named settings/],
     ['server: { port: 1', /FILE: .*line 1/],
@@ -330,7 +330,7 @@ describe('a problem is reported with its setting and source', () => {
     ['DAWATCH_PORT', '1e3'],
     ['DAWATCH_LOG_LEVEL', 'loud'],
     ['DAWATCH_UPSTREAM_URL', 'upstream:80'],
-    ['DAWATCH_API_KEY', 'short'],
+    ['DAWATCH_SERVICE_KEY', 'short'],
     ['DAWATCH_REDIS_URL', 'localhost:6379'],
     ['DAWATCH_TRUSTED_PROXIES', 'proxy.internal'],
     ['DAWATCH_TRUSTED_PROXIES', '10.0.0.0/33'],
@@ -398,13 +398,13 @@ describe('no message contains a secret:', () => {
   });
 
   it.each([
-    `auth: { api_key: "${SECRET} ${SECRET}" }`,
-    `auth: { api_key: [${SECRET}] }`,
-    `auth: { api_key: "${SECRET} }`,
-    `auth:\n  api_key: *${SECRET}`,
-    `auth:\n  api_key: ${SECRET}: x`,
-    `auth:\n  api_key:${SECRET}\n  other: 1`,
-    `auth: { api_key: "\\q${SECRET}" }`,
+    `auth: { service_key: "${SECRET} ${SECRET}" }`,
+    `auth: { service_key: [${SECRET}] }`,
+    `auth: { service_key: "${SECRET} }`,
+    `auth:\n  service_key: *${SECRET}`,
+    `auth:\n  service_key: ${SECRET}: x`,
+    `auth:\n  service_key:${SECRET}\n  other: 1`,
+    `auth: { service_key: "\\q${SECRET}" }`,
   ])('a mistyped key: %j', (yaml) => {
     expect(problems(yaml).length).toBeGreaterThan(0);
   });
@@ -412,7 +412,7 @@ describe('no message contains a secret:', () => {
   it('a warning of the YAML reader', () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     onTestFinished(() => warn.mockRestore());
-    problems(`auth:\n  api_key: !${SECRET} x`);
+    problems(`auth:\n  service_key: !${SECRET} x`);
     expect(JSON.stringify(warn.mock.calls)).not.toContain(SECRET);
   });
 });
@@ -447,7 +447,7 @@ it.each<[string, RegExp]>([
   expect(problems(yaml)).toEqual([expect.stringMatching(expected)]);
 });
 
-it.each([`auth: { api_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
+it.each([`auth: { service_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
   'a secret in the place of a setting name is refused and not shown: %s',
   (yaml) => {
     expect(problems(yaml)).toEqual([
@@ -483,7 +483,7 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
     return expect.fail(`${name}=${text} is accepted`);
   }
 
-  it.each(['DAWATCH_DATABASE', 'DAWATCH_CONFIG', 'DAWATCH_API_KEY_FILE', 'DAWATCH_TOKEN_FILE'])(
+  it.each(['DAWATCH_DATABASE', 'DAWATCH_CONFIG', 'DAWATCH_SERVICE_KEY_FILE', 'DAWATCH_TOKEN_FILE'])(
     '%s=~/x',
     (name) => {
       expect(expectedRefusal(name, '~/x')).toBe(
@@ -516,8 +516,8 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
     [`database: '"/x.db"'`, /^database must not be in quotes; remove them: \/x.db \(FILE:1\)$/],
     ['database: ~/x.db', /^database must not begin with ~.*\(FILE:1\)$/],
     [
-      `auth: { api_key: '"${SECRET}"' }`,
-      /^auth\.api_key must not be in quotes; remove them \(FILE:1\)$/,
+      `auth: { service_key: '"${SECRET}"' }`,
+      /^auth\.service_key must not be in quotes; remove them \(FILE:1\)$/,
     ],
     [
       `oidc: { roles: { admin: ["'staff'"] } }`,
@@ -530,8 +530,8 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
   it('the content of a secret file', () => {
     const secret = join(tempFolder(), 'secret');
     writeFileSync(secret, `"${SECRET}"\n`);
-    expect(problems('', { DAWATCH_API_KEY_FILE: secret })).toEqual([
-      'auth.api_key_file names a file whose content must not be in quotes; remove them (DAWATCH_API_KEY_FILE)',
+    expect(problems('', { DAWATCH_SERVICE_KEY_FILE: secret })).toEqual([
+      'auth.service_key_file names a file whose content must not be in quotes; remove them (DAWATCH_SERVICE_KEY_FILE)',
     ]);
   });
 });
@@ -563,7 +563,7 @@ describe('a placeholder, which a shell or a template was to replace, is refused:
     ]);
     const secret = join(tempFolder(), 'secret');
     writeFileSync(secret, text);
-    expect(problems('', { DAWATCH_API_KEY_FILE: secret })).toEqual([
+    expect(problems('', { DAWATCH_SERVICE_KEY_FILE: secret })).toEqual([
       expect.stringContaining(`names a file whose content ${refused}`),
     ]);
   });

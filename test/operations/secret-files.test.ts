@@ -82,32 +82,35 @@ channels:
   });
 
   it('in the environment overrides the settings file, in either form', () => {
-    const inFile = `auth: { api_key: from-the-settings-file-0123456789 }`;
-    const named = `auth: { api_key_file: ${file('from-a-file-of-the-settings-0123456789')} }`;
-    const own = { DAWATCH_API_KEY_FILE: file('from-the-file-variable-0123456789') };
-    expect(load(inFile, own).config.auth.api_key).toBe('from-the-file-variable-0123456789');
-    expect(load(named, own).config.auth.api_key).toBe('from-the-file-variable-0123456789');
+    const inFile = `auth: { service_key: from-the-settings-file-0123456789 }`;
+    const named = `auth: { service_key_file: ${file('from-a-file-of-the-settings-0123456789')} }`;
+    const own = { DAWATCH_SERVICE_KEY_FILE: file('from-the-file-variable-0123456789') };
+    expect(load(inFile, own).config.auth.service_key).toBe('from-the-file-variable-0123456789');
+    expect(load(named, own).config.auth.service_key).toBe('from-the-file-variable-0123456789');
     expect(
-      load(named, { DAWATCH_API_KEY: 'from-the-variable-itself-0123456789' }).config.auth.api_key,
+      load(named, { DAWATCH_SERVICE_KEY: 'from-the-variable-itself-0123456789' }).config.auth
+        .service_key,
     ).toBe('from-the-variable-itself-0123456789');
-    expect(load(named).config.auth.api_key).toBe('from-a-file-of-the-settings-0123456789');
+    expect(load(named).config.auth.service_key).toBe('from-a-file-of-the-settings-0123456789');
   });
 
   it('is checked like a secret in the settings', () => {
     const short = file('short');
-    expect(problems('', { DAWATCH_API_KEY_FILE: short })).toEqual([
-      expect.stringMatching(/^auth\.api_key .*32.* \(DAWATCH_API_KEY_FILE\)$/),
+    expect(problems('', { DAWATCH_SERVICE_KEY_FILE: short })).toEqual([
+      expect.stringMatching(/^auth\.service_key .*32.* \(DAWATCH_SERVICE_KEY_FILE\)$/),
     ]);
   });
 
   it('and the secret itself exclude each other', () => {
-    const env = { DAWATCH_API_KEY: SECRET, DAWATCH_API_KEY_FILE: file(SECRET) };
+    const env = { DAWATCH_SERVICE_KEY: SECRET, DAWATCH_SERVICE_KEY_FILE: file(SECRET) };
     expect(problems('', env)).toEqual([
-      'DAWATCH_API_KEY_FILE: DAWATCH_API_KEY is set, too; set only one of them',
+      'DAWATCH_SERVICE_KEY_FILE: DAWATCH_SERVICE_KEY is set, too; set only one of them',
     ]);
-    const [problem] = problems(`auth: { api_key: ${SECRET}, api_key_file: ${file(SECRET)} }`);
+    const [problem] = problems(
+      `auth: { service_key: ${SECRET}, service_key_file: ${file(SECRET)} }`,
+    );
     expect(problem).toMatch(
-      /^auth\.api_key_file: auth\.api_key is set, too; set only one of them \(.*settings\.yaml\)$/,
+      /^auth\.service_key_file: auth\.service_key is set, too; set only one of them \(.*settings\.yaml\)$/,
     );
   });
 
@@ -126,37 +129,37 @@ channels:
     ['is a link to a device', () => linkTo('/dev/random'), 'is neither a file nor a pipe'],
   ])('that %s is an error with the variable', (_what, make, reason) => {
     const path = make();
-    const [problem = '', ...more] = problems('', { DAWATCH_API_KEY_FILE: path });
-    expect(problem).toMatch(/^auth\.api_key_file names /);
+    const [problem = '', ...more] = problems('', { DAWATCH_SERVICE_KEY_FILE: path });
+    expect(problem).toMatch(/^auth\.service_key_file names /);
     expect(problem).not.toContain(path);
     expect(problem).toContain(reason);
-    expect(problem).toContain('(DAWATCH_API_KEY_FILE)');
+    expect(problem).toContain('(DAWATCH_SERVICE_KEY_FILE)');
     expect(more).toEqual([]);
   });
 
   it('is read through links, as Kubernetes mounts it, and from a pipe', () => {
     const secret = `${SECRET}-of-32-bytes-at-least`;
     for (const path of [linkTo(linkTo(file(`${secret}\n`))), pipeFrom(`echo ${secret}`)])
-      expect(load('', { DAWATCH_API_KEY_FILE: path }).config.auth.api_key).toBe(secret);
+      expect(load('', { DAWATCH_SERVICE_KEY_FILE: path }).config.auth.service_key).toBe(secret);
   });
 
   it('is not quoted if it is set instead of the name of its file', () => {
-    expect(problems('', { DAWATCH_API_KEY_FILE: SECRET })).toEqual([
-      'auth.api_key_file names a file that does not exist (DAWATCH_API_KEY_FILE)',
+    expect(problems('', { DAWATCH_SERVICE_KEY_FILE: SECRET })).toEqual([
+      'auth.service_key_file names a file that does not exist (DAWATCH_SERVICE_KEY_FILE)',
     ]);
   });
 
   it('may begin with a byte order mark', () => {
     expect(
-      load('', { DAWATCH_API_KEY_FILE: file('\uFEFFa-service-key-of-bytes-0123456789') }).config
-        .auth.api_key,
+      load('', { DAWATCH_SERVICE_KEY_FILE: file('\uFEFFa-service-key-of-bytes-0123456789') }).config
+        .auth.service_key,
     ).toBe('a-service-key-of-bytes-0123456789');
   });
 
   it.each([
     ['server: { host_file: /etc/hostname }', 'host_file'],
-    ['auth: { api_key_file: 17 }', 'must be the path of a file'],
-    ['auth: { api_key_file: [a] }', 'must be the path of a file'],
+    ['auth: { service_key_file: 17 }', 'must be the path of a file'],
+    ['auth: { service_key_file: [a] }', 'must be the path of a file'],
     ['auth: { api_kye_file: /x }', 'api_kye_file'],
   ])('%s is an error', (yaml, text) => {
     expect(problems(yaml).join('\n')).toContain(text);
@@ -180,10 +183,10 @@ it('the Helm chart refuses the same settings as secrets', () => {
 
 it('dawatch config shows the source of a secret in a file, not the secret', async () => {
   const { stdout, code } = await cli(['config'], {
-    env: { DAWATCH_API_KEY: null, DAWATCH_API_KEY_FILE: file(SECRET) },
+    env: { DAWATCH_SERVICE_KEY_FILE: file(SECRET) },
   });
   expect(code).toBe(0);
-  expect(stdout).toMatch(/auth\.api_key +\*+ +DAWATCH_API_KEY_FILE/);
+  expect(stdout).toMatch(/auth\.service_key +\*+ +DAWATCH_SERVICE_KEY_FILE/);
   expect(stdout).not.toContain(SECRET);
 });
 
@@ -204,7 +207,7 @@ describe('a process reads only the secret files that it uses:', () => {
     const secret = (path: string, content: string) =>
       mounted.test(path) ? file(content) : MISSING;
     return `
-auth: { api_key_file: ${secret('auth.api_key', SECRET)}, admin_token_file: ${secret('auth.admin_token', SECRET)} }
+auth: { service_key_file: ${secret('auth.service_key', SECRET)}, admin_token_file: ${secret('auth.admin_token', SECRET)} }
 upstreams:
   default:
     url: http://127.0.0.1:1
@@ -223,7 +226,7 @@ redis:
 `;
   }
   const ALL = [
-    ...['auth.admin_token', 'auth.api_key', 'channels.mail.smtp_url', 'channels.ops.url'],
+    ...['auth.admin_token', 'auth.service_key', 'channels.mail.smtp_url', 'channels.ops.url'],
     ...['channels.chat.token', 'channels.phone.topic', 'channels.night.routing_key'],
     ...['redis.url', 'upstreams.default.api_key', 'upstreams.default.bearer'],
     'upstreams.default.headers.X-Gateway',
@@ -233,7 +236,7 @@ redis:
     ['server', ALL],
     ['worker', ['redis.url', 'upstreams.default.api_key', 'upstreams.default.headers.X-Gateway']],
     ['worker_check', ['redis.url']],
-    ['client', ['auth.api_key']],
+    ['client', ['auth.service_key']],
     ['none', []],
   ] as const)('%s reads %j', (user, used) => {
     const yaml = settings(
@@ -257,7 +260,10 @@ redis:
   it('commands of the ledger read none, commands of the server the service key or none, a worker not those of the server', async () => {
     const folder = tempFolder();
     const server = { DAWATCH_URL: 'http://127.0.0.1:1', DAWATCH_API_KEY: null };
-    const env = { DAWATCH_CONFIG: file(settings(/^auth\.api_key$/), 'settings.yaml'), ...server };
+    const env = {
+      DAWATCH_CONFIG: file(settings(/^auth\.service_key$/), 'settings.yaml'),
+      ...server,
+    };
     const database = { DAWATCH_DATABASE: join(folder, 'l.db') };
     expect((await cli(['list'], { env })).stderr).toContain('no response from http://127.0.0.1:1');
     expect(
@@ -266,7 +272,7 @@ redis:
     ).toContain('no response from http://127.0.0.1:1');
     const without = { ...env, DAWATCH_CONFIG: file(settings(/^$/), 'settings.yaml') };
     expect((await cli(['list'], { env: without })).stderr).toContain(
-      'auth.api_key_file names a file that does not',
+      'auth.service_key_file names a file that does not',
     );
     const create = ['token', 'create', '--role', 'user', '--name', 'x'];
     const created = await cli(create, { env: { ...without, ...database } });

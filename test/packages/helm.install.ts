@@ -17,7 +17,12 @@ const CHART = join(ROOT, 'deploy/helm/dawatch');
 const SECRET_VARIABLES = Object.keys(fileVariables(ENVIRONMENT)).map((name) =>
   name.replace(/_FILE$/, ''),
 );
-const SERVER_ONLY = ['DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN', 'DAWATCH_UPSTREAM_BEARER', 'slack'];
+const SERVER_ONLY = [
+  'DAWATCH_SERVICE_KEY',
+  'DAWATCH_ADMIN_TOKEN',
+  'DAWATCH_UPSTREAM_BEARER',
+  'slack',
+];
 
 // The downloaded Helm runs only there.
 describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm chart', () => {
@@ -176,7 +181,7 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       if (kinds.includes('Secret') || existingSecret) {
         expect(server?.mounted.toSorted()).toEqual(Object.keys(SECRETS).toSorted());
         expect(server?.config).toMatchObject({
-          auth: { api_key: SECRETS.DAWATCH_API_KEY },
+          auth: { service_key: SECRETS.DAWATCH_SERVICE_KEY },
           upstreams: { second: { api_key: SECRETS['second-api-key'] } },
           channels: { ops: { url: SECRETS.slack } },
         });
@@ -341,7 +346,7 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
   });
 
   it.each([
-    ...['auth.api_key', 'upstreams.second.bearer', 'oidc.client_secret'],
+    ...['auth.service_key', 'upstreams.second.bearer', 'oidc.client_secret'],
     ...['redis.url', 'heartbeat.url', 'channels.ops.url', 'channels.ops.smtp_url'],
   ])('refuses the secret %s in the settings, which are no secret', async (path) => {
     expect(isSecret(path)).toBe(true);

@@ -38,7 +38,7 @@ describe.each(SERVER_NODES)('the installed server on Node %s', (version) => {
 
   it('checks its settings and its ledger with doctor', async () => {
     const settings = {
-      DAWATCH_API_KEY: API_KEY,
+      DAWATCH_SERVICE_KEY: API_KEY,
       DAWATCH_DATABASE: join(installed.folder, 'doctor.db'),
     };
     const { code, stdout } = await installed.run(COMMAND, ['doctor'], settings);
@@ -58,7 +58,7 @@ describe.each(SERVER_NODES)('the installed server on Node %s', (version) => {
       const settings = {
         DAWATCH_UPSTREAM_URL: String(upstream),
         DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
-        DAWATCH_API_KEY: API_KEY,
+        DAWATCH_SERVICE_KEY: API_KEY,
         DAWATCH_REDIS_URL: redis.url,
         DAWATCH_DATABASE: join(installed.folder, 'ledger.db'),
         DAWATCH_PORT: '0',

@@ -140,7 +140,7 @@ describe('docker-compose.yml', () => {
       .replace(/^exec .*$/m, '');
     const { environment = {} } = service(
       'server',
-      readCompose(key === '' ? {} : { DAWATCH_API_KEY: key }),
+      readCompose(key === '' ? {} : { DAWATCH_SERVICE_KEY: key }),
     );
     const run = () => {
       const env = { PATH: process.env.PATH, SERVICE_KEY: environment.SERVICE_KEY };

@@ -33,7 +33,7 @@ export const ENVIRONMENT = {
   DAWATCH_PUBLIC_URL: 'server.public_url',
   DAWATCH_TRUSTED_PROXIES: 'server.trusted_proxies',
   DAWATCH_LOG_LEVEL: 'log.level',
-  DAWATCH_API_KEY: 'auth.api_key',
+  DAWATCH_SERVICE_KEY: 'auth.service_key',
   DAWATCH_ADMIN_TOKEN: 'auth.admin_token',
   DAWATCH_OIDC_ISSUER: 'oidc.issuer',
   DAWATCH_OIDC_CLIENT_ID: 'oidc.client_id',
@@ -48,6 +48,8 @@ export const ENVIRONMENT = {
 const OTHERS = [
   'DAWATCH_CONFIG',
   'DAWATCH_URL',
+  'DAWATCH_API_KEY',
+  'DAWATCH_API_KEY_FILE',
   'DAWATCH_TOKEN',
   'DAWATCH_TOKEN_FILE',
   'DAWATCH_WEBHOOK_SECRET',

@@ -106,7 +106,7 @@ export function isSecret(path: string): boolean {
   return SECRET_SETTING.test(path) && !path.endsWith(SUFFIX);
 }
 
-/** Such as DAWATCH_API_KEY_FILE, each with its setting. */
+/** Such as DAWATCH_SERVICE_KEY_FILE, each with its setting. */
 export function fileVariables(
   environment: Readonly<Record<string, string>>,
 ): Record<string, string> {
@@ -117,7 +117,7 @@ export function fileVariables(
   );
 }
 
-/** `auth.api_key` and `auth.api_key_file` exclude each other. */
+/** `auth.service_key` and `auth.service_key_file` exclude each other. */
 export function counterpartOf(path: string): string | undefined {
   const secret = path.endsWith(SUFFIX) ? path.slice(0, -SUFFIX.length) : path;
   if (!isSecret(secret)) return undefined;
@@ -129,7 +129,7 @@ const USED = {
   server: /^/,
   worker: /^(?:upstreams\..*\.api_key|upstreams\.[^.]+\.headers\..*|redis\..*)$/,
   worker_check: /^redis\./,
-  client: /^auth\.api_key$/,
+  client: /^auth\.service_key$/,
   none: /^$/,
 } as const;
 

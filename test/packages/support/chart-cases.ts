@@ -2,7 +2,7 @@ export const SECRETS_FOLDER = '/run/secrets/dawatch';
 
 /** The value of each secret in the tests: those with a variable, and two files for the settings. */
 export const SECRETS: Record<string, string> = {
-  DAWATCH_API_KEY: 'a-service-key-for-tests-0123456789',
+  DAWATCH_SERVICE_KEY: 'a-service-key-for-tests-0123456789',
   DAWATCH_ADMIN_TOKEN: 'an-admin-token-for-tests-0123456789',
   DAWATCH_UPSTREAM_API_KEY: 'key-1',
   DAWATCH_UPSTREAM_BEARER: 'bearer-1',

@@ -162,6 +162,7 @@ export async function openMachine(folder: string) {
         DAWATCH_UPSTREAM_URL: world.sandboxUrl,
         DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
         DAWATCH_API_KEY: API_KEY,
+        DAWATCH_SERVICE_KEY: API_KEY,
         DAWATCH_ADMIN_TOKEN: ADMIN_TOKEN,
         DAWATCH_PORT: String(port),
         DAWATCH_URL: world.url,

@@ -130,7 +130,7 @@ function configOf(setting: AppSetting): Config {
     },
     // Tests send many wrong credentials from one address.
     limits: { ...config.limits, failed_authentications_per_minute: 0, ...setting.limits },
-    auth: { api_key: apiKey ?? undefined, admin_token: setting.adminToken },
+    auth: { service_key: apiKey ?? undefined, admin_token: setting.adminToken },
     webhooks: { ...config.webhooks, ...setting.webhooks },
     channels: setting.channels ?? {},
     routes: setting.routes ?? [],

@@ -20,7 +20,7 @@ export async function prepareServer(folder: string, settings: Record<string, unk
   const config = join(folder, 'dawatch.yaml');
   const own = {
     server: { port },
-    auth: { api_key: CRASH_API_KEY, admin_token: CRASH_ADMIN_TOKEN },
+    auth: { service_key: CRASH_API_KEY, admin_token: CRASH_ADMIN_TOKEN },
     database: join(folder, 'ledger.db'),
     log: { level: 'error' },
   };

@@ -16,7 +16,7 @@ export function TokensPage({ query }) {
     setIssued(token);
     reload();
   };
-  return html`<${PageHeader} title="Tokens" about="DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN of the settings are not listed."><${CreateToken} onIssued=${onIssued} /><//>
+  return html`<${PageHeader} title="Tokens" about="DAWATCH_SERVICE_KEY and DAWATCH_ADMIN_TOKEN of the settings are not listed."><${CreateToken} onIssued=${onIssued} /><//>
     ${
       issued &&
       html`<${Secret}

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { call } from '../../../support/app/http-calls.ts';
+import { API_KEY } from '../../../support/app/running-app.ts';
 import { cli, outputOf, startCli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 import { eventually } from '../../../support/until.ts';
@@ -25,7 +26,7 @@ async function serve(env: Record<string, string | null>) {
 it('prints a new key once, only on stderr, accepts it after a restart, and exits with 0 at SIGTERM and SIGINT', async () => {
   const folder = join(tempFolder(), 'data');
   const database = join(folder, 'ledger.db');
-  const keyless = { DAWATCH_API_KEY: null, DAWATCH_DATABASE: database };
+  const keyless = { DAWATCH_DATABASE: database };
   const first = await serve(keyless);
   const key =
     /export DAWATCH_API_KEY=(dawatch_service_[\w-]{43})\n/.exec(first.output.stderr)?.[1] ?? '';
@@ -48,7 +49,7 @@ it('prints a new key once, only on stderr, accepts it after a restart, and exits
 
 it('writes neither the configured key nor the key of the upstream anywhere', async () => {
   const keys = {
-    DAWATCH_API_KEY: 'the-key-of-the-clients-0123456789',
+    DAWATCH_SERVICE_KEY: 'the-key-of-the-clients-0123456789',
     DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream',
   };
   const { url, output, stop } = await serve({
@@ -56,7 +57,9 @@ it('writes neither the configured key nor the key of the upstream anywhere', asy
     DAWATCH_DATABASE: join(tempFolder(), 'l.db'),
     DAWATCH_LOG_LEVEL: 'trace',
   });
-  await call(url, '/v1/submissions?limit=x', { headers: { 'x-api-key': keys.DAWATCH_API_KEY } });
+  await call(url, '/v1/submissions?limit=x', {
+    headers: { 'x-api-key': keys.DAWATCH_SERVICE_KEY },
+  });
   expect(await stop('SIGTERM')).toBe(0);
   for (const key of Object.values(keys)) expect(output.stdout + output.stderr).not.toContain(key);
 });
@@ -76,14 +79,14 @@ describe('does not start', () => {
     writeFileSync(file, 'webhooks: {allow_http: -1}\nnonsense: 1\n');
     const env = {
       DAWATCH_PORT: 'eighty',
-      DAWATCH_API_KEY: 'too-short',
+      DAWATCH_SERVICE_KEY: 'too-short',
       DAWATCH_UPSTREAM_URL: 'ftp://upstream',
     };
     const { code, stdout, stderr } = await cli(['serve', '--config', file], { env });
     expect([code, stdout]).toEqual([2, '']);
     for (const [name, source] of [
       ['server.port', 'DAWATCH_PORT'],
-      ['auth.api_key', 'DAWATCH_API_KEY'],
+      ['auth.service_key', 'DAWATCH_SERVICE_KEY'],
       ['upstreams.default.url', 'DAWATCH_UPSTREAM_URL'],
       ['webhooks.allow_http', `${file}:1`],
     ])
@@ -96,7 +99,7 @@ describe('does not start', () => {
   it.each([
     ['a missing settings file', { DAWATCH_CONFIG: MISSING }, MISSING],
     ['a ledger that cannot be created', { DAWATCH_DATABASE: '/dev/null/l.db' }, '/dev/null/l.db'],
-    ['a public address', { DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY'],
+    ['a public address', { DAWATCH_HOST: '0.0.0.0' }, 'set DAWATCH_SERVICE_KEY'],
   ])('with %s', async (_, env, message) => {
     const database = {
       DAWATCH_DATABASE: join(tempFolder(), 'l.db'),
@@ -113,7 +116,11 @@ it('names the setting to change if the port is in use', async () => {
   await once(other, 'listening');
   onTestFinished(() => void other.close());
   const { port } = other.address() as AddressInfo;
-  const env = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_PORT: String(port) };
+  const env = {
+    DAWATCH_SERVICE_KEY: API_KEY,
+    DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1',
+    DAWATCH_PORT: String(port),
+  };
   expect(await cli(['serve'], { cwd: tempFolder(), env })).toMatchObject({
     code: 2,
     stderr: `dawatch: cannot listen on 127.0.0.1:${port}: the port is in use; stop the other process, or set another port with DAWATCH_PORT or server.port\n`,

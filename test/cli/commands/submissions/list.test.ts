@@ -34,7 +34,7 @@ it.each([
   const env = { DAWATCH_URL: app.url, DAWATCH_API_KEY: key };
   const { code, stderr } = await cli(['list'], { env });
   expect([code, stderr]).toEqual([exitCode, expect.stringMatching(reason)]);
-  expect(stderr).not.toMatch(/settings|auth\.api_key/);
+  expect(stderr).not.toMatch(/settings|auth\.service_key/);
 });
 
 it.each([
