@@ -4,6 +4,9 @@ import { checkWith, type SchemaProblem } from '../operations/config/schema-probl
 import { sandboxOptionFields, sandboxOptionsSchema } from '../sandbox/options.ts';
 import { CommandError, ExitCode, untilStopped } from './exit.ts';
 
+/** The examples of the documents and of the OpenAPI document. */
+const EXAMPLE = { id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325', data: 'hello' };
+
 export function addSandbox(program: Command): void {
   const command = program
     .command('sandbox')
@@ -15,7 +18,7 @@ export function addSandbox(program: Command): void {
       `
 Submit data and query the submission:
   curl -H 'x-api-key: sandbox-key' -H 'content-type: application/json' -d '{"data":"hello"}' http://127.0.0.1:8790/v1/submit_data
-  curl -H 'x-api-key: sandbox-key' 'http://127.0.0.1:8790/v1/get_submission_info?submission_id=…'`,
+  curl -H 'x-api-key: sandbox-key' 'http://127.0.0.1:8790/v1/get_submission_info?submission_id=${EXAMPLE.id}'`,
     );
   for (const [name, schema] of Object.entries(sandboxOptionFields.shape))
     command.addOption(toFlag(name, schema));
@@ -26,8 +29,9 @@ Submit data and query the submission:
       throw new CommandError(explain(options.problems), ExitCode.usage);
     const { startSandbox } = await import('../sandbox/server.ts');
     const sandbox = await startSandbox({ options: options.data, host, port });
+    sandbox.model.submit(EXAMPLE.data, Date.now(), EXAMPLE.id);
     process.stdout.write(
-      `sandbox upstream listens on ${sandbox.url}, API key ${options.data.apiKey}\n`,
+      `sandbox upstream listens on ${sandbox.url}, API key ${options.data.apiKey}\nsubmission ${EXAMPLE.id} has the data "${EXAMPLE.data}"\n`,
     );
     await untilStopped();
     await sandbox.close();

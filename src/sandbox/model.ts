@@ -227,8 +227,11 @@ export function createModel(options: SandboxOptions) {
   }
 
   return {
-    /** Returns a UUID; its row appears later. nowMs: epoch ms; a decreasing time is ignored. */
-    submit(data: string | Uint8Array, nowMs: number): string {
+    /**
+     * Returns a UUID, or `givenId`; its row appears later. nowMs: epoch ms; a decreasing time is
+     * ignored.
+     */
+    submit(data: string | Uint8Array, nowMs: number, givenId?: string): string {
       advance(nowMs);
       // A copy, because a small buffer may keep a larger one in memory.
       const bytes =
@@ -236,7 +239,7 @@ export function createModel(options: SandboxOptions) {
       const ordinal = submissions.size;
       // The id includes the time, so that a restarted sandbox does not reuse ids that its clients
       // have seen finalized.
-      const id = uuidOf(digest('submission', options.seed, ordinal, reachedMs));
+      const id = givenId ?? uuidOf(digest('submission', options.seed, ordinal, reachedMs));
       const fate = planSubmission(options, clock, ordinal);
       const submission: Submission = {
         id,

@@ -9,17 +9,17 @@ const { server: tarball, npmCli, nodes } = inject('packages');
 const folder = removedAfterTests();
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
 
-/** The commands of the README's section on the installation, in order. */
+/** The commands of the README's section for a trial, in order. */
 const COMMANDS = [
-  ...(/## Install\n([\s\S]*?)\n## /.exec(README)?.[1]?.matchAll(/^\$ ([^#\n]+)/gm) ?? []),
+  ...(/## Try it\n([\s\S]*?)\n## /.exec(README)?.[1]?.matchAll(/^\$ ([^#\n]+)/gm) ?? []),
 ].map(([, command]) => command?.trim() ?? '');
 const FEWER = '--submissions 5';
 
 it('the README begins with the commands for users, then with those for a clone', () => {
-  expect(README.indexOf('## ')).toBe(README.indexOf('## Install'));
+  expect(README.indexOf('## ')).toBe(README.indexOf('## Try it'));
   expect(COMMANDS).toEqual([
     'npx dawatch demo',
-    'npm install --global dawatch',
+    'docker run --rm ghcr.io/OWNER/dawatch dawatch demo',
     'npm ci && npm run demo',
   ]);
 });

@@ -16,14 +16,9 @@ const FILES = [
 ];
 const PAGES = [
   'docs',
-  ...[
-    'README',
-    'SECURITY',
-    'CHANGELOG',
-    'CONTRIBUTING',
-    'src/client/README',
-    'src/pacing/README',
-  ].map((page) => `${page}.md`),
+  ...['SECURITY', 'CHANGELOG', 'CONTRIBUTING', 'src/client/README', 'src/pacing/README'].map(
+    (page) => `${page}.md`,
+  ),
 ];
 
 /**
@@ -37,6 +32,7 @@ function linkPages() {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     symlinkSync(join(ROOT, path), join(folder, path));
   }
+  symlinkSync(join(import.meta.dirname, '../landing.md'), join(folder, 'index.md'));
 }
 linkPages();
 
@@ -86,22 +82,29 @@ function adapt(md) {
 /** Guides come before decisions and the changelog. The page of the site executes this alone. */
 const boostDocument = (page) => (/decisions|CHANGELOG|CONTRIBUTING/.test(page) ? 0.3 : 1);
 
-/** The site of the documents: README.md is its first page, docs/README.md orders its sidebar. */
+/** Long lines of code are wrapped, because a reader overlooks what is cut. */
+const STYLE = `.vp-doc [class*='language-'] :is(pre, code) {
+  white-space: pre-wrap; overflow-wrap: anywhere; width: auto;
+}`;
+
+/** The site of the documents: landing.md is its first page, docs/README.md orders its sidebar. */
 export default {
   title: 'dawatch',
   description: 'Monitors data-availability submissions until they are final.',
   srcDir: './pages',
   outDir: './dist',
   cacheDir: './node_modules/.cache/vitepress',
+  head: [['style', {}, STYLE]],
   base: `${process.env.SITE_BASE ?? ''}/`,
   rewrites: Object.fromEntries(
-    ['', 'docs/', 'src/client/', 'src/pacing/'].map((folder) => [
+    ['docs/', 'src/client/', 'src/pacing/'].map((folder) => [
       `${folder}README.md`,
       `${folder}index.md`,
     ]),
   ),
   markdown: { html: false, config: adapt, codeTransformers: [copiedCommands] },
-  vite: { resolve: { preserveSymlinks: true } },
+  // Without embedded pictures: check-links.ts takes their addresses for other hosts.
+  vite: { resolve: { preserveSymlinks: true }, build: { assetsInlineLimit: 0 } },
   themeConfig: {
     search: { provider: 'local', options: { miniSearch: { searchOptions: { boostDocument } } } },
     outline: [2, 3],

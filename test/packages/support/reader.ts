@@ -56,11 +56,6 @@ const replacements = ({
   ['127.0.0.1:3002', '127.0.0.1:$PHP_PORT'],
   ['https://new.example', url],
   [/wh_…/g, '$(webhook)'],
-  // The id of the data that the page submits.
-  [/^curl .*\/v1\/submit_data.*$/gs, 'ID=$($& | jq -r .submission_id)'],
-  [/"…"/g, `"'"$(new_id)"'"`],
-  [/"6df2c1ce-b11a-4828-b2a6-62bf5b7cb325"/g, `"'"$ID"'"`],
-  [/6df2c1ce-b11a-4828-b2a6-62bf5b7cb325/g, '$ID'],
   [/2027-01-01T00:00:00Z/g, TOMORROW],
   ['dawatch.db.replaced-20260103T101500.000Z', 'dawatch.db.replaced-*'],
   ['dawatch-2026-01-02.db', 'dawatch-$(date +%F).db'],
@@ -76,7 +71,7 @@ const PREPARED = new Map([
   // It stays open, because the upstream does not know it, and is tracked again later.
   ['docs/backup.md', 'dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
   // The same: a submission that is final has no time limits to change.
-  ['docs/cli.md', 'ID=9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11; dawatch track $ID'],
+  ['docs/cli.md', 'dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
   [
     'docs/migrate.md',
     `new_id | jq --raw-input --compact-output '{submission_id: .}' > open.ndjson
@@ -119,6 +114,8 @@ export async function openMachine(folder: string) {
     stdio: 'pipe',
   });
   const sandbox = await startSandbox({ options: { speed: 40 } });
+  // As the command does.
+  sandbox.model.submit('hello', Date.now(), '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325');
   const receiver = createServer((_request, response) => void response.end());
   const receiverUrl = `http://127.0.0.1:${await portOf(receiver.listen(0, '127.0.0.1'))}/`;
   afterAll(async () => {
@@ -150,7 +147,6 @@ export async function openMachine(folder: string) {
       `source ${join(import.meta.dirname, 'machine.sh')}`,
       ...(redis ? blocks.filter(({ language }) => language === 'text').map(redisCommands) : []),
       'systemctl start',
-      hasSandbox ? '' : 'ID=$(new_id)',
       PREPARED.get(page) ?? '',
       ...commands.map((each) => scriptOf(each, world)),
       'close_terminals',

@@ -22,9 +22,10 @@ it('serves the upstream that its flags describe, until SIGTERM', async () => {
   const flags = '--port 0 --api-key my-key --row-delay-ms 0 --unknown-status 404'.split(' ');
   const { child, exit } = startCli(['sandbox', ...flags]);
   const [line] = (await once(child.stdout, 'data')) as [Buffer];
-  const url = /^sandbox upstream listens on (http:\/\/127\.0\.0\.1:\d+), API key my-key\n$/.exec(
-    String(line),
-  )?.[1];
+  const url =
+    /^sandbox upstream listens on (http:\/\/127\.0\.0\.1:\d+), API key my-key\nsubmission \S+ has the data "hello"\n$/.exec(
+      String(line),
+    )?.[1];
   const headers = { 'x-api-key': 'my-key', 'content-type': 'application/json' };
   const submitted = await fetch(`${url}/v1/submit_data`, {
     method: 'POST',
@@ -32,12 +33,10 @@ it('serves the upstream that its flags describe, until SIGTERM', async () => {
     body: '{"data":"hello"}',
   });
   const { submission_id } = (await submitted.json()) as { submission_id: string };
-  const found = await fetch(`${url}/v1/get_submission_info?submission_id=${submission_id}`, {
-    headers,
-  });
-  expect(await found.json()).toMatchObject({
-    id: submission_id,
-  });
+  for (const id of [submission_id, '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325']) {
+    const found = await fetch(`${url}/v1/get_submission_info?submission_id=${id}`, { headers });
+    expect(await found.json()).toMatchObject({ id });
+  }
   const absent = '00000000-0000-4000-8000-000000000000';
   expect(
     (await fetch(`${url}/v1/get_submission_info?submission_id=${absent}`, { headers })).status,
