@@ -10,7 +10,6 @@ type Node = {
   default?: unknown;
   const?: string;
   enum?: string[];
-  anyOf?: Node[];
   minimum?: number;
   maximum?: number;
   properties?: Record<string, Node>;
@@ -38,7 +37,7 @@ Variables override the file. \`npx dawatch config\` shows the settings in effect
 - **Units** end the names: \`_s\` seconds, \`_days\` days.
 - **Variables.** Lists and names that you choose are set in the file, unless a variable is listed. An empty variable
   counts as not set. Those that Kubernetes sets for a Service are ignored.
-- **Secrets from files.** Instead of \`service_key\` set \`service_key_file\`, or \`DAWATCH_SERVICE_KEY_FILE\`; both at
+- **Secrets** are never shown. Instead of \`service_key\` set \`service_key_file\`, or \`DAWATCH_SERVICE_KEY_FILE\`; both at
   once are an error. The file contains one line. Each process reads only the files that it uses.
 - **Changes** apply after a restart of about a second, which loses no acknowledged data. Restart the workers first.
 - **Literal values.** Quotes around a value (\`docker --env-file\` keeps them) and white space at its ends are errors.
@@ -82,6 +81,8 @@ function ofVariant(name: string, variant: Node): string {
 
 function rows(path: string, node: Node, isRequired: boolean): string[][] {
   const { properties, additionalProperties, items, required = [] } = node;
+  // The heading names the type.
+  if (node.const !== undefined) return [];
   if (properties)
     return Object.entries(properties).flatMap(([key, child]) =>
       rows(`${path}.${key}`, child, required.includes(key)),
@@ -94,41 +95,33 @@ function rows(path: string, node: Node, isRequired: boolean): string[][] {
         : [];
   if (below.length > 0 && node.default !== undefined && JSON.stringify(node.default) === '{}')
     return below;
-  return [
-    [`\`${path}\``, defaultOf(node, isRequired), valuesOf(node), aboutOf(path, node)],
-    ...below,
-  ];
+  return [[`\`${path}\``, defaultOf(node, isRequired), aboutOf(path, node)], ...below];
 }
 
 function defaultOf(node: Node, isRequired: boolean): string {
   if (isRequired) return 'required';
-  return node.default === undefined ? 'not set' : `\`${JSON.stringify(node.default)}\``;
+  return node.default === undefined ? '–' : `\`${JSON.stringify(node.default)}\``;
 }
 
-function valuesOf({ type, const: only, enum: choices, anyOf, ...bounded }: Node): string {
-  const { minimum, maximum, items } = bounded;
-  if (anyOf) return anyOf.map(valuesOf).join(' or ');
-  if (only !== undefined) return `\`${only}\``;
+/** Returns the choices or the bounds of a value; empty if there are none. */
+function valuesOf({ type, enum: choices, minimum, maximum }: Node): string {
   if (choices) return choices.map((choice) => `\`${choice}\``).join(' ');
-  if (type === 'array') return items?.type === 'object' ? 'list' : 'list of text';
-  if (type !== 'number' && type !== 'integer') return type === 'string' ? 'text' : (type ?? '');
-  const bounds =
-    minimum === undefined
-      ? ''
-      : ` ${minimum} to ${maximum === Number.MAX_SAFE_INTEGER ? '…' : maximum}`;
-  return `${type === 'integer' ? 'whole number' : 'number'}${bounds}`;
+  if (minimum === undefined) return '';
+  const most = maximum === Number.MAX_SAFE_INTEGER ? '…' : maximum;
+  return `${minimum} to ${most}${type === 'integer' ? ', whole' : ''}`;
 }
 
-function aboutOf(path: string, { description = '' }: Node): string {
+function aboutOf(path: string, node: Node): string {
+  const { description = '' } = node;
   const concrete = path.replace('upstreams.<name>', 'upstreams.default');
   const variable = Object.entries(ENVIRONMENT).find(([, target]) => target === concrete)?.[0];
   const forDefault = variable && concrete !== path ? ` for \`${concrete.split('.')[1]}\`` : '';
   return [
     // Markdown would interpret < as the start of an HTML element.
     description.replaceAll('<', '\\<'),
+    valuesOf(node),
     variable && `Environment${forDefault}: \`${variable}\``,
-    isSecret(concrete) &&
-      `Secret: never shown; \`${path.split('.').at(-1)}_file\` names a file with it${variable ? `, as does \`${variable}_FILE\`` : ''}`,
+    isSecret(concrete) && 'Secret',
   ]
     .filter((part) => part)
     .join('. ');
@@ -138,5 +131,5 @@ function table(lines: readonly string[][]): string {
   const cells = lines.map(
     (line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`,
   );
-  return `${['| Setting | Default | Values | Meaning |', '|---|---|---|---|', ...cells].join('\n')}\n`;
+  return `${['| Setting | Default | Meaning |', '|---|---|---|', ...cells].join('\n')}\n`;
 }

@@ -16,7 +16,7 @@ export const heartbeatSection = section({
   url: httpUrl
     .optional()
     .describe(
-      'Address of a service that reports when calls stop, such as Healthchecks or Uptime Kuma. The server calls it with GET while it works. A user and a password in it are sent as Basic authorization',
+      'Address that the server calls with GET while it works, such as one of Healthchecks. A user and a password are sent as Basic authorization',
     ),
   every_s: seconds(60, 1).describe('Seconds between two calls'),
 }).describe("Dead man's switch");

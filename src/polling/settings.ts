@@ -27,20 +27,18 @@ const chainSection = section({
     .max(10)
     .default([])
     .describe(
-      'WebSocket addresses of nodes of the chain: ws:// or wss://. All are connected; the first one is asked first. A node announces each finalized block, so that dawatch polls when a submission has become final, and does not learn the time. A user and a password are sent as Basic authorization. Empty: none',
+      'WebSocket addresses of nodes of the chain: ws:// or wss://. The first one is asked first. They announce finalized blocks. A user and a password are sent as Basic authorization',
     ),
   verify: z
     .enum(['off', 'report', 'require'])
     .default('report')
     .describe(
-      'Whether the block that the upstream names is looked up on the chain. `report` shows the result, `require` also waits for its confirmation before a submission becomes finalized',
+      'Whether to look up the block on the chain. `report` shows the result, `require` also waits for the confirmation',
     ),
   verify_data: z
     .boolean()
     .default(false)
-    .describe(
-      'Whether the block is fetched to prove that its data root contains the submitted data',
-    ),
+    .describe('Whether to fetch the block and prove that it contains the data'),
   explorer: checked(templateProblem)
     .optional()
     .describe(
@@ -71,7 +69,7 @@ const upstreamSchema = z.strictObject({
     })
     .default({})
     .describe(
-      'Further headers of every request to the upstream, for a proxy or firewall before it, by name: `X-Gateway-Key: …`. Their values are secrets: never shown; `X-Gateway-Key_file` names a file with the value',
+      'Further headers of every request to the upstream, such as `X-Gateway-Key: …`. Their values are secrets; `X-Gateway-Key_file` names a file',
     ),
   users: section({
     get_path: path('/users/get_user').describe(

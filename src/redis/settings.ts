@@ -12,7 +12,7 @@ export const redisSection = section({
     .overwrite((text) => text.replace(/^\w+/, (scheme) => scheme.toLowerCase()))
     .optional()
     .describe(
-      'Redis server for BullMQ: workers poll the upstream, the queue dawatch-submissions accepts submissions, and every event becomes a job of dawatch-events. rediss:// uses TLS; NODE_EXTRA_CA_CERTS adds certificate authorities',
+      'Redis server for workers and queues. rediss:// uses TLS; NODE_EXTRA_CA_CERTS adds certificate authorities',
     ),
 });
 

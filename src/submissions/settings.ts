@@ -9,13 +9,13 @@ export const submissionsSection = section({
     'Seconds for which "not found" is treated as "not yet", from the first such answer on; at least 120',
   ),
   recheck_after_s: seconds(0).describe(
-    'Seconds after finality at which a submission is polled once more to detect a correction, and again while it is not Finalized; 0: never. Choose less than the time after which the upstream deletes submissions: one that is gone is reported as corrected',
+    'Seconds after finality at which a submission is polled once more to detect a correction; 0: never. Choose less than the time after which the upstream deletes submissions',
   ),
 }).describe('Defaults for submissions; a tracking request can override them');
 
 export const retentionSection = section({
   submissions_days: days.describe(
-    'Days for which final submissions are kept with their history, events and deliveries, and for which events about no submission are kept. Open submissions are always kept; 0: forever',
+    'Days for which final submissions are kept with their history, events and deliveries; 0: forever. Open ones are always kept',
   ),
   submissions_max: count(0, 0).describe(
     'Maximum number of final submissions kept, the most recently finalized first; 0: no limit',

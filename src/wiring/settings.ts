@@ -17,7 +17,7 @@ const serverSection = section({
   public_url: baseUrl
     .optional()
     .describe(
-      'Address at which people open the dashboard, for links in messages of channels and in alerts; default: no links',
+      'Address at which people open the dashboard, for links in messages; default: no links',
     ),
   port: count(8080, 0, 65_535).describe('Port to listen on; 0 selects a free port'),
   cors_origins: z
@@ -34,7 +34,7 @@ const serverSection = section({
     .max(1_000)
     .default([])
     .describe(
-      'Proxies in front of the server, as addresses, ranges, `loopback` or `private`. Their X-Forwarded-For header determines the client address for limits, logs and the audit; it is ignored from any other sender',
+      'Proxies in front of the server, as addresses, ranges, `loopback` or `private`. Their X-Forwarded-For header determines the client address; it is ignored from others',
     ),
 });
 

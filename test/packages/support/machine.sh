@@ -63,7 +63,3 @@ close_terminals() {
 new_id() {
   curl --silent --fail "$SANDBOX/v1/submit_data" --header 'x-api-key: sandbox-key' --json '{"data": "hello"}' | jq -r .submission_id
 }
-
-webhook() {
-  dawatch webhooks list --json | jq -r '.webhooks[0].id'
-}

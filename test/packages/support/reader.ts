@@ -48,14 +48,15 @@ const replacements = ({
   [/(?:http:\/\/)?(?:localhost|127\.0\.0\.1):8790/g, sandboxUrl],
   [/dawatch sandbox$/g, `dawatch sandbox --speed 40 --port ${new URL(sandboxUrl).port}`],
   ['https://upstream.example', sandboxUrl],
-  ['DAWATCH_UPSTREAM_API_KEY=…', 'DAWATCH_UPSTREAM_API_KEY=sandbox-key'],
-  ['dawatch_service_…', API_KEY],
+  ['DAWATCH_UPSTREAM_API_KEY=your-key', 'DAWATCH_UPSTREAM_API_KEY=sandbox-key'],
+  ['a-key-for-a-trial-on-this-machine', API_KEY],
+  ['a-token-for-a-trial-on-this-machine', ADMIN_TOKEN],
   [/https:\/\/hooks\.example\.com\/dawatch|https:\/\/billing\.example\/hooks/g, receiverUrl],
   ['127.0.0.1:3000', `127.0.0.1:${receiverPort}`],
   ['PORT=3001', 'PORT=$PYTHON_PORT'],
+  ['127.0.0.1:3001', '127.0.0.1:$PYTHON_PORT'],
   ['127.0.0.1:3002', '127.0.0.1:$PHP_PORT'],
   ['https://new.example', url],
-  [/wh_…/g, '$(webhook)'],
   [/2027-01-01T00:00:00Z/g, TOMORROW],
   ['dawatch.db.replaced-20260103T101500.000Z', 'dawatch.db.replaced-*'],
   ['dawatch-2026-01-02.db', 'dawatch-$(date +%F).db'],
@@ -63,15 +64,12 @@ const replacements = ({
 
 /** What the reader has before the first command. */
 const PREPARED = new Map([
-  ['README.md', 'for n in 1 2 3; do new_id; done > ids.txt'],
   [
     'docs/credentials.md',
     'for name in first second; do dawatch token create --role service --name $name; done',
   ],
   // It stays open, because the upstream does not know it, and is tracked again later.
   ['docs/backup.md', 'dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
-  // The same: a submission that is final has no time limits to change.
-  ['docs/cli.md', 'dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
   [
     'docs/migrate.md',
     `new_id | jq --raw-input --compact-output '{submission_id: .}' > open.ndjson
