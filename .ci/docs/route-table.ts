@@ -5,7 +5,6 @@ export const FILE = 'docs/http.md';
 type Operation = {
   summary: string;
   tags: string[];
-  parameters?: { name: string; in: string }[];
 };
 type Document = { tags: { name: string }[]; paths: Record<string, Record<string, Operation>> };
 
@@ -18,14 +17,11 @@ export function withRouteTable(page: string, text: string): string {
   const rows = tags.flatMap(({ name }) =>
     routes.filter(({ operation }) => operation.tags[0] === name).map(rowOf),
   );
-  const table = ['| Route | Purpose | Query |', '|---|---|---|', ...rows].join('\n');
+  const table = ['| Route | Purpose |', '|---|---|', ...rows].join('\n');
   return withPart(page, 'routes', table);
 }
 
 function rowOf(route: { path: string; method: string; operation: Operation }): string {
   const { path, method, operation } = route;
-  const query = (operation.parameters ?? [])
-    .filter((parameter) => parameter.in === 'query')
-    .map(({ name }) => `\`${name}\``);
-  return `| \`${method.toUpperCase()} ${path}\` | ${operation.summary} | ${query.join(', ')} |`;
+  return `| \`${method.toUpperCase()} ${path}\` | ${operation.summary} |`;
 }

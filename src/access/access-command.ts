@@ -30,9 +30,7 @@ const PAGE = 1_000;
 export function addToken(program: Command): void {
   const token = program
     .command('token')
-    .description(
-      'Create, list and revoke the tokens of clients. `create` works on the ledger, the others need a server.',
-    );
+    .description('Create, list and revoke the tokens of clients.');
   addCreate(token);
   addList(token);
   addRevoke(token);
@@ -46,9 +44,7 @@ type CreateOptions = SettingsOptions & {
 
 function addCreate(token: Command): void {
   withSettings(token.command('create'))
-    .description(
-      'Create a token in the ledger and print it, whether a server runs or not. It cannot be shown again, because only its hash is stored.',
-    )
+    .description('Create a token in the ledger and print it. It cannot be shown again.')
     .addOption(
       new Option(
         '--role <role>',
@@ -104,9 +100,7 @@ type ListOptions = ConnectOptions & { json?: boolean };
 
 function addList(token: Command): void {
   withAdmin(token.command('list'))
-    .description(
-      'List all tokens with role, name, last use and expiry, but not the tokens themselves.',
-    )
+    .description('List all tokens with role, name, last use and expiry.')
     .option('--json', 'print a JSON array')
     .addHelpText(
       'after',

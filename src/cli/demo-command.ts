@@ -132,9 +132,7 @@ const WITH_NODE = 'with-node';
 export function addDemo(program: Command): void {
   program
     .command('demo')
-    .description(
-      'Run a sandbox upstream, the server and a stream of submissions on this machine for about a minute.',
-    )
+    .description('Run a sandbox, the server and 150 submissions for about a minute.')
     .option('--submissions <count>', 'number of submissions', wholeNumber, 150)
     .option(
       '--seed <number>',

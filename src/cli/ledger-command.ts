@@ -9,7 +9,7 @@ type BackupOptions = SettingsOptions & { json?: boolean; verify: boolean };
 
 export function addBackup(program: Command): void {
   withSettings(program.command('backup'))
-    .description('Copy the ledger to a file and check the copy. The server can keep running.')
+    .description('Copy the ledger to a file and check the copy.')
     .argument('<file>', 'path of the backup; must not exist')
     .option(
       '--verify',
@@ -42,9 +42,7 @@ export function addBackup(program: Command): void {
 
 export function addRestore(program: Command): void {
   withSettings(program.command('restore'))
-    .description(
-      'Replace the ledger by a backup after checking the backup. The server must be stopped.',
-    )
+    .description('Replace the ledger by a checked backup. The server must be stopped.')
     .argument('<file>', 'a backup made by `dawatch backup`; it is not changed')
     .option('--json', 'print JSON')
     .addHelpText(

@@ -10,7 +10,7 @@ const EXAMPLE = { id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325', data: 'hello' };
 export function addSandbox(program: Command): void {
   const command = program
     .command('sandbox')
-    .description('Run a simulated upstream service for evaluation, tests and measurements.')
+    .description('Run a simulated upstream for trials and tests.')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 selects a free port', portNumber, 8790)
     .addHelpText(

@@ -7,9 +7,7 @@ import { ledgerOf, type SettingsOptions, withSettings } from './settings-file.ts
 
 export function addServe(program: Command): void {
   withSettings(program.command('serve'))
-    .description(
-      'Run the server: track submissions over HTTP, poll the upstream, store the history.',
-    )
+    .description('Run the server, which tracks, polls and notifies.')
     .option(
       '--check-primary <file>',
       'only check, before Litestream starts, that no other server continues the replica: the file `….primary` restored from it',

@@ -50,7 +50,7 @@ const MAX_POLLS = 5;
 export function addPacing(program: Command): void {
   withServer(program.command('pacing'))
     .description(
-      'Show for each upstream the learned distribution of finality time, the scheduled polls, and the requests per submission.',
+      'Show for each upstream the learned distribution of finality time and the requests per submission.',
     )
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', "\nExample:\n  dawatch pacing --json | jq '.upstreams[].last_hour'")

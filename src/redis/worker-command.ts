@@ -11,9 +11,7 @@ const HOST = hostname().replaceAll(/[^\w.-]/g, '-');
 export function addWorker(program: Command): void {
   program
     .command('worker')
-    .description(
-      'Poll the upstream on behalf of a server that uses the same Redis. Any number of workers can run on any host.',
-    )
+    .description('Poll the upstream for a server that uses the same Redis.')
     .option(
       '--config <file>',
       'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',

@@ -16,9 +16,7 @@ type Options = ConnectOptions & {
 
 export function addTail(program: Command): void {
   withServer(program.command('tail'))
-    .description(
-      'Show events as they happen, until Ctrl-C. Resumes after restarts of the server without gaps or repeats.',
-    )
+    .description('Show events as they happen, until Ctrl-C.')
     .option(
       '--type <types>',
       'only these event types: submission.failed, submission.*; separated by commas, or repeated',

@@ -64,10 +64,6 @@ const replacements = ({
 
 /** What the reader has before the first command. */
 const PREPARED = new Map([
-  [
-    'docs/credentials.md',
-    'for name in first second; do dawatch token create --role service --name $name; done',
-  ],
   // It stays open, because the upstream does not know it, and is tracked again later.
   ['docs/backup.md', 'dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11'],
   [
