@@ -8,7 +8,7 @@ type Operation = {
 };
 type Document = { tags: { name: string }[]; paths: Record<string, Record<string, Operation>> };
 
-/** Returns the page on HTTP with a table of all routes. `text`: the text of /openapi.json. */
+/** Returns the page on HTTP with a list of all routes. `text`: the text of /openapi.json. */
 export function withRouteTable(page: string, text: string): string {
   const { tags, paths }: Document = JSON.parse(text);
   const routes = Object.entries(paths).flatMap(([path, operations]) =>
@@ -17,11 +17,10 @@ export function withRouteTable(page: string, text: string): string {
   const rows = tags.flatMap(({ name }) =>
     routes.filter(({ operation }) => operation.tags[0] === name).map(rowOf),
   );
-  const table = ['| Route | Purpose |', '|---|---|', ...rows].join('\n');
-  return withPart(page, 'routes', table);
+  return withPart(page, 'routes', rows.join('\n'));
 }
 
 function rowOf(route: { path: string; method: string; operation: Operation }): string {
   const { path, method, operation } = route;
-  return `| \`${method.toUpperCase()} ${path}\` | ${operation.summary} |`;
+  return `- \`${method.toUpperCase()} ${path}\`: ${operation.summary}`;
 }

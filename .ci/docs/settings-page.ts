@@ -43,6 +43,8 @@ Variables override the file. \`npx dawatch config\` shows the settings in effect
 - **Literal values.** Quotes around a value (\`docker --env-file\` keeps them) and white space at its ends are errors.
   So are placeholders such as \`\${X}\`, \`$X\`, \`%X%\` and \`!env X\`, and paths such as \`~/x\` and \`file:x\`.
 
+Each entry names the setting, in parentheses its default and its variable (of the upstream \`default\`), and its meaning.
+
 <!-- generated -->
 `;
 
@@ -61,10 +63,10 @@ export function settingsPage(): string {
 function section(name: string, node: Node): string {
   const about = node.properties && node.description ? `${node.description}.\n\n` : '';
   const variants = variantsOf(node);
-  const tables = variants
+  const list = variants
     ? `${node.description}.\n\n${variants.map((variant) => ofVariant(name, variant)).join('\n')}`
-    : table(rows(name, node, false));
-  return `## ${name}\n\n${about}${tables}`;
+    : listOf(rows(name, node, false));
+  return `## ${name}\n\n${about}${list}`;
 }
 
 /**
@@ -76,10 +78,10 @@ function variantsOf({ additionalProperties }: Node): Node[] | undefined {
 
 function ofVariant(name: string, variant: Node): string {
   const type = variant.properties?.type?.const;
-  return `### type: ${type}\n\n${table(rows(`${name}.<name>`, variant, false))}`;
+  return `### type: ${type}\n\n${listOf(rows(`${name}.<name>`, variant, false))}`;
 }
 
-function rows(path: string, node: Node, isRequired: boolean): string[][] {
+function rows(path: string, node: Node, isRequired: boolean): string[] {
   const { properties, additionalProperties, items, required = [] } = node;
   // The heading names the type.
   if (node.const !== undefined) return [];
@@ -95,12 +97,23 @@ function rows(path: string, node: Node, isRequired: boolean): string[][] {
         : [];
   if (below.length > 0 && node.default !== undefined && JSON.stringify(node.default) === '{}')
     return below;
-  return [[`\`${path}\``, defaultOf(node, isRequired), aboutOf(path, node)], ...below];
+  return [entryOf(path, node, isRequired), ...below];
 }
 
-function defaultOf(node: Node, isRequired: boolean): string {
-  if (isRequired) return 'required';
-  return node.default === undefined ? '–' : `\`${JSON.stringify(node.default)}\``;
+/** Returns the name of a setting, its default and variable in parentheses, and its meaning. */
+function entryOf(path: string, node: Node, isRequired: boolean): string {
+  const { description = '' } = node;
+  const concrete = path.replace('upstreams.<name>', 'upstreams.default');
+  const variable = Object.entries(ENVIRONMENT).find(([, target]) => target === concrete)?.[0];
+  const facts = [
+    isRequired && 'required',
+    node.default !== undefined && `\`${JSON.stringify(node.default)}\``,
+    variable && `\`${variable}\``,
+    isSecret(concrete) && 'secret',
+  ].filter((fact) => fact);
+  // Markdown would interpret < as the start of an HTML element.
+  const about = [description.replaceAll('<', '\\<'), valuesOf(node)].filter((part) => part);
+  return `- \`${path}\`${facts.length > 0 ? ` (${facts.join(', ')})` : ''}: ${about.join('. ')}`;
 }
 
 /** Returns the choices or the bounds of a value; empty if there are none. */
@@ -111,25 +124,4 @@ function valuesOf({ type, enum: choices, minimum, maximum }: Node): string {
   return `${minimum} to ${most}${type === 'integer' ? ', whole' : ''}`;
 }
 
-function aboutOf(path: string, node: Node): string {
-  const { description = '' } = node;
-  const concrete = path.replace('upstreams.<name>', 'upstreams.default');
-  const variable = Object.entries(ENVIRONMENT).find(([, target]) => target === concrete)?.[0];
-  const forDefault = variable && concrete !== path ? ` for \`${concrete.split('.')[1]}\`` : '';
-  return [
-    // Markdown would interpret < as the start of an HTML element.
-    description.replaceAll('<', '\\<'),
-    valuesOf(node),
-    variable && `Environment${forDefault}: \`${variable}\``,
-    isSecret(concrete) && 'Secret',
-  ]
-    .filter((part) => part)
-    .join('. ');
-}
-
-function table(lines: readonly string[][]): string {
-  const cells = lines.map(
-    (line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`,
-  );
-  return `${['| Setting | Default | Meaning |', '|---|---|---|', ...cells].join('\n')}\n`;
-}
+const listOf = (entries: readonly string[]): string => `${entries.join('\n')}\n`;
