@@ -20,21 +20,21 @@ const metrics = SCENARIOS.map((scenario): Metric => {
   const alone = { scenario, ...ALONE };
   const withNode = { scenario, ...WITH_NODE };
   return {
-    what: `requests per submission: ${scenario}`,
+    what: `requests per submission, ${scenario}`,
     beside: '–',
     unit: '',
     value: (round) => measured(round, alone, 'requests'),
     context: (medians) =>
-      `${lagOf(medians, alone)}; with a node ${measured(medians, withNode, 'requests').toFixed(2)}, ${lagOf(medians, withNode)}`,
+      `lag ${lagOf(medians, alone)}; node: ${measured(medians, withNode, 'requests').toFixed(2)}, ${lagOf(medians, withNode)}`,
   };
 });
 const loop = { scenario: 'parallel usual, 2/s', ...LOOP };
 metrics.push({
-  what: `the same of a loop that polls every 5 s: ${loop.scenario}`,
+  what: `the same, polled every 5 s, ${loop.scenario}`,
   beside: '–',
   unit: '',
   value: (round) => measured(round, loop, 'requests'),
-  context: (medians) => lagOf(medians, loop),
+  context: (medians) => `lag ${lagOf(medians, loop)}`,
 });
 
 /**
@@ -76,5 +76,5 @@ function measured(round: Round, run: Run, name: string): number {
 }
 
 function lagOf(medians: Round, run: Run): string {
-  return `lag ${measured(medians, run, 'meanS').toFixed(2)} s, p99 ${measured(medians, run, 'p99S').toFixed(1)} s`;
+  return `${measured(medians, run, 'meanS').toFixed(2)} s, ${measured(medians, run, 'p99S').toFixed(1)} s`;
 }
