@@ -34,6 +34,7 @@ systemctl() {
 # Runs a program in its own terminal. Its sign of life is an address at which it responds, `output`, or none.
 terminal() {
   local log=terminal-${#terminals[@]}.log
+  : > "$log"
   bash -c "$1" > "$log" 2>&1 &
   terminals+=($!)
   case $2 in
