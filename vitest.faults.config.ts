@@ -18,6 +18,8 @@ process.env.TEST_SEED ??= String(Date.now() % 2 ** 31);
 
 const shared = {
   ...PATIENCE,
+  // Some start dozens of processes.
+  testTimeout: 3 * PATIENCE.testTimeout,
   globalSetup: 'test/faults/support/print-seed.ts',
   isolate: false,
 };

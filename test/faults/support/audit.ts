@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { auditLedger } from '../../support/ledger/audit.ts';
+import { STEP_MS } from '../../support/patience.ts';
 import { type KillableServer, sleep } from '../../support/processes/killable-server.ts';
 import { eventIdsOf } from '../../support/servers/deliveries.ts';
 import type { EventReceiver } from '../../support/servers/event-receiver.ts';
@@ -21,7 +22,6 @@ type AuditOptions = {
 
 /** An idle server uses 90 to 130 MiB, plus garbage that has not been collected yet. */
 const MEMORY_MIB = 300;
-const MEMORY_WAIT_MS = 20_000;
 
 /**
  * Stops the server and asserts what must hold after any fault: each acknowledged id has its correct
@@ -49,7 +49,7 @@ export async function auditAfterFault({
 }
 
 async function waitForMemory(server: KillableServer, maxMiB: number): Promise<number | undefined> {
-  const until = performance.now() + MEMORY_WAIT_MS;
+  const until = performance.now() + STEP_MS;
   for (;;) {
     const heldMiB = server.residentMiB();
     if (heldMiB === undefined || heldMiB <= maxMiB) return heldMiB;

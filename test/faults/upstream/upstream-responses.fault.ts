@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { isFinal } from '../../../src/client/index.ts';
+import { STEP_MS } from '../../support/patience.ts';
 import { eventually } from '../../support/until.ts';
 import { openFaultyUpstream } from '../support/faulty-upstream.ts';
 import { dataByIdOf } from '../support/stored-data.ts';
@@ -43,7 +44,7 @@ test('an upstream that misreports many ids in every way loses none of them, and 
   // The other submissions become final although false responses arrive beside.
   const known = [...honest, ...idsOf(UNUSUAL_RESPONSES)];
   const waited = await Promise.all(
-    known.map((id) => client.waitUntilFinal(id, { timeoutMs: 60_000 })),
+    known.map((id) => client.waitUntilFinal(id, { timeoutMs: STEP_MS })),
   );
   expect(waited.filter(({ status }) => status !== 'finalized')).toEqual([]);
   console.log(
