@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 
 const LIMITS = {
-  words: 21_000,
+  words: 17_500,
   /** Words of a page of the section Guides. */
   guideWords: 800,
   /** Sentences of text; and those of the cells of tables. */

@@ -2,7 +2,7 @@ import pkg from '../../package.json' with { type: 'json' };
 import { createMetrics } from '../../src/wiring/metrics/metrics.ts';
 import { withPart } from './between.ts';
 
-/** Returns a table of the metric families of dawatch. Node's and the process's have known names. */
+/** Returns a list of the metric families of dawatch. Node's and the process's have known names. */
 async function metricsTable(): Promise<string> {
   const families = await createMetrics({ version: pkg.version }).describe();
   const rows = families
@@ -10,9 +10,9 @@ async function metricsTable(): Promise<string> {
     .toSorted((a, b) => a.name.localeCompare(b.name))
     .map(({ name, type, labels, help }) => {
       const notation = labels.length > 0 ? `${name}{${labels.join(',')}}` : name;
-      return `| \`${notation}\` | ${type} | ${help} |`;
+      return `- \`${notation}\` (${type}): ${help}`;
     });
-  return ['| Name{labels} | Type | Meaning |', '|---|---|---|', ...rows].join('\n');
+  return rows.join('\n');
 }
 
 /** Returns the document with the generated table; throws if its markers are missing. */

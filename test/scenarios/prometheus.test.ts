@@ -98,10 +98,10 @@ it('every alert has a summary and a remedy', () => {
   }
 });
 
-it('docs/observability.md has a row for every family of dawatch, with its labels, type and meaning (npm run docs:metrics)', () => {
+it('docs/observability.md has every family of dawatch, with its labels, type and meaning (npm run docs:metrics)', () => {
   const document = readFileSync('docs/observability.md', 'utf8');
   const rows = new Map(
-    [...document.matchAll(/^\| `(dawatch_\w+)(?:\{([\w,]+)\})?` \| (\w+) \| (.+) \|$/gm)].map(
+    [...document.matchAll(/^- `(dawatch_\w+)(?:\{([\w,]+)\})?` \((\w+)\): (.+)$/gm)].map(
       ([, name = '', labels = '', type, help]) => [name, { labels: labels.split(','), type, help }],
     ),
   );
