@@ -44,7 +44,7 @@ try {
   await page.goto(world.url);
   await page.getByLabel('Token', { exact: true }).fill(world.token);
   await page.keyboard.press('Enter');
-  await page.locator('.numbers').waitFor();
+  await page.locator('.counts').waitFor();
   const paths = await pathsOf(world.client);
   for (const { page: name, width, scheme } of pictures) {
     await page.emulateMedia({ colorScheme: scheme });

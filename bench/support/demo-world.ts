@@ -153,8 +153,9 @@ export async function startDemoWorld() {
     await client.credentials.revoke(id);
     await new DawatchClient({ url: app.url, apiKey: billing.secret }).list({ limit: 1 });
     await client.alerts.mute({
+      rule: 'webhook_disabled',
       until: inDays(1.1),
-      reason: 'Maintenance of the upstream',
+      reason: 'The old shop is closed',
     });
     await client.channels.test('operators');
     const { webhooks } = await client.webhooks.list();

@@ -43,7 +43,7 @@ describe.skipIf(SKIPPED)('the dashboard is live', () => {
     await page.getByText('Disconnected: this page may be outdated').waitFor();
     expect(await row.count(), 'what was there stays').toBe(1);
     await goTo(page, '');
-    await page.getByText('Unknown: the server cannot be reached.').waitFor();
+    await page.getByText('Unknown: the server cannot be reached').waitFor();
     expect(await greens(page), 'what is shown as good').toEqual([]);
     await goTo(page, 'submissions');
     await page.getByRole('button', { name: 'Refresh' }).click();

@@ -145,7 +145,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', () => {
       const before = (await finalized.textContent()) ?? '';
       await track({ submission_id: app.submit() });
       await finalized.and(page.locator(`:not(:text-is(${JSON.stringify(before)}))`)).waitFor();
-      await page.getByText('Everything works.').waitFor();
+      await page.getByText('Everything works').waitFor();
     });
 
     it('describes its plots in words and as tables', async () => {

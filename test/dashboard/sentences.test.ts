@@ -9,9 +9,9 @@ const iso = (beforeS: number) => new Date(NOW - beforeS * 1_000).toISOString();
 it('the headline of the overview counts problems, also muted ones', () => {
   const alerts = (...mutes: (string | null)[]) =>
     mutes.map((muted_until) => ({ muted_until })) as Alert[];
-  expect(headlineOf([])).toBe('Everything works.');
-  expect(headlineOf(alerts(null))).toBe('1 problem.');
-  expect(headlineOf(alerts(null, iso(-60), null))).toBe('3 problems, 1 of them muted.');
+  expect(headlineOf([])).toBe('Everything works');
+  expect(headlineOf(alerts(null))).toBe('1 problem');
+  expect(headlineOf(alerts(null, iso(-60), null))).toBe('3 problems, 1 of them muted');
 });
 
 describe('the sentence of a submission', () => {

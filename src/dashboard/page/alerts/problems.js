@@ -8,15 +8,20 @@ import { hrefTo } from '../router.js';
 
 /** @import { Alert } from '../../../client/api.ts' */
 
-/** What to do, by the rule. @type {Record<Alert['rule'], string>} */
+/**
+ * What to do, by the rule.
+ * @type {Record<Alert['rule'] | 'webhook_failing' | 'channel_failing', string>}
+ */
 const REMEDIES = {
   upstream_down: 'Polls resume by themselves when it responds.',
   credentials_refused: 'Set a valid api_key and restart.',
   upstream_paused: 'Compare the budget with what the upstream grants.',
-  stuck: 'Compare their upstream states and errors.',
+  stuck: 'Look at what the upstream reports about them.',
   contradicted: 'Compare the hashes with the chain.',
-  failures: 'Compare the errors of the upstream.',
-  backlog: 'Compare the responses of the receiver.',
+  failures: 'Look at the errors that the upstream reports.',
+  webhook_failing: 'Repair the receiver. Deliveries are retried for three days.',
+  channel_failing: 'Repair the receiver or the settings of the channel.',
+  backlog: 'Look at the responses of the receiver.',
   dead_letters: 'Repair the receiver, then replay them.',
   webhook_disabled: 'Repair the receiver, then enable the webhook and replay its dead letters.',
   wal_size: 'End the program that reads the ledger.',
@@ -35,7 +40,7 @@ export function Problems() {
   return html`<section class="problems" aria-label="Problems">
     <${Loadable} loaded=${loaded}>
       ${(/** @type {{ alerts: readonly Alert[] }} */ { alerts }) => html`
-        <p class=${`headline ${isKnown ? (alerts.length > 0 ? 'bad' : 'good') : ''}`}>${isKnown ? headlineOf(alerts) : 'Unknown: the server cannot be reached.'}</p>
+        <p class=${`headline ${isKnown ? (alerts.length > 0 ? 'bad' : 'good') : ''}`}>${isKnown ? headlineOf(alerts) : 'Unknown: the server cannot be reached'}</p>
         <ul>
           ${[...quietLast(alerts)].map((alert) => html`<${Problem} key=${alert.id} alert=${alert} mayMute=${isAdmin(session)} />`)}
         </ul>
@@ -47,9 +52,9 @@ export function Problems() {
 /** @param {readonly Alert[]} alerts */
 export function headlineOf(alerts) {
   const muted = alerts.filter(({ muted_until }) => muted_until !== null).length;
-  if (alerts.length === 0) return 'Everything works.';
+  if (alerts.length === 0) return 'Everything works';
   const problems = alerts.length === 1 ? '1 problem' : `${count(alerts.length)} problems`;
-  return muted === 0 ? `${problems}.` : `${problems}, ${count(muted)} of them muted.`;
+  return muted === 0 ? problems : `${problems}, ${count(muted)} of them muted`;
 }
 
 /** @param {readonly Alert[]} alerts */
@@ -81,8 +86,7 @@ export function AlertNotice({ isHidden }) {
   const { announce } = useDashboard();
   const { data } = useLiveData().alerts;
   /** @type {readonly Alert[]} */
-  const alerts = data?.alerts ?? [];
-  const loud = alerts.filter(({ muted_until }) => muted_until === null);
+  const loud = (data?.alerts ?? []).filter(({ muted_until }) => muted_until === null);
   const announced = useRef(/** @type {Set<number>} */ (new Set()));
   useEffect(() => {
     const added = loud.find(({ id }) => !announced.current.has(id));
@@ -90,21 +94,13 @@ export function AlertNotice({ isHidden }) {
     announced.current = new Set(loud.map(({ id }) => id));
   }, [data]);
 
-  if (alerts.length === 0 || isHidden) return null;
   const [alert, ...others] = loud;
-  const muted = alerts.length - loud.length;
-  const rest = [
-    others.length > 0 && `${count(others.length)} more`,
-    muted > 0 && `${count(muted)} muted`,
-  ].filter(Boolean);
+  if (!alert || isHidden) return null;
   return html`<section class="notice" aria-label="Alerts">
-    ${
-      alert &&
-      html`<${Icon} name="warning" />
-        <a class="text" href=${pageOf(alert)} title=${alert.summary}>${alert.summary}</a>
-        <span class="since muted">began <${Time} at=${alert.since} /></span>`
-    }
-    <a class="all" href=${hrefTo('alerts')}>${rest.join(', ') || 'Details'}</a>
+    <${Icon} name="warning" />
+    <a class="text" href=${pageOf(alert)} title=${alert.summary}>${alert.summary}</a>
+    <span class="since muted">began <${Time} at=${alert.since} /></span>
+    ${others.length > 0 && html`<a class="all" href=${hrefTo('alerts')}>${count(others.length)} more</a>`}
   </section>`;
 }
 

@@ -47,12 +47,12 @@ const COLUMNS = [
   { title: 'Channel', cell: ({ name, type }) => html`${name} <span class="muted">${type}</span>` },
   {
     title: 'Address',
-    class: 'from-m',
+    class: 'from-l',
     cell: ({ address }) => html`<span class="id">${address}</span>`,
   },
   {
     title: 'Events',
-    class: 'from-m',
+    class: 'from-l',
     cell: ({ routes }) =>
       routes.length === 0
         ? html`<span class="muted">none: no route selects it</span>`

@@ -72,7 +72,7 @@ const COLUMNS = [
         ? html`<span class="muted">set per submission</span>`
         : html`<span class="id">${url}</span>`,
   },
-  { title: 'Events', class: 'from-m wraps', cell: ({ types }) => types.join(', ') },
+  { title: 'Events', class: 'from-l wraps', cell: ({ types }) => types.join(', ') },
   { title: 'State', width: 16, cell: (webhook) => html`<${WebhookState} webhook=${webhook} />` },
   {
     title: 'Success in 24 h',

@@ -53,9 +53,7 @@ function Upstream({ upstream, now }) {
       <div>
         <${Facts}
           of=${[
-            ...(paused
-              ? [['Paused', `for ${untilText(paused, now)}: ${reason ?? 'Retry-After'}`]]
-              : []),
+            ['Paused', paused && `for ${untilText(paused, now)}: ${reason ?? 'Retry-After'}`],
             [
               'Open',
               html`<a href=${hrefTo('submissions', undefined, { upstream: name, status: OPEN_STATUSES.join() })}>${count(tracked)}</a>`,

@@ -182,14 +182,12 @@ export function Secret({ title, text, value, name, onClose, children }) {
   </section>`;
 }
 
+/** Names with their values, without those that have none. */
 export function Facts({ of }) {
   return html`<dl class="facts">
-    ${of.map(
-      ([name, value]) => html`<div key=${name}>
-        <dt>${name}</dt>
-        <dd>${value ?? html`<span class="muted">–</span>`}</dd>
-      </div>`,
-    )}
+    ${of
+      .filter(([, value]) => (value ?? null) !== null)
+      .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
   </dl>`;
 }
 

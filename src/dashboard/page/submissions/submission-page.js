@@ -98,7 +98,7 @@ function Details({ one, deliveries, children }) {
   return html`<section aria-label="Summary">
       <p class=${`headline ${one.status}`}>${sentenceOf(one, deliveries, Date.now())}</p>
       ${one.data_root && html`<${Proof} one=${one} />`}
-      <${Facts} of=${factsOf(one).filter(([, value]) => (value ?? null) !== null)} />
+      <${Facts} of=${factsOf(one)} />
       <details open=${!FINAL_STATUSES.includes(one.status)}>
         <summary>Options</summary>
         <${Facts} of=${optionsOf(one)} />
@@ -130,7 +130,7 @@ function factsOf(one) {
         html`<a href=${explorer} target="_blank" rel="noreferrer">${new URL(explorer).host} <${Icon} name="link" /></a>`,
     ],
     ['Tracked', html`<${Time} at=${one.tracked_at} />`],
-    ['Final', html`<${Time} at=${final} />`],
+    ['Final', final && html`<${Time} at=${final} />`],
     ['Detection lag', lagOf(one)],
     ['Time to finality', final === null ? null : between(one.tracked_at, final)],
     ['Requests', String(one.polls)],
@@ -184,7 +184,7 @@ function Values({ id, title, values, nothing, shownOf }) {
     ${
       values === null
         ? html`<p class="muted">${nothing}</p>`
-        : html`<${Facts} of=${Object.entries(values).map(([name, value]) => [name, value === null ? null : html`<${Copied} value=${value} name=${name} shownOf=${shownOf} />`])} />`
+        : html`<${Facts} of=${Object.entries(values).map(([name, value]) => [name, value === null ? '–' : html`<${Copied} value=${value} name=${name} shownOf=${shownOf} />`])} />`
     }
   </section>`;
 }
