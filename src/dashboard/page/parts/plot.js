@@ -141,11 +141,9 @@ export function PlotCanvas({ data, height, options }) {
   return html`<div aria-hidden="true" ref=${place}></div>`;
 }
 
-const probe = document.createElement('span');
-
 /** The color of a property in the current theme: a canvas does not resolve light-dark(). */
 export function css(property) {
-  document.body.append(probe);
-  probe.style.color = `var(${property})`;
-  return getComputedStyle(probe).color;
+  const { documentElement: root } = document;
+  root.style.outlineColor = `var(${property})`;
+  return getComputedStyle(root).outlineColor;
 }
