@@ -11,7 +11,6 @@ import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { COUNT, IDS, leaveFailed, MARKER } from './failed-sync.ts';
 
-const _OPEN = new URL('./open-child.ts', import.meta.url);
 const READER = new URL('./reader-child.ts', import.meta.url);
 const contentOf = (file: string) => ['', '-wal'].map((suffix) => readFileSync(file + suffix));
 
