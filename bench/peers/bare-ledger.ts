@@ -44,7 +44,8 @@ export function openBareLedger(file: string) {
     "INSERT INTO outbox (id, type, at, detail) VALUES (?, 'webhook.test', ?, ?)",
   );
   const delivery = db.prepare(`
-    INSERT INTO deliveries (event, destination, state, next_at, created_at) VALUES (?, 'webhook:bare', 'waiting', ?, ?)`);
+    INSERT INTO deliveries (event, destination, state, next_at, created_at, waiting_since)
+    VALUES (?, 'webhook:bare', 'waiting', ?, ?, ?)`);
   const due = db.prepare(`
     SELECT d.id, o.id AS event, o.detail AS body FROM deliveries d JOIN outbox o ON o.seq = d.event
     WHERE d.id > +? AND d.state = 'waiting' ORDER BY d.id LIMIT 100`);
@@ -94,7 +95,7 @@ export function openBareLedger(file: string) {
     addDeliveries: db.transaction((count: number, body: string) => {
       const now = Date.now();
       for (let index = 0; index < count; index += 1)
-        delivery.run(event.run(randomUUID(), now, body).lastInsertRowid, now, now);
+        delivery.run(event.run(randomUUID(), now, body).lastInsertRowid, now, now, now);
     }).immediate,
     /** Returns the due deliveries after this one. */
     due: (after: number) => due.all(after) as { id: number; event: string; body: string }[],

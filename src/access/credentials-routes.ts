@@ -10,7 +10,7 @@ import {
   type TypedServer,
   timeSchema,
 } from '../http/typed-server.ts';
-import { type Clock, iso } from '../lib/clock.ts';
+import { type Clock, iso, isoOrNull } from '../lib/clock.ts';
 import { actorOf, type Caller, ROLES } from './access.ts';
 import {
   CREDENTIAL_STATES,
@@ -121,10 +121,6 @@ function toCredentialBody(
     last_used_at: isoOrNull(record.lastUsedAt),
     revoked_at: isoOrNull(record.revokedAt),
   };
-}
-
-function isoOrNull(ms: number | null): string | null {
-  return ms === null ? null : iso(ms);
 }
 
 const params = z.strictObject({ id: rowId('a credential', '3') });

@@ -12,7 +12,7 @@ import {
   type TypedServer,
   timeSchema,
 } from '../http/typed-server.ts';
-import { type Clock, iso } from '../lib/clock.ts';
+import { type Clock, iso, isoOrNull } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { alertRuleSchema } from '../notifications/event-body.ts';
 import { linkTo } from '../notifications/message.ts';
@@ -164,8 +164,8 @@ function toAlertBody(
     count: alert.count,
     since: iso(since),
     firing: resolvedAt === null,
-    resolved_at: resolvedAt === null ? null : iso(resolvedAt),
-    muted_until: mutedUntil === null ? null : iso(mutedUntil),
+    resolved_at: isoOrNull(resolvedAt),
+    muted_until: isoOrNull(mutedUntil),
     link: publicUrl === undefined ? `/${path}` : linkTo(publicUrl, path),
   };
 }

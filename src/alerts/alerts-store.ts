@@ -3,6 +3,7 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
 import type { Alert, AlertRule } from '../notifications/event-body.ts';
 import type { Outbox } from '../notifications/outbox.ts';
+import type { Receivers } from '../notifications/receivers-store.ts';
 import { AlertEventType } from '../submissions/event-types.ts';
 import type { LedgerStats } from '../submissions/ledger-stats.ts';
 import { oddStateOf } from '../submissions/upstream.ts';
@@ -43,18 +44,21 @@ const MAX_RESOLVED = 10_000;
 const HIGHEST_ID = 10 ** 15 - 1;
 /** Dead letters older than this raise no alert. */
 const DEAD_WINDOW_MS = 86_400_000;
-/** Deliveries that wait for less are no backlog: thousands of events at once take some time. */
-const WAITING_MS = 60_000;
 
 /** Stores alerts and mutes. An alert that begins in a mute is sent at its end if it still fires. */
 export class Alerts {
   readonly #db: LedgerDatabase;
   readonly #outbox: Outbox;
+  readonly #receivers: Receivers;
   readonly #stats: LedgerStats;
 
-  constructor(database: LedgerDatabase, deps: { outbox: Outbox; stats: LedgerStats }) {
+  constructor(
+    database: LedgerDatabase,
+    deps: { outbox: Outbox; receivers: Receivers; stats: LedgerStats },
+  ) {
     this.#db = database;
     this.#outbox = deps.outbox;
+    this.#receivers = deps.receivers;
     this.#stats = deps.stats;
   }
 
@@ -68,7 +72,7 @@ export class Alerts {
           ...one,
           oddState: one.stuck === 0 ? null : oddStateOf(this.#db, one.name),
         })),
-      waiting: this.#db.value<number>(WAITING, { waitingBefore: now - WAITING_MS }) ?? 0,
+      receivers: this.#receivers.list(now),
       dead: this.#db.rows(DEAD_LETTERS, { deadSince: now - DEAD_WINDOW_MS }),
       disabled: this.#db.rows(
         `SELECT webhook_id AS id, description, disabled_reason AS reason, updated_at AS since
@@ -254,9 +258,6 @@ const UPSTREAMS = `
           WHERE s.upstream = u.name AND s.in_verification = 1 AND s.chain = 'contradicted') AS contradicted,
          ${RECENT_AND_STILL('failing')} AS failing, ${RECENT_AND_STILL('failed')} AS failed
   FROM upstreams u WHERE u.name IN (SELECT value FROM json_each(@names)) ORDER BY u.name`;
-
-const WAITING = `
-  SELECT count(*) FROM deliveries WHERE state = 'waiting' AND coalesce(replayed_at, created_at) < @waitingBefore`;
 
 /** All callbacks are one destination. Disabled webhooks and alert events raise no alert here. */
 const DEAD_LETTERS = `

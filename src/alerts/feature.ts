@@ -7,6 +7,7 @@ import { escapeText } from '../lib/text.ts';
 import type { Alert } from '../notifications/event-body.ts';
 import { linkTo } from '../notifications/message.ts';
 import type { Outbox } from '../notifications/outbox.ts';
+import type { Receivers } from '../notifications/receivers-store.ts';
 import type { HttpPost } from '../notifications/transport/http-post.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
@@ -31,7 +32,13 @@ type Server = {
   clock: Clock;
   log: Log;
   counters: { heartbeat(result: HeartbeatResult, count?: number): void };
-  ledger: { database: LedgerDatabase; outbox: Outbox; stats: LedgerStats; audit: AuditTrail };
+  ledger: {
+    database: LedgerDatabase;
+    outbox: Outbox;
+    receivers: Receivers;
+    stats: LedgerStats;
+    audit: AuditTrail;
+  };
   upstreams: { names: readonly string[] };
   redisHealth: () => LiveFacts['redis'];
   tuning: {
@@ -45,8 +52,8 @@ type Server = {
 };
 
 export function openAlerts({ config, clock, log, counters, ...server }: Server) {
-  const { database, outbox, stats, audit } = server.ledger;
-  const alerts = new Alerts(database, { outbox, stats });
+  const { database, audit } = server.ledger;
+  const alerts = new Alerts(database, server.ledger);
   const publicUrl = config.server.public_url;
   let isWatcherWriting = () => true;
   let live: () => UpstreamFacts = () => ({ unusedNodes: [], pauses: [] });

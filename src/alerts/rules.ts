@@ -1,6 +1,7 @@
 import { type DisabledReason, parseDestination } from '../notifications/delivery.ts';
 import type { AlertRule } from '../notifications/event-body.ts';
 import { durationText, encoded, truncate, webhookPath } from '../notifications/message.ts';
+import type { Receiver } from '../notifications/receivers-store.ts';
 import { BreakerState } from '../submissions/upstream.ts';
 
 /** What alert rules depend on and the ledger does not contain. Times are epoch milliseconds. */
@@ -40,8 +41,7 @@ export type AlertFacts = LiveFacts & {
     failing: number;
     failed: number;
   }[];
-  /** Deliveries that have been waiting for more than a minute. */
-  waiting: number;
+  receivers: Receiver[];
   /** Dead letters of the last day, except those of alerts and of disabled destinations. */
   dead: { receiver: string; description: string | null; count: number }[];
   disabled: { id: string; description: string | null; reason: DisabledReason; since: number }[];
@@ -65,7 +65,7 @@ export type AlertThresholds = {
 /** A condition that holds now. There is at most one alert for each rule and subject. */
 export type AlertCondition = {
   rule: AlertRule;
-  /** An upstream, a destination, "ledger", "redis", "workers", or "all". */
+  /** An upstream, a destination, "ledger", "redis" or "workers". */
   subject: string;
   summary: string;
   count: number | null;
@@ -89,6 +89,8 @@ type Rule = {
 };
 
 export const FAILURES_WINDOW_MS = 600_000;
+/** Three attempts at a webhook. */
+const FAILING_MS = 600_000;
 /** Maintenance keeps the log far below; only a reader that does not end lets it grow so far. */
 const WAL_BYTES = 256 * 1_048_576;
 /** The disk is low below 1 GB, or a tenth of it if that is less; the alert ends at `clears`. */
@@ -164,15 +166,23 @@ const RULES: Record<AlertRule, Rule> = {
       `Fewer submissions of the upstream ${subject} are failing: below half the threshold`,
     path: (subject) => `#/submissions?status=failing,failed&upstream=${encoded(subject)}`,
   },
+  webhook_failing: { ...receiverFailing('webhook'), path: webhookPathOf },
+  channel_failing: receiverFailing('channel'),
   backlog: {
-    find: ({ waiting }, { thresholds, reaches }) =>
-      when(reaches(waiting, thresholds.backlog, 'all'), {
-        subject: 'all',
-        summary: `${deliveries(waiting)} ${waiting === 1 ? 'has' : 'have'} been waiting for more than a minute`,
-        count: waiting,
-      }),
-    over: () => 'The delivery backlog is below half the threshold',
-    path: () => '#/deliveries?state=waiting',
+    find: ({ receivers, now }, { thresholds, reaches }) =>
+      receivers
+        .filter(({ destination, late, failingSince }) => {
+          const isReported = failingSince !== null && now - failingSince >= FAILING_MS;
+          return !isReported && reaches(late, thresholds.backlog, destination);
+        })
+        .map(({ destination, description, late }) => ({
+          subject: destination,
+          count: late,
+          summary: `${deliveries(late)} to ${receiverName(destination, description)} ${late === 1 ? 'has' : 'have'} been waiting for more than a minute`,
+        })),
+    over: (subject) =>
+      `The backlog of ${subject} is below half the threshold, or all attempts fail, or it was disabled or removed`,
+    path: (subject) => `#/deliveries?destination=${encoded(subject)}&state=waiting`,
   },
   dead_letters: {
     find: ({ dead }) =>
@@ -197,7 +207,7 @@ const RULES: Record<AlertRule, Rule> = {
       }),
     over: (subject) =>
       `The ${subject.replace(':', ' ')} was enabled again, deleted, or disabled by an operator`,
-    path: (subject) => webhookPath(subject.replace(/^webhook:/, '')),
+    path: webhookPathOf,
   },
   wal_size: {
     find: ({ walBytes }, { reaches }) =>
@@ -311,6 +321,25 @@ export function notWritable(since: number) {
   };
 }
 
+/** A receiver for which every attempt has failed for ten minutes. */
+function receiverFailing(kind: 'webhook' | 'channel'): Rule {
+  return {
+    find: ({ receivers, now }, { isOpen }) =>
+      receivers.flatMap(({ destination, description, failingSince, error, waiting }) => {
+        if (failingSince === null || parseDestination(destination).kind !== kind) return [];
+        return when(now - failingSince >= FAILING_MS || isOpen(destination), {
+          subject: destination,
+          count: waiting,
+          since: failingSince,
+          summary: `All attempts at ${receiverName(destination, description)} fail (${truncate(error ?? '', MAX_REASON_CHARS)}); ${deliveries(waiting)} ${waiting === 1 ? 'waits' : 'wait'}`,
+        });
+      }),
+    over: (subject) =>
+      `Deliveries to ${subject} succeed again, or it was changed, disabled or removed`,
+    path: (subject) => `#/deliveries?destination=${encoded(subject)}`,
+  };
+}
+
 function when(holds: boolean, found: Found): Found[] {
   return holds ? [found] : [];
 }
@@ -332,6 +361,10 @@ function outage(
     since: outSince,
     summary: `The upstream ${name} ${what}${because}; ${waiting} for it`,
   };
+}
+
+function webhookPathOf(subject: string): string {
+  return webhookPath(subject.replace(/^webhook:/, ''));
 }
 
 function receiverName(receiver: string, description: string | null): string {

@@ -72,6 +72,8 @@ export type AlertRule =
   | 'upstream_down'
   | 'credentials_refused'
   | 'upstream_paused'
+  | 'webhook_failing'
+  | 'channel_failing'
   | 'backlog'
   | 'dead_letters'
   | 'webhook_disabled'
@@ -215,6 +217,10 @@ export type Channel = {
   last_success_at: string | null;
   /** When an attempt last failed, if only for some recipients; null: never */
   last_failure_at: string | null;
+  /** Of the newest failure, also of one that is over */
+  last_error: string | null;
+  /** Time since which every attempt has failed */
+  failing_since: string | null;
   deliveries: {
     /** Deliveries that wait for an attempt */
     waiting: number;
@@ -573,6 +579,25 @@ export type Overview = {
     tracked_at: string;
     /** Seconds */
     age_s: number;
+  }[];
+  /** Enabled webhooks and channels, with their newest results */
+  receivers: {
+    /** webhook:<id>, webhook:callbacks for all callbacks, or channel:<name> */
+    destination: string;
+    /** Of the webhook; null for a channel */
+    description: string | null;
+    /** When an attempt last succeeded; null: never */
+    last_success_at: string | null;
+    /** When an attempt last failed, if only for some recipients; null: never */
+    last_failure_at: string | null;
+    /** Of the newest failure, also of one that is over */
+    last_error: string | null;
+    /** Time since which every attempt has failed */
+    failing_since: string | null;
+    /** Not delivered yet */
+    waiting: number;
+    /** Time since which the oldest one has waited; null if none waits */
+    oldest_waiting_at: string | null;
   }[];
   deliveries: {
     /** Not delivered yet */

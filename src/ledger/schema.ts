@@ -166,15 +166,13 @@ const NOTIFICATIONS = `
     old_secret_until INTEGER,
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
     disabled_reason TEXT,
-    failing_since INTEGER,
-    failed_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     headers TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(headers)),
     CHECK ((enabled = 1) = (disabled_reason IS NULL))
   ) STRICT;
 
-  -- One event for one destination, written with the event. A replayed delivery waits since the replay, not since its event.
+  -- One event for one destination, written with the event. waiting_since: of its event, or of its newest replay.
   CREATE TABLE deliveries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     event INTEGER NOT NULL REFERENCES outbox (seq),
@@ -184,14 +182,14 @@ const NOTIFICATIONS = `
     attempts INTEGER NOT NULL DEFAULT 0,
     next_at INTEGER,
     created_at INTEGER NOT NULL,
-    replayed_at INTEGER,
+    waiting_since INTEGER NOT NULL,
     ended_at INTEGER,
     CHECK ((state = 'waiting') = (next_at IS NOT NULL)),
     CHECK ((state = 'waiting') = (ended_at IS NULL)),
     CHECK ((state = 'dead') = (dead_reason IS NOT NULL))
   ) STRICT;
   CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
-  CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
+  CREATE INDEX deliveries_waiting_since ON deliveries (destination, waiting_since) WHERE state = 'waiting';
   CREATE INDEX deliveries_failing ON deliveries (id) WHERE state = 'waiting' AND attempts > 0;
   CREATE INDEX deliveries_dead_by_id ON deliveries (id) WHERE state = 'dead';
   CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
@@ -224,11 +222,14 @@ const NOTIFICATIONS = `
     PRIMARY KEY (webhook, hour, duration)
   ) STRICT, WITHOUT ROWID;
 
-  -- When each channel last succeeded and failed.
-  CREATE TABLE channel_results (
-    channel TEXT PRIMARY KEY,
-    last_success_at INTEGER,
-    last_failure_at INTEGER
+  -- The newest results of each destination; those of all callbacks are in one row. error: of the newest failure.
+  -- failing_since: the first failure after the newest success. A mail that some recipients refused is a success and a failure.
+  CREATE TABLE receivers (
+    destination TEXT PRIMARY KEY,
+    succeeded_at INTEGER,
+    failed_at INTEGER,
+    error TEXT,
+    failing_since INTEGER
   ) STRICT, WITHOUT ROWID;
 `;
 

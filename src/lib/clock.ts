@@ -196,6 +196,10 @@ export function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
+export function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : iso(ms);
+}
+
 /** Waits for `work` up to `limitMs`. A rejection counts as done. */
 export async function withTimeout(
   limitMs: number,

@@ -3,10 +3,10 @@ import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
-import { type Clock, iso } from '../lib/clock.ts';
+import { type Clock, isoOrNull } from '../lib/clock.ts';
 import { TYPE_NAMES } from './channels/index.ts';
 import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
-import type { ChannelResult, Deliveries } from './deliveries-store.ts';
+import type { Deliveries } from './deliveries-store.ts';
 import {
   CALLBACKS_ID,
   callbackDestination,
@@ -14,6 +14,7 @@ import {
   type Subscription,
 } from './delivery.ts';
 import type { EventRoutes, Outbox } from './outbox.ts';
+import type { Receiver, Receivers } from './receivers-store.ts';
 
 /** `routes`: the subscriptions whose events it receives. */
 export type ChannelDescription = {
@@ -22,6 +23,25 @@ export type ChannelDescription = {
   address: string;
   routes: Subscription[];
 };
+
+/** The newest results of a receiver. */
+export const resultFields = {
+  last_success_at: timeSchema.nullable().describe('When an attempt last succeeded; null: never'),
+  last_failure_at: timeSchema
+    .nullable()
+    .describe('When an attempt last failed, if only for some recipients; null: never'),
+  last_error: z.string().nullable().describe('Of the newest failure, also of one that is over'),
+  failing_since: timeSchema.nullable().describe('Time since which every attempt has failed'),
+};
+
+export function toResultFields({ succeededAt, failedAt, error, failingSince }: Receiver) {
+  return {
+    last_success_at: isoOrNull(succeededAt),
+    last_failure_at: isoOrNull(failedAt),
+    last_error: error,
+    failing_since: isoOrNull(failingSince),
+  };
+}
 
 const channelSchema = z
   .object({
@@ -38,10 +58,7 @@ const channelSchema = z
       .describe(
         'Subscriptions: the channel receives the events that match at least one of them; empty: no events',
       ),
-    last_success_at: timeSchema.nullable().describe('When an attempt last succeeded; null: never'),
-    last_failure_at: timeSchema
-      .nullable()
-      .describe('When an attempt last failed, if only for some recipients; null: never'),
+    ...resultFields,
     deliveries: z.object({
       waiting: z.int().describe('Deliveries that wait for an attempt'),
       dead: z.int().describe('Dead letters, which can be replayed'),
@@ -65,6 +82,8 @@ const channelListSchema = z
             routes: [{ types: ['alert.*'], metadata: null }],
             last_success_at: '2026-01-02T03:04:05.123Z',
             last_failure_at: null,
+            last_error: null,
+            failing_since: null,
             deliveries: { waiting: 0, dead: 0 },
           },
         ],
@@ -113,6 +132,7 @@ export function registerChannels(
     ledger: {
       audit: AuditTrail;
       deliveries: Deliveries;
+      receivers: Receivers;
       routes: EventRoutes;
       outbox: Outbox;
     };
@@ -132,14 +152,20 @@ export function registerChannels(
     '/v1/channels',
     { config: { isExpensive: true, roles: ['operator'] }, schema: OPERATIONS.listChannels },
     async () => {
-      const counts = ledger.deliveries.countsByChannel();
+      const receivers = ledger.receivers.list(clock.now());
       return {
-        channels: channels.map((channel) => ({
-          ...channel,
-          routes: channel.routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
-          ...timesOf(ledger.deliveries.channelResult(channel.name)),
-          deliveries: counts.get(channelDestination(channel.name)) ?? { waiting: 0, dead: 0 },
-        })),
+        channels: channels.flatMap(({ routes, ...channel }) => {
+          const destination = channelDestination(channel.name);
+          const receiver = receivers.find((one) => one.destination === destination);
+          if (!receiver) return [];
+          const { waiting, dead } = receiver;
+          return {
+            ...channel,
+            routes: routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
+            ...toResultFields(receiver),
+            deliveries: { waiting, dead },
+          };
+        }),
       };
     },
   );
@@ -186,9 +212,4 @@ export function registerChannels(
       return sendProblem(reply, { status: 409, detail: 'the webhook callbacks is disabled' });
     },
   );
-}
-
-function timesOf({ lastSuccessAt, lastFailureAt }: ChannelResult) {
-  const timeOf = (at: number | null) => (at === null ? null : iso(at));
-  return { last_success_at: timeOf(lastSuccessAt), last_failure_at: timeOf(lastFailureAt) };
 }

@@ -12,7 +12,7 @@ import {
   type TypedServer,
   timeSchema,
 } from '../http/typed-server.ts';
-import { type Clock, iso } from '../lib/clock.ts';
+import { type Clock, iso, isoOrNull } from '../lib/clock.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
 import type { Deliveries } from './deliveries-store.ts';
 import {
@@ -168,9 +168,9 @@ export function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySche
     attempts_made: delivery.attempts,
     last_http_status: delivery.lastHttpStatus,
     last_error: delivery.lastError,
-    next_at: delivery.nextAt === null ? null : iso(delivery.nextAt),
+    next_at: isoOrNull(delivery.nextAt),
     created_at: iso(delivery.createdAt),
-    ended_at: delivery.endedAt === null ? null : iso(delivery.endedAt),
+    ended_at: isoOrNull(delivery.endedAt),
   };
 }
 

@@ -27,10 +27,11 @@ import {
   toEventRecord,
 } from './event-log.ts';
 import type { EventRoutes, Outbox } from './outbox.ts';
+import type { Receivers } from './receivers-store.ts';
 import type { Webhooks } from './webhooks-store.ts';
 
-/** Epoch milliseconds; null: never since this is recorded. */
-export type ChannelResult = { lastSuccessAt: number | null; lastFailureAt: number | null };
+/** Longer than the retries of one event: the receiver has missed events for good. */
+const DISABLE_AFTER_MS = 5 * 86_400_000;
 
 function toDelivery(row: Delivery): Delivery {
   const name = `the delivery ${row.id}`;
@@ -50,6 +51,7 @@ type DeliveriesDeps = {
   routes: EventRoutes;
   outbox: Outbox;
   webhooks: Webhooks;
+  receivers: Receivers;
   dead: CommittedChanges<DeadLetters>;
 };
 
@@ -58,14 +60,16 @@ export class Deliveries {
   readonly #routes: EventRoutes;
   readonly #outbox: Outbox;
   readonly #webhooks: Webhooks;
+  readonly #receivers: Receivers;
   readonly #dead: CommittedChanges<DeadLetters>;
 
-  constructor(database: LedgerDatabase, { routes, outbox, webhooks, dead }: DeliveriesDeps) {
+  constructor(database: LedgerDatabase, deps: DeliveriesDeps) {
     this.#db = database;
-    this.#routes = routes;
-    this.#outbox = outbox;
-    this.#webhooks = webhooks;
-    this.#dead = dead;
+    this.#routes = deps.routes;
+    this.#outbox = deps.outbox;
+    this.#webhooks = deps.webhooks;
+    this.#receivers = deps.receivers;
+    this.#dead = deps.dead;
   }
 
   /** Calls `listener` after the commit. Returns a function that removes it. */
@@ -131,7 +135,7 @@ export class Deliveries {
   }
 
   /**
-   * Records attempt, next state and health. A webhook that only failed for days is disabled. A
+   * Records attempt, next state and receiver. A webhook that only failed for days is disabled. A
    * failure at a former address neither delays nor disables the destination.
    */
   recordResults(results: readonly DeliveryResult[]): void {
@@ -146,11 +150,11 @@ export class Deliveries {
       state: DeliveryState;
       destination: string;
       attempts: number;
-      replayedAt: number | null;
+      isReplayed: number;
       event: number;
       alert: number | null;
     }>`
-      SELECT d.state, destination, attempts, replayed_at AS replayedAt, event, o.alert
+      SELECT d.state, destination, attempts, waiting_since > created_at AS isReplayed, event, o.alert
       FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event WHERE d.id = +${deliveryId}`;
     if (!row) return;
     this.#db.run(
@@ -158,7 +162,7 @@ export class Deliveries {
        VALUES (@deliveryId, @at, @durationMs, @httpStatus, @error, @response)`,
       { deliveryId, ...attempt },
     );
-    if (row.replayedAt !== null || attempts >= MAX_ATTEMPTS)
+    if (row.isReplayed === 1 || attempts >= MAX_ATTEMPTS)
       this.#db.run(DELETE_OLD_ATTEMPTS, deliveryId, MAX_ATTEMPTS);
     const endedAt = attempt.at + attempt.durationMs;
     const parsed = parseDestination(destination);
@@ -191,12 +195,16 @@ export class Deliveries {
     }
     // An event that cannot be sent is no failure of the receiver.
     if (isUndeliverable) return;
-    if (parsed.kind === 'channel') this.#recordChannel(parsed.name, result, endedAt);
+    // A webhook that was deleted has no URL.
+    if (webhookId !== undefined && this.#webhooks.url(webhookId) !== result.address) return;
+    const failingSince = this.#receivers.record(
+      parsed.kind === 'callback' ? CALLBACKS : destination,
+      { isDelivered: next.kind === 'delivered', error: attempt.error, at: endedAt },
+    );
     if (webhookId === undefined) return;
-    const endpoint = { id: webhookId, url: result.address };
-    if (next.kind === 'delivered') this.#webhooks.succeeded(endpoint);
-    else if (next.kind === 'gone') this.#webhooks.disable(endpoint, 'gone', endedAt);
-    else this.#webhooks.failed(endpoint, endedAt);
+    if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
+    else if (failingSince !== null && endedAt - failingSince >= DISABLE_AFTER_MS)
+      this.#webhooks.disable(webhookId, 'failing', endedAt);
   }
 
   #hasMoved({ deliveryId, destination, address }: DeliveryResult): boolean {
@@ -214,31 +222,6 @@ export class Deliveries {
       UPDATE deliveries
       SET attempts = attempts + 1, state = ${state}, dead_reason = ${deadReason}, next_at = NULL, ended_at = ${endedAt}
       WHERE id = ${id}`;
-  }
-
-  /** Both at once if some recipients were refused. */
-  #recordChannel(channel: string, { attempt, next }: DeliveryResult, at: number): void {
-    this.#db.run`
-      INSERT INTO channel_results (channel, last_success_at, last_failure_at)
-      VALUES (${channel}, ${next.kind === 'delivered' ? at : null}, ${attempt.error === null ? null : at})
-      ON CONFLICT (channel) DO UPDATE SET
-        last_success_at = coalesce(excluded.last_success_at, last_success_at),
-        last_failure_at = coalesce(excluded.last_failure_at, last_failure_at)`;
-  }
-
-  /** They outlive the deliveries of the channel. */
-  channelResult(channel: string): ChannelResult {
-    const found = this.#db.row<ChannelResult>`
-      SELECT last_success_at AS lastSuccessAt, last_failure_at AS lastFailureAt
-      FROM channel_results WHERE channel = ${channel}`;
-    return found ?? { lastSuccessAt: null, lastFailureAt: null };
-  }
-
-  countsByChannel(): Map<string, { waiting: number; dead: number }> {
-    const rows = this.#db.rows<{ destination: string; waiting: number; dead: number }>(
-      CHANNEL_COUNTS,
-    );
-    return new Map(rows.map(({ destination, ...counts }) => [destination, counts]));
   }
 
   /** Turns the waiting deliveries to a destination that is not configured into dead letters. */
@@ -331,15 +314,6 @@ export class Deliveries {
   }
 }
 
-const CHANNEL_COUNTS = `
-  SELECT destination, sum(waiting) AS waiting, sum(dead) AS dead FROM (
-    SELECT destination, count(*) AS waiting, 0 AS dead FROM deliveries
-    WHERE state = 'waiting' AND destination BETWEEN 'channel:' AND 'channel:\x7f' GROUP BY destination
-    UNION ALL
-    SELECT destination, 0, count(*) FROM deliveries
-    WHERE state = 'dead' AND destination BETWEEN 'channel:' AND 'channel:\x7f' GROUP BY destination)
-  GROUP BY destination`;
-
 /** A transaction of some 50 ms. */
 const MAX_MADE_DUE = 5_000;
 const MAKE_FAILED_DUE = `
@@ -370,7 +344,7 @@ const DELETE_OLD_ATTEMPTS = `
 
 const REPLAY = `
   UPDATE deliveries AS d
-  SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, replayed_at = @now`;
+  SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, waiting_since = @now`;
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
 const BY_ID = `${SELECT_DELIVERY} WHERE d.id = +?`;

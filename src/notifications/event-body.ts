@@ -27,6 +27,8 @@ export const ALERT_SEVERITIES = {
   upstream_down: 'critical',
   credentials_refused: 'critical',
   upstream_paused: 'warning',
+  webhook_failing: 'warning',
+  channel_failing: 'warning',
   backlog: 'warning',
   dead_letters: 'warning',
   webhook_disabled: 'warning',
@@ -43,7 +45,7 @@ export const ALERT_RULES = Object.keys(ALERT_SEVERITIES) as AlertRule[];
 export type Alert = {
   id: number;
   rule: AlertRule;
-  /** An upstream, a destination, "ledger", "redis", "workers", or "all". */
+  /** An upstream, a destination, "ledger", "redis" or "workers". */
   subject: string;
   summary: string;
   count: number | null;

@@ -32,6 +32,8 @@ export type ChannelRoute = {
 type EventRoute = {
   /** CALLBACKS stands for the address of the submission. */
   destination: string;
+  /** Of a webhook, by its operator. */
+  description: string | null;
   enabled: boolean;
   gatherMs: number;
   /** The time at which the message that gathers events now is sent, or the latest one was. */
@@ -58,6 +60,7 @@ export class EventRoutes {
       const matchers = subscriptions.map(createMatcher);
       return {
         destination: channelDestination(name),
+        description: null,
         enabled: true,
         gatherMs,
         gathersUntil: Number.NEGATIVE_INFINITY,
@@ -68,6 +71,11 @@ export class EventRoutes {
 
   invalidateWebhooks(): void {
     this.#webhooks = undefined;
+  }
+
+  /** Enabled webhooks, CALLBACKS among them, and channels. */
+  enabled(): Pick<EventRoute, 'destination' | 'description'>[] {
+    return [...this.#currentWebhooks(), ...this.#channels].filter(({ enabled }) => enabled);
   }
 
   /** Includes routes of disabled webhooks. `metadata`: the text of its submission. */
@@ -104,10 +112,12 @@ export class EventRoutes {
       id: string;
       types: string;
       metadata: string | null;
+      description: string;
       enabled: number;
-    }>('SELECT webhook_id AS id, types, metadata, enabled FROM webhooks ORDER BY id');
+    }>('SELECT webhook_id AS id, types, metadata, description, enabled FROM webhooks ORDER BY id');
     return rows.map((row) => ({
       destination: webhookDestination(row.id),
+      description: row.description,
       enabled: row.enabled === 1,
       gatherMs: 0,
       gathersUntil: Number.NEGATIVE_INFINITY,
@@ -241,8 +251,8 @@ export class Outbox {
   #addDeadLetter({ seq, at }: AddedEvent, destination: string): void {
     const reason = 'endpoint_disabled';
     this.#db.run`
-      INSERT INTO deliveries (event, destination, state, dead_reason, created_at, ended_at)
-      VALUES (${seq}, ${destination}, 'dead', ${reason}, ${at}, ${at})`;
+      INSERT INTO deliveries (event, destination, state, dead_reason, created_at, waiting_since, ended_at)
+      VALUES (${seq}, ${destination}, 'dead', ${reason}, ${at}, ${at}, ${at})`;
     this.#dead.add({ destination, reason, count: 1 });
   }
 
@@ -253,8 +263,8 @@ export class Outbox {
     nextAt: number,
   ): number {
     const { lastInsertRowid } = this.#db.run`
-      INSERT INTO deliveries (event, destination, state, next_at, created_at)
-      VALUES (${seq}, ${destination}, 'waiting', ${nextAt}, ${at})`;
+      INSERT INTO deliveries (event, destination, state, next_at, created_at, waiting_since)
+      VALUES (${seq}, ${destination}, 'waiting', ${nextAt}, ${at}, ${at})`;
     this.notifyWaiting(destination);
     return Number(lastInsertRowid);
   }

@@ -12,7 +12,7 @@ import {
   type TypedServer,
   timeSchema,
 } from '../http/typed-server.ts';
-import { type Clock, iso } from '../lib/clock.ts';
+import { type Clock, iso, isoOrNull } from '../lib/clock.ts';
 import { headerProblem } from '../lib/request-headers.ts';
 import { originOf } from '../submissions/option-changes.ts';
 import { checkSecret, makeSecret } from './channels/webhook.ts';
@@ -121,7 +121,7 @@ function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> {
     header_names: webhook.headerNames,
     enabled: webhook.enabled,
     disabled_reason: webhook.disabledReason,
-    failing_since: webhook.failingSince === null ? null : iso(webhook.failingSince),
+    failing_since: isoOrNull(webhook.failingSince),
     last_day: webhook.lastDay && {
       attempts: webhook.lastDay.attempts,
       success_rate: webhook.lastDay.successRate,

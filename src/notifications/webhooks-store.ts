@@ -3,7 +3,6 @@ import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database
 import { takePage } from '../ledger/page.ts';
 import { DurationHistogram } from '../lib/duration-histogram.ts';
 import { storedObject, storedOneOf, storedTime } from '../lib/json.ts';
-import { LONGEST_WAIT_MS } from './channels/channel.ts';
 import type { WebhookEndpoint } from './channels/webhook.ts';
 import {
   CALLBACKS_ID,
@@ -18,6 +17,7 @@ import {
   webhookDestination,
 } from './delivery.ts';
 import { type EventRoutes, type Outbox, readSubscription } from './outbox.ts';
+import type { Receivers } from './receivers-store.ts';
 
 export type WebhookRow = Omit<
   Webhook,
@@ -33,8 +33,8 @@ export type WebhookRow = Omit<
 
 const SELECT_WEBHOOK = `
   SELECT id AS position, webhook_id AS id, url, types, metadata, description, headers, enabled,
-         disabled_reason AS disabledReason, failing_since AS failingSince, created_at AS createdAt,
-         updated_at AS updatedAt
+         disabled_reason AS disabledReason, created_at AS createdAt, updated_at AS updatedAt,
+         (SELECT failing_since FROM receivers WHERE destination = 'webhook:' || webhook_id) AS failingSince
   FROM webhooks`;
 
 function toWebhook(
@@ -63,28 +63,29 @@ function storedHeaders({ id, headers }: Pick<WebhookRow, 'id' | 'headers'>) {
 /** Each event writes at most one delivery per webhook, in the transaction that it reports. */
 export const MAX_WEBHOOKS = 100;
 
-/** Longer than the retries of one event: the receiver has missed events for good. */
-const DISABLE_AFTER_MS = 5 * 86_400_000;
-
-/** A webhook and the URL that responded. It counts only while the webhook has this URL. */
-type CalledEndpoint = { id: string; url: string | null };
-
 export class Webhooks {
   readonly #db: LedgerDatabase;
   readonly #routes: EventRoutes;
   readonly #outbox: Outbox;
   readonly #dead: CommittedChanges<DeadLetters>;
+  readonly #receivers: Receivers;
   readonly #stats: WebhookStats;
 
   /** `dead`: gets the dead letters of webhooks that are disabled. */
   constructor(
     database: LedgerDatabase,
-    deps: { routes: EventRoutes; outbox: Outbox; dead: CommittedChanges<DeadLetters> },
+    deps: {
+      routes: EventRoutes;
+      outbox: Outbox;
+      dead: CommittedChanges<DeadLetters>;
+      receivers: Receivers;
+    },
   ) {
     this.#db = database;
     this.#routes = deps.routes;
     this.#outbox = deps.outbox;
     this.#dead = deps.dead;
+    this.#receivers = deps.receivers;
     this.#stats = new WebhookStats(database);
   }
 
@@ -154,14 +155,11 @@ export class Webhooks {
       const { url, types, metadata, description, enabled } = after;
       // An operator who disables the webhook has acknowledged an earlier reason.
       const reason = enabled ? null : patch.enabled === false ? 'operator' : before.disabledReason;
-      // Failures before a change of the address, or before the webhook was enabled, do not count.
-      const failingSince =
-        patch.url !== undefined || (enabled && !before.enabled) ? null : before.failingSince;
       this.#db.run(
         `UPDATE webhooks
          SET url = @url, types = @types,
              metadata = @metadata, headers = coalesce(@headers, headers), description = @description, enabled = @enabled, disabled_reason = @reason,
-             failing_since = @failingSince, updated_at = @now
+             updated_at = @now
          WHERE webhook_id = @id`,
         {
           id,
@@ -169,14 +167,16 @@ export class Webhooks {
           headers: patch.headers === undefined ? null : JSON.stringify(patch.headers),
           description,
           reason,
-          failingSince,
           now,
           ...toColumns({ types, metadata, enabled }),
         },
       );
       if (!enabled && before.enabled) this.#pause(id, now);
+      const destination = webhookDestination(id);
+      // Results before a change of the address, or before the webhook was enabled, do not count.
+      if (patch.url !== undefined || (enabled && !before.enabled))
+        this.#receivers.forget(destination);
       if (url !== before.url) {
-        const destination = webhookDestination(id);
         this.#db.run`
           UPDATE deliveries SET next_at = ${now}
           WHERE destination = ${destination} AND state = 'waiting' AND next_at > ${now}`;
@@ -204,10 +204,12 @@ export class Webhooks {
   /** Discards waiting deliveries and dead letters. Returns false if there is no such webhook. */
   delete(id: string, now: number): boolean {
     return this.#change(() => {
+      const destination = webhookDestination(id);
       this.#db.run`
         UPDATE deliveries
         SET state = 'discarded', dead_reason = NULL, next_at = NULL, ended_at = coalesce(ended_at, ${now})
-        WHERE destination = ${webhookDestination(id)} AND state IN ('waiting', 'dead')`;
+        WHERE destination = ${destination} AND state IN ('waiting', 'dead')`;
+      this.#receivers.forget(destination);
       return this.#db.run`DELETE FROM webhooks WHERE webhook_id = ${id}`.changes > 0;
     });
   }
@@ -220,31 +222,11 @@ export class Webhooks {
     this.#stats.count(id, attempt);
   }
 
-  /** Must be called inside a transaction. */
-  succeeded({ id, url }: CalledEndpoint): void {
-    this.#db.run`
-      UPDATE webhooks SET failing_since = NULL, failed_at = NULL
-      WHERE webhook_id = ${id} AND url = ${url} AND failing_since IS NOT NULL`;
-  }
-
-  /**
-   * Disables the webhook if it has only failed for five days. Failures further apart than two
-   * attempts belong to different outages. Must be called inside a transaction.
-   */
-  failed({ id, url }: CalledEndpoint, at: number): void {
-    const failingSince = this.#db.value<number>`
-      UPDATE webhooks
-      SET failing_since = iif(failed_at >= ${at - LONGEST_WAIT_MS}, coalesce(failing_since, ${at}), ${at}), failed_at = ${at}
-      WHERE webhook_id = ${id} AND url = ${url} AND enabled = 1 RETURNING failing_since`;
-    if (failingSince !== undefined && at - failingSince >= DISABLE_AFTER_MS)
-      this.disable({ id, url }, 'failing', at);
-  }
-
   /** Disables a webhook because of its receiver. Must be called inside a transaction. */
-  disable({ id, url }: CalledEndpoint, reason: DisabledReason, now: number): void {
+  disable(id: string, reason: DisabledReason, now: number): void {
     const { changes } = this.#db.run`
       UPDATE webhooks SET enabled = 0, disabled_reason = ${reason}, updated_at = ${now}
-      WHERE webhook_id = ${id} AND url = ${url} AND enabled = 1`;
+      WHERE webhook_id = ${id} AND enabled = 1`;
     if (changes === 0) return;
     this.#routes.invalidateWebhooks();
     this.#pause(id, now);

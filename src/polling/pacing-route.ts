@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { operations } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
-import { type Clock, iso } from '../lib/clock.ts';
+import { type Clock, iso, isoOrNull } from '../lib/clock.ts';
 import { type FinalitySums, LEAST_FINALIZED } from '../submissions/ledger-stats.ts';
 import {
   MAX_RECENT_POLLS,
@@ -292,7 +292,7 @@ function toPacingBody({ description, budget, next, ...health }: UpstreamPacing):
     },
     next: next && {
       submission_id: next.submissionId,
-      at: next.at === null ? null : iso(next.at),
+      at: isoOrNull(next.at),
       reason: next.reason,
       held_by: next.heldBy,
     },

@@ -97,7 +97,7 @@ const COUNT_DELIVERIES = `
     (SELECT count(*) FROM deliveries INDEXED BY deliveries_failing
      WHERE state = 'waiting' AND attempts > 0) AS failing,
     (SELECT count(*) FROM deliveries WHERE state = 'dead') AS dead,
-    (SELECT min(coalesce(replayed_at, created_at)) FROM deliveries WHERE state = 'waiting') AS oldestWaitingAt`;
+    (SELECT min(waiting_since) FROM deliveries WHERE state = 'waiting') AS oldestWaitingAt`;
 
 function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { nextCursorSchema, timeSchema } from '../http/typed-server.ts';
-import { iso } from '../lib/clock.ts';
+import { iso, isoOrNull } from '../lib/clock.ts';
 import { nearestTime } from '../lib/json.ts';
 import { type Observation, storedData } from './classify.ts';
 import { durationsOf } from './option-changes.ts';
@@ -135,8 +135,8 @@ export function toSubmissionFields(submission: ShownSubmission): z.output<typeof
     chain: submission.chain,
     chain_reason: submission.chainReason,
     tracked_at: iso(submission.trackedAt),
-    finalized_at: submission.finalizedAt === null ? null : iso(submission.finalizedAt),
-    finality_at: submission.finalityAt === null ? null : iso(submission.finalityAt),
+    finalized_at: isoOrNull(submission.finalizedAt),
+    finality_at: isoOrNull(submission.finalityAt),
     finality_source: submission.finalitySource,
     metadata: submission.metadata,
   };

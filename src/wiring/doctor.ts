@@ -13,6 +13,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { DeadLetters, Webhook } from '../notifications/delivery.ts';
 import { receiverChecks } from '../notifications/doctor.ts';
 import { EventRoutes, Outbox } from '../notifications/outbox.ts';
+import { type ReceiverResults, Receivers } from '../notifications/receivers-store.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
 import { secretsOf } from '../operations/config/load.ts';
 import { StartError } from '../operations/config/start-error.ts';
@@ -47,7 +48,10 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   const { loaded, now, full, limitMs, features } = options;
   const { config } = loaded;
   const path = realPath(config.database);
-  const { webhooks, chains, states, finding, mayBeRead } = inspectLedger(config.database, now);
+  const { webhooks, results, chains, states, finding, mayBeRead } = inspectLedger(
+    config.database,
+    now,
+  );
   const checks: Check[] = [];
   let upstreams: Upstreams | undefined;
   try {
@@ -74,7 +78,7 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   });
   checks.push({ name: 'disk', run: () => [checkDisk(path)] });
   checks.push(...features.flatMap((checkOf) => checkOf(config, limitMs) ?? []));
-  checks.push(...receiverChecks(config, webhooks, limitMs));
+  checks.push(...receiverChecks(config, webhooks, results, limitMs));
   const findings = await runChecks(checks, secretsOf(loaded.settings));
   await upstreams?.close();
   // Last, because it blocks the event loop, and the other checks have time limits.
@@ -88,6 +92,8 @@ type Inspection = {
   states: Finding[];
   /** At most `MAX_WEBHOOKS`. */
   webhooks: Webhook[];
+  /** By destination. */
+  results: Map<string, ReceiverResults>;
   /** A file of another version or program may have other tables. */
   mayBeRead: boolean;
 };
@@ -102,7 +108,7 @@ const MAX_WEBHOOKS = 1_000;
 function inspectLedger(file: string, now: number): Inspection {
   const path = realPath(file);
   const chains = () => ({ genesisHash: null, blockNumber: null });
-  const without = { webhooks: [], chains, states: [], mayBeRead: false };
+  const without = { webhooks: [], results: new Map(), chains, states: [], mayBeRead: false };
   try {
     return guarded(file, () => {
       refuseUnusableFiles(path);
@@ -149,11 +155,12 @@ function inspectLedger(file: string, now: number): Inspection {
 function storedIn(
   database: LedgerDatabase,
   now: number,
-): Pick<Inspection, 'webhooks' | 'chains' | 'states'> {
+): Pick<Inspection, 'webhooks' | 'results' | 'chains' | 'states'> {
   const routes = new EventRoutes(database);
   const dead = new CommittedChanges<DeadLetters>(database);
   const outbox = new Outbox(database, { routes, dead });
-  const { webhooks } = new Webhooks(database, { routes, outbox, dead }).list({
+  const receivers = new Receivers(database, routes);
+  const { webhooks } = new Webhooks(database, { routes, outbox, dead, receivers }).list({
     ...{ limit: MAX_WEBHOOKS, now },
   });
   const chains = new UpstreamStore(database, outbox).knownChains();
@@ -163,7 +170,12 @@ function storedIn(
     const state = oddStateOf(database, name);
     return state === null ? [] : [warning(`upstream.${name}`, state, action)];
   });
-  return { webhooks, states, chains: (upstream) => chains.get(upstream) ?? unknown };
+  return {
+    webhooks,
+    results: receivers.results(),
+    states,
+    chains: (upstream) => chains.get(upstream) ?? unknown,
+  };
 }
 
 /** Reads all of the ledger, and blocks meanwhile. */

@@ -9,6 +9,7 @@ import { Deliveries } from '../notifications/deliveries-store.ts';
 import type { DeadLetters } from '../notifications/delivery.ts';
 import { EventLog } from '../notifications/event-log.ts';
 import { EventRoutes, Outbox } from '../notifications/outbox.ts';
+import { Receivers } from '../notifications/receivers-store.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 import { FinalitySums, LedgerStats } from '../submissions/ledger-stats.ts';
@@ -38,6 +39,7 @@ export class Ledger {
   readonly events: EventLog;
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
+  readonly receivers: Receivers;
   readonly stats: LedgerStats;
   readonly pruning: Pruning;
   readonly sums: FinalitySums;
@@ -64,13 +66,10 @@ export class Ledger {
     this.routes = new EventRoutes(database);
     this.outbox = new Outbox(database, { routes: this.routes, dead });
     this.events = new EventLog(database, this.outbox.added);
-    this.webhooks = new Webhooks(database, { routes: this.routes, outbox: this.outbox, dead });
-    this.deliveries = new Deliveries(database, {
-      routes: this.routes,
-      outbox: this.outbox,
-      webhooks: this.webhooks,
-      dead,
-    });
+    this.receivers = new Receivers(database, this.routes);
+    const notifying = { routes: this.routes, outbox: this.outbox, receivers: this.receivers, dead };
+    this.webhooks = new Webhooks(database, notifying);
+    this.deliveries = new Deliveries(database, { ...notifying, webhooks: this.webhooks });
     this.stats = new LedgerStats(database, counts);
     this.pruning = new Pruning(database, counts);
     this.upstreams = new UpstreamStore(database, this.outbox);

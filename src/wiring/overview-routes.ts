@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { operations } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
-import { type Clock, iso } from '../lib/clock.ts';
+import { type Clock, iso, isoOrNull } from '../lib/clock.ts';
 import type { DurationHistogram } from '../lib/duration-histogram.ts';
+import { resultFields, toResultFields } from '../notifications/channels-routes.ts';
+import type { Receivers } from '../notifications/receivers-store.ts';
 import { requestsPerSubmissionSchema, upstreamStateSchema } from '../polling/pacing-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
 import {
@@ -114,6 +116,21 @@ const overviewSchema = z
         }),
       )
       .describe('Oldest open submissions, at most 10, oldest first'),
+    receivers: z
+      .array(
+        z.object({
+          destination: z
+            .string()
+            .describe('webhook:<id>, webhook:callbacks for all callbacks, or channel:<name>'),
+          description: z.string().nullable().describe('Of the webhook; null for a channel'),
+          ...resultFields,
+          waiting: count.describe('Not delivered yet'),
+          oldest_waiting_at: timeSchema
+            .nullable()
+            .describe('Time since which the oldest one has waited; null if none waits'),
+        }),
+      )
+      .describe('Enabled webhooks and channels, with their newest results'),
     deliveries: z.object({
       waiting: count.describe('Not delivered yet'),
       failing: count.describe('Of these, those that wait for a retry after a failed attempt'),
@@ -163,11 +180,23 @@ const overviewSchema = z
             age_s: 840,
           },
         ],
+        receivers: [
+          {
+            destination: 'channel:ops',
+            description: null,
+            last_success_at: '2026-01-02T02:04:05.123Z',
+            last_failure_at: '2026-01-02T03:04:34.900Z',
+            last_error: 'responded with 503',
+            failing_since: '2026-01-02T03:04:04.900Z',
+            waiting: 3,
+            oldest_waiting_at: '2026-01-02T03:04:04.500Z',
+          },
+        ],
         deliveries: {
           waiting: 3,
           failing: 1,
           dead: 0,
-          oldest_waiting_at: '2026-01-02T03:04:34.900Z',
+          oldest_waiting_at: '2026-01-02T03:04:04.500Z',
         },
         readers: 2,
         workers: null,
@@ -188,7 +217,7 @@ const OPERATIONS = operations('operations', {
 export function registerOverview(
   app: TypedServer,
   deps: {
-    ledger: { stats: LedgerStats; sums: FinalitySums };
+    ledger: { stats: LedgerStats; sums: FinalitySums; receivers: Receivers };
     watcher: Watcher;
     clock: Clock;
     health: () => Readiness;
@@ -222,12 +251,18 @@ export function registerOverview(
           tracked_at: iso(trackedAt),
           age_s: Math.max(0, now - trackedAt) / 1_000,
         })),
+        receivers: ledger.receivers.list(now).map((receiver) => ({
+          destination: receiver.destination,
+          description: receiver.description,
+          ...toResultFields(receiver),
+          waiting: receiver.waiting,
+          oldest_waiting_at: isoOrNull(receiver.oldestWaitingAt),
+        })),
         deliveries: {
           waiting: deliveries.waiting,
           failing: deliveries.failing,
           dead: deliveries.dead,
-          oldest_waiting_at:
-            deliveries.oldestWaitingAt === null ? null : iso(deliveries.oldestWaitingAt),
+          oldest_waiting_at: isoOrNull(deliveries.oldestWaitingAt),
         },
         readers: readers(),
         workers: health().redis?.workers.length ?? null,

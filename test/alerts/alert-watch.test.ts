@@ -15,6 +15,9 @@ const THRESHOLDS = {
   ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000, pausedMs: 300_000 },
 };
 
+const MINUTE_MS = 60_000;
+type AlertLedger = ReturnType<typeof openWatch>['ledger'];
+
 const farFrom = (now: number) => {
   const far = now + 100 * DAY_MS;
   return { deadlineAt: far, graceEndsAt: far, stuckAt: far };
@@ -131,6 +134,100 @@ describe('reported alerts', () => {
       rules,
     ]);
     expect(messages()).toEqual(['alert.raised', 'alert.raised']);
+  });
+
+  it('a webhook that only fails for ten minutes is named with its newest error, until it succeeds', async () => {
+    const state = { result: failed({ error: 'responded with 500' }) };
+    const { clock, ledger, messages, webhook, finalize } = openWatch((destination) =>
+      destination.startsWith('webhook:') ? state.result : delivered,
+    );
+    const id = webhook('https://a.example/T0p-Secret-Path?key=SECRET', { types: ['submission.*'] });
+    const since = clock.now();
+    finalize('s1');
+    await clock.advance(9 * MINUTE_MS);
+    state.result = failed({ error: 'responded with 503' });
+    expect(messages()).toEqual([]);
+    finalize('s2');
+    await clock.advance(2 * MINUTE_MS);
+    expect(messages()).toEqual(['alert.raised']);
+    const list = () => ledger.alerts.list({ state: 'all', limit: 10, now: clock.now() }).alerts;
+    expect(list()).toMatchObject([
+      {
+        ...{ rule: 'webhook_failing', subject: `webhook:${id}`, since, count: 2 },
+        summary: `All attempts at the webhook ${id} fail (responded with 503); 2 deliveries wait`,
+      },
+    ]);
+    expect(JSON.stringify(ledger.events.after(0, 100))).not.toMatch(/T0p|SECRET/);
+    state.result = delivered;
+    finalize('s3');
+    await clock.advance(10_000);
+    expect(messages()).toEqual(['alert.raised', 'alert.resolved']);
+  });
+
+  it('a success within the ten minutes prevents it; all callbacks are one receiver', async () => {
+    const { clock, ledger, messages, webhook, finalize } = openWatch((destination, [outgoing]) =>
+      destination === 'channel:ops' || outgoing?.json.includes('"lucky') ? delivered : failed(),
+    );
+    ledger.webhooks.ensureCallbacks(() => 'whsec_x', clock.now());
+    webhook('https://a.example', { types: ['submission.*'] });
+    for (const id of ['1', '2', '3']) {
+      finalize(`bad${id}`, { callbackUrl: 'https://b.example' });
+      await clock.advance(9 * MINUTE_MS);
+      finalize(`lucky${id}`, { callbackUrl: 'https://c.example' });
+    }
+    finalize('bad4', { callbackUrl: 'https://b.example' });
+    await clock.advance(9 * MINUTE_MS);
+    expect(messages()).toEqual([]);
+    await clock.advance(2 * MINUTE_MS);
+    const { alerts } = ledger.alerts.list({ state: 'firing', limit: 10, now: clock.now() });
+    expect(alerts.map(({ subject }) => subject).toSorted()).toEqual([
+      'webhook:callbacks',
+      expect.stringMatching(/^webhook:wh_/),
+    ]);
+  });
+
+  it.each<[string, (ledger: AlertLedger, id: string, now: number) => void]>([
+    ['deleted', ({ webhooks }, id, now) => webhooks.delete(id, now)],
+    ['disabled', ({ webhooks }, id, now) => webhooks.update(id, { enabled: false }, now)],
+  ])('a failing webhook that is %s has no alert', async (_name, change) => {
+    const world = openWatch((destination) =>
+      destination.startsWith('webhook:') ? failed() : delivered,
+    );
+    const { clock, ledger, messages, webhook, finalize } = world;
+    const id = webhook('https://a.example', { types: ['submission.*'] });
+    finalize('s1');
+    await clock.advance(11 * MINUTE_MS);
+    expect(messages()).toEqual(['alert.raised']);
+    change(ledger, id, clock.now());
+    await clock.advance(10_000);
+    expect(messages()).toEqual(['alert.raised', 'alert.resolved']);
+    // Failures before do not count.
+    ledger.webhooks.update(id, { enabled: true }, clock.now());
+    await clock.advance(10_000);
+    expect(messages()).toEqual(['alert.raised', 'alert.resolved']);
+  });
+
+  it('a channel that only fails is named through the others', async () => {
+    const { clock, ledger, messages, finalize } = openWatch((destination) =>
+      destination === 'channel:mail' ? failed({ error: 'the connection was refused' }) : delivered,
+    );
+    const to = (name: string, types: string[]) => ({
+      ...{ name, gatherMs: 0, subscriptions: [{ types, metadata: null }] },
+    });
+    ledger.routes.setChannels([to('ops', ['alert.*']), to('mail', ['submission.*'])]);
+    finalize('s1');
+    await clock.advance(11 * MINUTE_MS);
+    expect(messages()).toEqual(['alert.raised']);
+    const [alert] = ledger.alerts.list({ state: 'firing', limit: 2, now: clock.now() }).alerts;
+    expect(alert).toMatchObject({
+      ...{ rule: 'channel_failing', subject: 'channel:mail' },
+      summary:
+        'All attempts at the channel mail fail (the connection was refused); 1 delivery waits',
+    });
+    // Removed from the settings.
+    ledger.routes.setChannels([to('ops', ['alert.*'])]);
+    await clock.advance(10_000);
+    expect(messages()).toEqual(['alert.raised', 'alert.resolved']);
   });
 
   it('a disabled webhook is reported through the other channels, and resolved once it is enabled', async () => {

@@ -197,10 +197,13 @@ describe('the facts', () => {
     ledger.record([observation('finalized', 10, 's')], context());
     ledger.alerts.reconcile([down], 20);
     const factsAt = (now: number) => ledger.alerts.facts([], now);
-    expect(factsAt(MINUTE_MS + 15)).toMatchObject({ waiting: 1, dead: [] });
+    expect(factsAt(MINUTE_MS + 15)).toMatchObject({
+      receivers: [{ destination: 'channel:ops', late: 1, waiting: 2 }],
+      dead: [],
+    });
     ledger.deliveries.endUnconfigured('channel:ops', 30);
     expect(factsAt(DAY_MS + 30)).toMatchObject({
-      waiting: 0,
+      receivers: [{ late: 0, waiting: 0 }],
       dead: [{ receiver: 'channel:ops', description: null, count: 1 }],
     });
     expect(factsAt(DAY_MS + 31)).toMatchObject({ dead: [] });
@@ -271,15 +274,21 @@ describe('the facts', () => {
       [observation('finalized', 10, '1'), observation('finalized', 10, '2')],
       context(),
     );
-    expect(facts(ledger, 0)).toMatchObject({ waiting: 4, dead: [] });
+    const lateOf = ({ receivers }: ReturnType<typeof facts>) =>
+      receivers.map(({ destination, late }) => [destination, late]);
+    expect(lateOf(facts(ledger, 0))).toEqual([
+      ['webhook:callbacks', 2],
+      [`webhook:${on}`, 2],
+    ]);
+    expect(facts(ledger, 0)).toMatchObject({ dead: [] });
     for (const destination of [
       `webhook:${on}`,
       'callback:https://c1.example',
       'callback:https://c2.example',
     ])
       ledger.deliveries.endUnconfigured(destination, 20);
+    expect(lateOf(facts(ledger, 0)).map(([, late]) => late)).toEqual([0, 0]);
     expect(facts(ledger, 0)).toMatchObject({
-      waiting: 0,
       dead: expect.arrayContaining([
         { receiver: 'webhook:callbacks', description: null, count: 2 },
         { receiver: `webhook:${on}`, description: 'billing', count: 2 },

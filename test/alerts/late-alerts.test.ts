@@ -49,6 +49,10 @@ async function openWorld(kind: 'chat' | 'webhook', { checkMs = 5 * SECOND } = {}
   const subscriptions = [{ types: ['alert.*', 'upstream.*'], metadata: null }];
   if (kind === 'webhook') world.webhook(receiver.url, { types: ['alert.*'] });
   else ledger.routes.setChannels([{ name: 'ops', subscriptions, gatherMs: 5 * SECOND }]);
+  // These tests are about other alerts than those about the receiver itself.
+  const mute = { subject: null, until: clock.now() + 30 * 24 * HOUR, reason: '' };
+  for (const rule of ['webhook_failing', 'channel_failing'] as const)
+    ledger.alerts.addMute({ rule, ...mute }, 'on call', clock.now());
   const watch = new AlertWatch({
     store: ledger.alerts,
     clock,

@@ -10,7 +10,7 @@ import { ALERT_RULES, type AlertRule } from '../../src/notifications/event-body.
 
 const QUIET: AlertFacts = {
   upstreams: [],
-  waiting: 0,
+  receivers: [],
   dead: [],
   disabled: [],
   walBytes: 0,
@@ -43,6 +43,21 @@ const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<Ale
     },
   ],
 });
+
+const receiver = (
+  fields: Partial<AlertFacts['receivers'][number]> = {},
+  now = 600_000,
+): Partial<AlertFacts> => ({
+  now,
+  receivers: [
+    {
+      ...{ destination: 'webhook:wh_1', description: 'billing' },
+      ...{ succeededAt: null, failedAt: null, error: null, failingSince: null },
+      ...{ waiting: 0, late: 0, oldestWaitingAt: null, dead: 0, ...fields },
+    },
+  ],
+});
+const fails = { failingSince: 0, error: 'responded with 500', waiting: 14_000, late: 13_990 };
 
 const redis = (fields: Partial<AlertFacts['redis']>): Partial<AlertFacts> => ({
   now: 60_000,
@@ -126,10 +141,38 @@ const TEXTS: Record<
   },
   backlog: {
     holds: [
-      [{ waiting: 1 }, '1 delivery has been waiting for more than a minute'],
-      [{ waiting: 900 }, '900 deliveries have been waiting for more than a minute'],
+      [
+        receiver({ late: 1 }),
+        '1 delivery to the webhook billing has been waiting for more than a minute',
+      ],
+      [
+        receiver({ late: 900 }),
+        '900 deliveries to the webhook billing have been waiting for more than a minute',
+      ],
     ],
-    over: 'The delivery backlog is below half the threshold',
+    over: 'The backlog of webhook:wh_1 is below half the threshold, or all attempts fail, or it was disabled or removed',
+  },
+  webhook_failing: {
+    holds: [
+      [
+        receiver({ ...fails, waiting: 1 }),
+        'All attempts at the webhook billing fail (responded with 500); 1 delivery waits',
+      ],
+      [
+        receiver(fails),
+        'All attempts at the webhook billing fail (responded with 500); 14000 deliveries wait',
+      ],
+    ],
+    over: 'Deliveries to webhook:wh_1 succeed again, or it was changed, disabled or removed',
+  },
+  channel_failing: {
+    holds: [
+      [
+        receiver({ ...fails, destination: 'channel:ops', description: null }),
+        'All attempts at the channel ops fail (responded with 500); 14000 deliveries wait',
+      ],
+    ],
+    over: 'Deliveries to channel:ops succeed again, or it was changed, disabled or removed',
   },
   dead_letters: {
     holds: [
@@ -255,8 +298,19 @@ describe('the rules', () => {
       { ...upstream({ failed: 2 }), ...open('failures', 'default') },
       ['failures default 2'],
     ],
-    ['few waiting deliveries', { waiting: 9 }, []],
-    ['many waiting deliveries', { waiting: 10 }, ['backlog all 10']],
+    ['few waiting deliveries', receiver({ late: 9 }), []],
+    ['many waiting deliveries', receiver({ late: 10 }), ['backlog webhook:wh_1 10']],
+    ['a receiver that has failed for less than ten minutes', receiver({ failingSince: 1 }), []],
+    [
+      'for ten minutes, which explains its backlog',
+      receiver(fails),
+      ['webhook_failing webhook:wh_1 14000'],
+    ],
+    [
+      'again after a pause of days, without a success',
+      { ...receiver({ failingSince: 599_999 }), ...open('webhook_failing', 'webhook:wh_1') },
+      ['webhook_failing webhook:wh_1 0'],
+    ],
     ['a large write-ahead log', { walBytes: 256 * 2 ** 20 }, ['wal_size ledger null']],
     [
       'a log below the threshold, but above half of it',

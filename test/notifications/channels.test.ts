@@ -55,6 +55,8 @@ describe('channels', () => {
             routes: [{ types: ['alert.*'], metadata: null }],
             last_success_at: null,
             last_failure_at: null,
+            last_error: null,
+            failing_since: null,
             deliveries: { waiting: 0, dead: 0 },
           },
           {
@@ -64,6 +66,8 @@ describe('channels', () => {
             routes: [],
             last_success_at: null,
             last_failure_at: null,
+            last_error: null,
+            failing_since: null,
             deliveries: { waiting: 0, dead: 0 },
           },
         ],
@@ -72,14 +76,16 @@ describe('channels', () => {
     expect(text).not.toMatch(/SECRET|T0|user/);
   });
 
-  it('show when each last succeeded and failed', async () => {
+  it('show when each last succeeded and failed, and why', async () => {
     const receiver = await openReceiver([{}, { status: 500 }]);
     const send = await openWithChannels(receiver.url);
-    const times = async () => {
+    const results = async () => {
       const { channels } = JSON.parse((await send('GET', '/v1/channels')).text);
       return channels.map((one: Record<string, string | null>) => [
         one.last_success_at,
         one.last_failure_at,
+        one.last_error,
+        one.failing_since,
       ]);
     };
     const end = async () => {
@@ -88,9 +94,9 @@ describe('channels', () => {
       return new Date(Date.parse(attempts[0].at) + attempts[0].duration_ms).toISOString();
     };
     const [succeeded, failed] = [await end(), await end()];
-    expect(await times()).toEqual([
-      [succeeded, failed],
-      [null, null],
+    expect(await results()).toEqual([
+      [succeeded, failed, 'responded with 500', failed],
+      [null, null, null, null],
     ]);
   });
 
@@ -130,6 +136,7 @@ describe('channels', () => {
     expect(await tried(send, other.id)).toMatchObject({ state: 'delivered', last_error: warning });
     const { channels } = JSON.parse((await send('GET', '/v1/channels')).text);
     expect(channels[0].last_failure_at).toBe(channels[0].last_success_at);
+    expect(channels[0]).toMatchObject({ last_error: warning, failing_since: null });
     const logged = lines.map((line) => JSON.parse(line)).filter(({ error }) => error === warning);
     expect(logged).toMatchObject([{ level: 'warn', event: 'delivery.delivered' }]);
     expect(lines.join()).not.toContain('x.example');

@@ -23,12 +23,13 @@ it('attempts are counted by kind and result, without addresses in labels', async
   });
   onTestFinished(() => app.close());
   const headers = { authorization: `Bearer ${ADMIN}`, 'x-api-key': [] };
-  for (const { url } of [kind, gone])
-    await call(app.url, '/v1/webhooks', {
-      method: 'POST',
-      headers,
-      body: { url, types: ['submission.cancelled'] },
-    });
+  const create = async (url: string) => {
+    const body = { url, types: ['submission.cancelled'] };
+    const { text } = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body });
+    return JSON.parse(text).id as string;
+  };
+  const working = await create(kind.url);
+  await create(gone.url);
   await post(app.url, { submission_id: 'told', callback_url: failing.url });
   await call(app.url, pathOf('told'), { method: 'DELETE' });
 
@@ -44,10 +45,11 @@ it('attempts are counted by kind and result, without addresses in labels', async
       'webhook gone 1',
     ]);
   });
+  const callbacks = { destination: 'webhook:callbacks' };
   // The counts from the ledger are cached for some milliseconds.
   const text = await eventually(async () => {
     const { text } = await scrape(app.url);
-    expect(reading(text, 'dawatch_deliveries_waiting')).toBe(1);
+    expect(reading(text, 'dawatch_deliveries_waiting', callbacks)).toBe(1);
     expect(reading(text, 'dawatch_deliveries_dead')).toBe(1);
     return text;
   });
@@ -60,6 +62,20 @@ it('attempts are counted by kind and result, without addresses in labels', async
   expect(
     reading(text, 'dawatch_delivery_attempt_duration_seconds_count', { kind: 'webhook' }),
   ).toBe(2);
-  expect(reading(text, 'dawatch_deliveries_oldest_waiting_age_seconds')).toBeGreaterThan(0);
+  for (const name of ['deliveries_oldest_waiting_age_seconds', 'receiver_failing_seconds']) {
+    expect(reading(text, `dawatch_${name}`, callbacks)).toBeGreaterThan(0);
+    expect(reading(text, `dawatch_${name}`, { destination: 'channel:ops' })).toBe(0);
+  }
+  // The webhook whose receiver is gone is disabled.
+  const destinations = (metrics: string) =>
+    familiesOf(metrics)
+      .get('dawatch_receiver_failing_seconds')
+      ?.samples.map(({ labels }) => labels.destination);
+  expect(destinations(text)).toEqual(['webhook:callbacks', `webhook:${working}`, 'channel:ops']);
   expect(text).not.toContain('127.0.0.1');
+  await call(app.url, `/v1/webhooks/${working}`, { method: 'DELETE', headers });
+  await eventually(async () => {
+    const { text } = await scrape(app.url);
+    expect(destinations(text)).toEqual(['webhook:callbacks', 'channel:ops']);
+  });
 });

@@ -12,11 +12,14 @@ import {
 } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { heartbeatCheck } from '../../src/alerts/heartbeat.ts';
 import { redisCheck } from '../../src/redis/doctor-redis.ts';
 import { checkDisk, runDoctor } from '../../src/wiring/doctor.ts';
 import { loadConfig } from '../../src/wiring/settings.ts';
+import { call } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
+import { openApp } from '../support/app/running-app.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { cli } from '../support/processes/cli.ts';
 import { CLIENT, configuredWith, openOidcProvider } from '../support/servers/oidc-provider.ts';
@@ -24,6 +27,7 @@ import { openReceiver } from '../support/servers/receiver.ts';
 import { openSmtpReceiver } from '../support/servers/smtp-receiver.ts';
 import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
+import { eventually } from '../support/until.ts';
 
 const NOT_FOUND = JSON.stringify({ state: 'ERROR', error: 'record not found' });
 const SECRET_PATH = 'T0p-Secret-Path';
@@ -145,6 +149,34 @@ it('the doctor checks every upstream, webhook and channel, calling only the addr
   expect(named('channel.mail')[0]?.action).toContain('channels.mail');
   const paths = receiver.requests.map(({ path }) => path).filter((path) => path !== '/');
   expect(paths).toEqual([`/${SECRET_PATH}`]);
+});
+
+it('the doctor names the newest error of receivers that are reachable', async () => {
+  const receiver = await openReceiver({ status: 500 });
+  const database = join(tempFolder(), 'dawatch.db');
+  const webhooks = { allow: ['127.0.0.0/8'], allow_http: true };
+  const channels = { ops: { type: 'slack' as const, url: `${receiver.url}/${SECRET_PATH}` } };
+  const app = await openApp({ database, adminToken: ADMIN_TOKEN, webhooks, channels });
+  onTestFinished(() => app.close());
+  const send = async (path: string, body?: object) =>
+    JSON.parse((await call(app.url, path, { method: 'POST', headers: AS_ADMIN, body })).text);
+  const { id } = await send('/v1/webhooks', { url: `${receiver.url}/${SECRET_PATH}` });
+  await send(`/v1/webhooks/${id}/test`);
+  await send('/v1/channels/ops/test');
+  const host = receiver.url.replace('http://', '');
+  const messages = async () => {
+    const { named } = await examine({ database, webhooks, channels });
+    return [`webhook.${id}`, 'channel.ops'].map((name) => named(name)[0]);
+  };
+  const message = expect.stringMatching(
+    `^${host} is reachable; all attempts since \\S+Z failed: responded with 500$`,
+  );
+  await eventually(async () =>
+    expect(await messages()).toMatchObject([
+      { status: 'warning', message, action: expect.stringContaining(`destination=webhook:${id}`) },
+      { status: 'warning', message, action: expect.stringContaining('destination=channel:ops') },
+    ]),
+  );
 });
 
 it('the doctor sends a heartbeat, and reads the response', async () => {

@@ -56,6 +56,14 @@ it('starts with counts of 0, sixty minutes, and null for unknown values', async 
       budget: { limit: 5_000, window_ms: 1_000, used: 0 },
     })),
     oldest_open: [],
+    receivers: [
+      {
+        destination: 'webhook:callbacks',
+        description: 'the callback_url of submissions',
+        ...{ last_success_at: null, last_failure_at: null, last_error: null, failing_since: null },
+        ...{ waiting: 0, oldest_waiting_at: null },
+      },
+    ],
     deliveries: { waiting: 0, failing: 0, dead: 0, oldest_waiting_at: null },
     readers: 0,
     workers: null,

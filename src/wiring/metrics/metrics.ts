@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { operations } from '../../http/problems.ts';
 import type { TypedServer } from '../../http/typed-server.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Receiver, Receivers } from '../../notifications/receivers-store.ts';
 import { chainState } from '../../polling/chain/chain-body.ts';
 import { NODE_STATES } from '../../polling/chain/port.ts';
 import type { UpstreamPacing, Watcher } from '../../polling/watcher.ts';
@@ -23,6 +24,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 export type Scraped = GaugeValues & {
   pacing: readonly UpstreamPacing[];
+  receivers: readonly Receiver[];
 };
 
 /** Creates the metrics of one server. A process can have several servers. */
@@ -30,7 +32,8 @@ export function createMetrics({ version }: { version: string }) {
   const registry = new Registry();
   const counters = createCounters(registry);
   const setGauges = createGauges(registry, version);
-  const setUpstreamGauges = createUpstreamGauges(registry);
+  const setUpstreamGauges = createGaugesBy(registry, 'upstream', UPSTREAM_GAUGES);
+  const setReceiverGauges = createGaugesBy(registry, 'destination', RECEIVER_GAUGES);
   const setChainMetrics = createChainMetrics(registry);
   let isCollecting = false;
   /** Starts at the first scrape, because the metrics of the process cost timers and observers. */
@@ -43,10 +46,18 @@ export function createMetrics({ version }: { version: string }) {
   return {
     counters,
     /** Sets the gauges. Synchronous, so that concurrent scrapes do not mix their values. */
-    set({ pacing: upstreams, ...values }: Scraped) {
+    set({ pacing, receivers, ...values }: Scraped) {
       setGauges(values);
       setChainMetrics(values);
-      setUpstreamGauges(upstreams);
+      const { now } = values;
+      setUpstreamGauges(
+        pacing.map((one) => [one.upstream, one]),
+        now,
+      );
+      setReceiverGauges(
+        receivers.map((one) => [one.destination, one]),
+        now,
+      );
     },
     async text() {
       collectProcess();
@@ -91,14 +102,6 @@ const GAUGES: Record<
   oldest_open_submission_age_seconds: [
     'Age of the oldest open submission, or 0',
     ({ now, counts }) => counts && ageS(now, counts.oldestOpen[0]?.trackedAt),
-  ],
-  deliveries_waiting: [
-    'Deliveries waiting for an attempt',
-    ({ counts }) => counts?.deliveries.waiting,
-  ],
-  deliveries_oldest_waiting_age_seconds: [
-    'Age of the oldest waiting delivery, or 0',
-    ({ now, counts }) => counts && ageS(now, counts.deliveries.oldestWaitingAt),
   ],
   deliveries_dead: ['Dead letters that can be replayed', ({ counts }) => counts?.deliveries.dead],
   feed_readers: ['Readers of the live feed', ({ readers }) => readers],
@@ -161,46 +164,62 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
   };
 }
 
-/** The help text and the reading of each gauge of an upstream; null means no sample. */
-const UPSTREAM_GAUGES: Record<
+/** The help text and the reading of each gauge; null means no sample. */
+type LabelledGauges<T> = Record<
   string,
-  readonly [help: string, of: (pacing: UpstreamPacing) => number | null]
-> = {
-  tracked_submissions: ['Submissions being polled', ({ tracked }) => tracked],
-  slots_known: [
+  readonly [help: string, of: (one: T, now: number) => number | null]
+>;
+
+const UPSTREAM_GAUGES: LabelledGauges<UpstreamPacing> = {
+  pacing_tracked_submissions: ['Submissions being polled', ({ tracked }) => tracked],
+  pacing_slots_known: [
     '1, or 0: no slots are known, so each submission is polled by its age',
     ({ description }) => Number(description.mode !== 'age'),
   ],
-  slot_period_seconds: [
+  pacing_slot_period_seconds: [
     'Length of a slot',
     ({ description: { slot } }) => slot && slot.periodMs / 1_000,
   ],
-  budget_requests: ['Requests per window of the budget', ({ budget }) => budget.requests],
-  budget_used_requests: ['Requests used in the current window', ({ budget }) => budget.used],
-  concurrent_requests_limit: ['Limit of requests in flight', ({ budget }) => budget.concurrency],
-  in_flight_requests: ['Requests in flight', ({ inFlight }) => inFlight],
-  next_request_delayed: [
+  pacing_budget_requests: ['Requests per window of the budget', ({ budget }) => budget.requests],
+  pacing_budget_used_requests: ['Requests used in the current window', ({ budget }) => budget.used],
+  pacing_concurrent_requests_limit: [
+    'Limit of requests in flight',
+    ({ budget }) => budget.concurrency,
+  ],
+  pacing_in_flight_requests: ['Requests in flight', ({ inFlight }) => inFlight],
+  pacing_next_request_delayed: [
     '1: the budget or a pause delays the next poll',
     ({ next }) => Number(next !== null && next.heldBy !== null),
   ],
 };
 
-function createUpstreamGauges(registry: Registry): (upstreams: readonly UpstreamPacing[]) => void {
-  const gauges = Object.entries(UPSTREAM_GAUGES).map(([name, [help, of]]) => ({
+const RECEIVER_GAUGES: LabelledGauges<Receiver> = {
+  deliveries_waiting: ['Deliveries waiting for an attempt', ({ waiting }) => waiting],
+  deliveries_oldest_waiting_age_seconds: [
+    'Age of the oldest waiting delivery, or 0',
+    ({ oldestWaitingAt }, now) => ageS(now, oldestWaitingAt),
+  ],
+  receiver_failing_seconds: [
+    'Time for which all attempts have failed, or 0',
+    ({ failingSince }, now) => ageS(now, failingSince),
+  ],
+};
+
+function createGaugesBy<T>(
+  registry: Registry,
+  label: string,
+  gauges: LabelledGauges<T>,
+): (values: readonly (readonly [label: string, of: T])[], now: number) => void {
+  const created = Object.entries(gauges).map(([name, [help, of]]) => ({
     of,
-    gauge: new Gauge({
-      name: `dawatch_pacing_${name}`,
-      help,
-      labelNames: ['upstream'],
-      registers: [registry],
-    }),
+    gauge: new Gauge({ name: `dawatch_${name}`, help, labelNames: [label], registers: [registry] }),
   }));
-  return (upstreams) => {
-    for (const { gauge, of } of gauges) {
+  return (values, now) => {
+    for (const { gauge, of } of created) {
       gauge.reset();
-      for (const pacing of upstreams) {
-        const value = of(pacing);
-        if (value !== null) gauge.set({ upstream: pacing.upstream }, value);
+      for (const [name, one] of values) {
+        const value = of(one, now);
+        if (value !== null) gauge.set({ [label]: name }, value);
       }
     }
   };
@@ -275,7 +294,7 @@ export function registerMetrics(
     metrics: Metrics;
     watcher: Watcher;
     health: () => Readiness;
-    ledger: { stats: LedgerStats };
+    ledger: { stats: LedgerStats; receivers: Receivers };
     feed: { readers: number };
     waitingIds: () => number;
     clock: Clock;
@@ -295,6 +314,7 @@ export function registerMetrics(
     metrics.set({
       now,
       counts: readable(() => ledger.stats.counts(1)),
+      receivers: readable(() => ledger.receivers.list(now)) ?? [],
       pacing: watcher.pacing(),
       ledgerBytes: ledger.stats.bytes(),
       disk: ledger.stats.disk(),

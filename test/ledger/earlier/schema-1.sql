@@ -146,15 +146,13 @@ CREATE TABLE webhooks (
     old_secret_until INTEGER,
     enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
     disabled_reason TEXT,
-    failing_since INTEGER,
-    failed_at INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     headers TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(headers)),
     CHECK ((enabled = 1) = (disabled_reason IS NULL))
   ) STRICT;
-INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','whsec_GIain0sKdtbiL4No+uKo3slBZbUkkpQC9v3pQNCI6AA=',NULL,NULL,1,NULL,NULL,NULL,1795784958499,1795784958499,'{}');
-INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','whsec_FeUKBKFMq/EDUs6LqemD8Y8hBaZf0OwZr9EZs2JR/Ns=',NULL,NULL,1,NULL,1795784962823,1795784962823,1795784958634,1795784958634,'{}');
+INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','whsec_GIain0sKdtbiL4No+uKo3slBZbUkkpQC9v3pQNCI6AA=',NULL,NULL,1,NULL,1795784958499,1795784958499,'{}');
+INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','whsec_FeUKBKFMq/EDUs6LqemD8Y8hBaZf0OwZr9EZs2JR/Ns=',NULL,NULL,1,NULL,1795784958634,1795784958634,'{}');
 CREATE TABLE deliveries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     event INTEGER NOT NULL REFERENCES outbox (seq),
@@ -164,30 +162,30 @@ CREATE TABLE deliveries (
     attempts INTEGER NOT NULL DEFAULT 0,
     next_at INTEGER,
     created_at INTEGER NOT NULL,
-    replayed_at INTEGER,
+    waiting_since INTEGER NOT NULL,
     ended_at INTEGER,
     CHECK ((state = 'waiting') = (next_at IS NOT NULL)),
     CHECK ((state = 'waiting') = (ended_at IS NULL)),
     CHECK ((state = 'dead') = (dead_reason IS NOT NULL))
   ) STRICT;
-INSERT INTO deliveries VALUES(1,1,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960428,NULL,1795784960461);
-INSERT INTO deliveries VALUES(2,1,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960428,NULL,1795784960456);
-INSERT INTO deliveries VALUES(3,2,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960451,NULL,1795784960474);
-INSERT INTO deliveries VALUES(4,2,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784964694,1795784960451,NULL,NULL);
-INSERT INTO deliveries VALUES(5,3,'callback:http://127.0.0.1:33865','waiting',NULL,1,1795784965731,1795784960464,NULL,NULL);
-INSERT INTO deliveries VALUES(6,3,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960464,NULL,1795784960480);
-INSERT INTO deliveries VALUES(7,4,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960476,NULL,1795784960492);
-INSERT INTO deliveries VALUES(8,4,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960476,NULL,1795784960490);
-INSERT INTO deliveries VALUES(9,5,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960486,NULL,1795784960499);
-INSERT INTO deliveries VALUES(10,5,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784965587,1795784960486,NULL,NULL);
-INSERT INTO deliveries VALUES(11,6,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960495,NULL,1795784960509);
-INSERT INTO deliveries VALUES(12,6,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784965271,1795784960495,NULL,NULL);
-INSERT INTO deliveries VALUES(13,7,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960501,NULL,1795784960512);
-INSERT INTO deliveries VALUES(14,7,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784964732,1795784960501,NULL,NULL);
-INSERT INTO deliveries VALUES(15,8,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960508,NULL,1795784960516);
-INSERT INTO deliveries VALUES(16,8,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960508,NULL,1795784960525);
-INSERT INTO deliveries VALUES(17,9,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960515,NULL,1795784960527);
-INSERT INTO deliveries VALUES(18,10,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784967037,1795784962812,NULL,NULL);
+INSERT INTO deliveries VALUES(1,1,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960428,1795784960428,1795784960461);
+INSERT INTO deliveries VALUES(2,1,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960428,1795784960428,1795784960456);
+INSERT INTO deliveries VALUES(3,2,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960451,1795784960451,1795784960474);
+INSERT INTO deliveries VALUES(4,2,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784964694,1795784960451,1795784960451,NULL);
+INSERT INTO deliveries VALUES(5,3,'callback:http://127.0.0.1:33865','waiting',NULL,1,1795784965731,1795784960464,1795784960464,NULL);
+INSERT INTO deliveries VALUES(6,3,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960464,1795784960464,1795784960480);
+INSERT INTO deliveries VALUES(7,4,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960476,1795784960476,1795784960492);
+INSERT INTO deliveries VALUES(8,4,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960476,1795784960476,1795784960490);
+INSERT INTO deliveries VALUES(9,5,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960486,1795784960486,1795784960499);
+INSERT INTO deliveries VALUES(10,5,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784965587,1795784960486,1795784960486,NULL);
+INSERT INTO deliveries VALUES(11,6,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960495,1795784960495,1795784960509);
+INSERT INTO deliveries VALUES(12,6,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784965271,1795784960495,1795784960495,NULL);
+INSERT INTO deliveries VALUES(13,7,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960501,1795784960501,1795784960512);
+INSERT INTO deliveries VALUES(14,7,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784964732,1795784960501,1795784960501,NULL);
+INSERT INTO deliveries VALUES(15,8,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960508,1795784960508,1795784960516);
+INSERT INTO deliveries VALUES(16,8,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960508,1795784960508,1795784960525);
+INSERT INTO deliveries VALUES(17,9,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960515,1795784960515,1795784960527);
+INSERT INTO deliveries VALUES(18,10,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784967037,1795784962812,1795784962812,NULL);
 CREATE TABLE attempts (
     id INTEGER PRIMARY KEY,
     delivery INTEGER NOT NULL REFERENCES deliveries (id) ON DELETE CASCADE,
@@ -224,11 +222,14 @@ CREATE TABLE webhook_stats (
     responses INTEGER NOT NULL,
     PRIMARY KEY (webhook, hour, duration)
   ) STRICT, WITHOUT ROWID;
-CREATE TABLE channel_results (
-    channel TEXT PRIMARY KEY,
-    last_success_at INTEGER,
-    last_failure_at INTEGER
+CREATE TABLE receivers (
+    destination TEXT PRIMARY KEY,
+    succeeded_at INTEGER,
+    failed_at INTEGER,
+    error TEXT,
+    failing_since INTEGER
   ) STRICT, WITHOUT ROWID;
+INSERT INTO receivers VALUES('webhook:wh_490ad240549d41ed89db662d409e2747',1795784960527,1795784962823,'responded with 500',1795784962823);
 CREATE TABLE alerts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     rule TEXT NOT NULL,
@@ -355,7 +356,7 @@ CREATE INDEX outbox_failures ON outbox (at) WHERE type IN ('submission.failing',
 CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
     BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
 CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
-CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
+CREATE INDEX deliveries_waiting_since ON deliveries (destination, waiting_since) WHERE state = 'waiting';
 CREATE INDEX deliveries_failing ON deliveries (destination) WHERE state = 'waiting' AND attempts > 0;
 CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
 CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';

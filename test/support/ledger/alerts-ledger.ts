@@ -3,7 +3,6 @@ import type { Ledger } from './ledger-file.ts';
 
 /** Adds the store of alerts to a ledger. */
 export function withAlerts<L extends Ledger>(ledger: L) {
-  const { database, outbox, stats } = ledger;
-  const alerts = new Alerts(database, { outbox, stats });
+  const alerts = new Alerts(ledger.database, ledger);
   return Object.assign(ledger, { alerts });
 }
