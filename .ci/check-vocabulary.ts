@@ -1,6 +1,5 @@
 // Rejects retired words in the file names and exported identifiers of src, test, bench and .ci, in
-// log event names and in metric names: one term per concept, see docs/glossary.md. A run that saw
-// no names is a failure.
+// log event names and in metric names: one term per concept. A run that saw no names is a failure.
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseSync } from '@swc/core';
 import pkg from '../package.json' with { type: 'json' };
