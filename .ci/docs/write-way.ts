@@ -184,14 +184,12 @@ function listOf(files: readonly string[]): string {
 }
 
 const text = `
-${onWay.size} files of \`src\` execute between the request and the webhook, ${policies} of them in \`src/pacing\`, with ${HAND_OVERS.length} hand-overs to a
-later turn of the event loop. \`npm run docs:way\` measures them with V8, lists them, and writes this part.
+${onWay.size} files of \`src\` execute between the request and the webhook, ${policies} of them in \`src/pacing\`.
+\`npm run docs:way\` lists them. A later turn of the event loop continues after
 
-| Hand-over | By | Why |
-|---|---|---|
-${HAND_OVERS.map(([what, by, why], index) => `| ${index + 1}. ${what} | \`${by}\` | ${why} |`).join('\n')}
+${HAND_OVERS.map(([what, by, why], index) => `${index + 1}. ${what}, \`${by}\`: ${why}`).join('\n')}
 
-The hooks of every request, in their order:
+The hooks of every request:
 
 ${REQUEST_HOOKS.map(([name, why], index) => `${index + 1}. \`${name}\`: ${why}`).join('\n')}
 
