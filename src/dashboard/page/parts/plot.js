@@ -44,6 +44,7 @@ function optionsOf({ series, unit, times, isLogarithmic = false }) {
       xAxis((at) => times.mark(at * 1_000)),
       {
         ...AXIS,
+        size: 62,
         space: 24,
         values: (_, /** @type {(number | null)[]} */ splits) =>
           splits.map((value) => (value === null ? '' : `${numbers.format(value)}${unit}`)),
