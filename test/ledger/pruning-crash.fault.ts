@@ -23,7 +23,7 @@ it('kill -9 during pruning leaves every open submission, each other one complete
   for (let round = 0; round < ROUNDS; round++) {
     const child = startChild(PRUNING, [file, String(round)]);
     await child.message();
-    const turns = between(3, 20);
+    const turns = between(3, 8);
     await until(() => child.messages.length >= turns);
     await child.kill();
     open.push(...child.messages);

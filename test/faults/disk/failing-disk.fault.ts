@@ -3,20 +3,20 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ExitCode } from '../../../src/cli/exit.ts';
 import { auditLedger } from '../../support/ledger/audit.ts';
+import { STEP_MS } from '../../support/patience.ts';
 import { sleep, trackUntilAcknowledged } from '../../support/processes/killable-server.ts';
 import { openReceiver } from '../../support/servers/receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
+import { until } from '../../support/until.ts';
 import { readiness, trackOnce } from '../support/requests.ts';
 import { prepareWorld } from '../support/world.ts';
 import { type Faults, isCompilerMissing, openTestDisk } from './test-disk.ts';
 
 const BATCH = 2;
 const CLIENTS = 16;
-/** Time under load before a disk fails. */
-const LOAD_MS = 300;
+/** Acknowledged submissions under load before a disk fails. */
+const LOAD = 50;
 const FAILS_FOR_MS = 4_000;
-/** Enough for a checkpoint, which needs 1,000 pages of the log. */
-const ENDS_WITHIN_MS = 30_000;
 
 describe.skipIf(isCompilerMissing())(
   'a disk that fails loses nothing that was acknowledged',
@@ -67,7 +67,6 @@ async function prepareFailing(name: string) {
   const heartbeats = await openReceiver();
   const world = await prepareWorld(name, {
     folder,
-    upstream: { timeout_s: 10 },
     settings: {
       database: join(disk.root, 'ledger.db'),
       heartbeat: { url: heartbeats.url, every_s: 1 },
@@ -102,16 +101,17 @@ async function prepareFailing(name: string) {
      * failed to store, and the ledger contains everything acknowledged nevertheless.
      */
     async failSync(faults: Faults, file: string): Promise<void> {
-      const until = performance.now() + ENDS_WITHIN_MS;
+      const loaded = world.expected.size + LOAD;
+      const endsBy = performance.now() + STEP_MS;
       const load = async () => {
         while (!server.isGone()) {
           await track();
-          if (performance.now() > until) throw new Error('the server does not end');
+          if (performance.now() > endsBy) throw new Error('the server does not end');
         }
       };
       await Promise.all([
         ...Array.from({ length: CLIENTS }, load),
-        sleep(LOAD_MS).then(() => disk.set(faults)),
+        until(() => world.expected.size >= loaded).then(() => disk.set(faults)),
       ]);
       expect(await server.exited()).toBe(ExitCode.server);
       expect(disk.failedSyncs()).toBe(1);
@@ -131,14 +131,15 @@ async function prepareFailing(name: string) {
      * the heartbeat alerts.
      */
     async expectRefused(): Promise<void> {
-      const until = performance.now() + FAILS_FOR_MS;
+      const recoversAt = performance.now() + FAILS_FOR_MS;
       const failedWrites = disk.failedWrites();
-      for (let refused = 0; performance.now() < until || refused <= 10; refused++) {
+      for (let refused = 0; performance.now() < recoversAt || refused <= 10; refused++) {
         expect(await track()).toBe(503);
         expect((await readiness(server.url)).status).toBe(503);
         await sleep(100);
       }
       expect(disk.failedWrites() - failedWrites).toBeGreaterThan(10);
+      await until(() => server.logged('heartbeat.withheld').length > 0);
       expect(server.logged('heartbeat.withheld')).toHaveLength(1);
     },
     /** A start ends with the reason, and without a heartbeat. */

@@ -31,7 +31,7 @@ test.skipIf(isLitestreamMissing)(
     onTestFinished(() => sandbox.close());
     const receiver = await openEventReceiver();
     const budget = { requests: REQUESTS, per_s: WINDOW_S, concurrency: 64 };
-    const upstream = { url: sandbox.url, api_key: 'sandbox-key', timeout_s: 1, lag_price: 1_000 };
+    const upstream = { url: sandbox.url, api_key: 'sandbox-key', lag_price: 1_000 };
     const settings = {
       upstreams: { default: { ...upstream, budget } },
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },

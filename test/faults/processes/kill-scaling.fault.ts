@@ -14,6 +14,7 @@ import {
 } from '../../support/redis/redis-server.ts';
 import { allDelivered, eventIdsOf } from '../../support/servers/deliveries.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
+import { until } from '../../support/until.ts';
 import { prepareWorld } from '../support/world.ts';
 
 const KILLS = 20;
@@ -38,7 +39,7 @@ test.skipIf(isRedisMissing())(
       // The limit equals the configured budget. A response takes 0.1 s, so that kills hit many
       // requests in flight.
       sandbox: { rateLimit: LIMIT, rateLimitPerS: 40, latencyMs: 4_000 },
-      upstream: { timeout_s: 0.5, budget: { requests: LIMIT, per_s: 1, concurrency: 64 } },
+      upstream: { budget: { requests: LIMIT, per_s: 1, concurrency: 64 } },
       redisUrl: users.server,
       workerRedisUrl: users.worker,
       workers: 3,
@@ -66,10 +67,14 @@ test.skipIf(isRedisMissing())(
       }
       await Promise.all(jobs);
     };
-    const tracking = enqueue();
+    let isTracked = false;
+    const tracking = enqueue().finally(() => {
+      isTracked = true;
+    });
     const destroyed = new Set<string>();
     for (let kill = 0; kill < KILLS; kill++) {
-      await untilResults(resultCount, 3);
+      const enough = resultCount() + 3;
+      await until(() => resultCount() >= enough || isTracked);
       await pause(0, 900);
       if (REDIS_KILLS.includes(kill)) {
         await redis.kill();
@@ -87,7 +92,7 @@ test.skipIf(isRedisMissing())(
     await allDelivered(server.file, SUBMISSIONS);
     const events = eventIdsOf(server.file);
     const isMissing = (id: string) => !consumed.has(id) && !destroyed.has(id);
-    for (let tried = 0; tried < 200 && events.some(isMissing); tried++) await sleep(100);
+    await until(() => !events.some(isMissing));
 
     expect(expected.size).toBe(SUBMISSIONS);
     // Otherwise the kills hit idle workers and prove nothing.
@@ -116,15 +121,6 @@ async function flush(admin: Redis): Promise<string[]> {
     .flushall()
     .exec();
   return found?.slice(0, 2).flatMap(([, ids]) => ids as string[]) ?? [];
-}
-
-/**
- * Waits until workers returned the given number of further batches, with a time limit in case no
- * worker is running.
- */
-async function untilResults(resultCount: () => number, more: number): Promise<void> {
-  const enough = resultCount() + more;
-  for (let tried = 0; tried < 150 && resultCount() < enough; tried++) await sleep(20);
 }
 
 /** Returns the number of batches that workers returned. */

@@ -18,9 +18,9 @@ test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged and
   });
   const { server, sandbox, receiver } = world;
   let interrupted = 0;
-  const firstFinal = async () => {
+  const delivery = async () => {
     await server.listening();
-    while ((await server.client.count({ status: ['finalized'] })) === 0) await sleep(20);
+    for (; receiver.inFlight() === 0; await sleep(20)) await world.track(1);
   };
   await world.start();
   const trackAll = async () => {
@@ -37,14 +37,14 @@ test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged and
     if (kill % 3 !== 0) await server.listening();
     await sleep(world.between(0, 600));
     // Otherwise the kills hit an idle server and prove nothing.
-    if (kill === KILLS - 1) await firstFinal();
+    if (kill === KILLS - 1) await delivery();
     interrupted += receiver.inFlight() > 0 ? 1 : 0;
     await server.kill();
     server.start();
   }
   await tracking;
   expect(interrupted).toBeGreaterThan(0);
-  expect(world.expected.size).toBe(SUBMISSIONS);
+  expect(world.expected.size).toBeGreaterThanOrEqual(SUBMISSIONS);
   await world.expectSurvived();
   // Despite all kills, the upstream never received more than its limit.
   expect(sandbox.stats()).toMatchObject({ throttled: 0 });

@@ -32,5 +32,5 @@ export function watch(
     return { ...seen, slowestMs: Math.max(...seen.durationsMs) };
   };
   onTestFinished(() => void end());
-  return { end };
+  return { end, count: () => seen.durationsMs.length };
 }

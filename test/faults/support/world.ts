@@ -37,7 +37,6 @@ type WorldOptions = {
 
 const UPSTREAM = {
   api_key: 'sandbox-key',
-  timeout_s: 1,
   lag_price: 1_000,
   budget: { requests: 400, per_s: 1, concurrency: 64 },
 };
