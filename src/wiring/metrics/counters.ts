@@ -33,7 +33,7 @@ export function createCounters(registry: Registry) {
     buckets: number[],
   ) => new Histogram({ name: `dawatch_${name}`, help, labelNames, buckets, registers: [registry] });
 
-  const polls = counter('polls_total', 'Completed polls, by result', ['upstream', 'result']);
+  const polls = counter('polls_total', 'Completed polls', ['upstream', 'result']);
   const pollSeconds = histogram(
     'poll_duration_seconds',
     'Duration of a poll',
@@ -63,9 +63,7 @@ export function createCounters(registry: Registry) {
     ['upstream'],
     BUCKETS.requests,
   );
-  const ended = counter('submissions_ended_total', 'Submissions that ended, by final status', [
-    'status',
-  ]);
+  const ended = counter('submissions_ended_total', 'Submissions that ended', ['status']);
   // increase() sees the first event only if the sample existed before it.
   for (const status of FINAL_STATUSES) ended.inc({ status }, 0);
   const commits = histogram(
@@ -74,17 +72,14 @@ export function createCounters(registry: Registry) {
     [],
     BUCKETS.commit,
   );
-  const attempts = counter('delivery_attempts_total', 'Delivery attempts, by result', [
-    'kind',
-    'result',
-  ]);
+  const attempts = counter('delivery_attempts_total', 'Delivery attempts', ['kind', 'result']);
   const attemptSeconds = histogram(
     'delivery_attempt_duration_seconds',
     'Duration of a delivery attempt',
     ['kind'],
     BUCKETS.delivery,
   );
-  const dead = counter('dead_letters_total', 'Deliveries that became dead letters, by reason', [
+  const dead = counter('dead_letters_total', 'Deliveries that became dead letters', [
     'kind',
     'reason',
   ]);
@@ -111,7 +106,7 @@ export function createCounters(registry: Registry) {
   );
   const authenticationFailures = counter(
     'authentication_failures_total',
-    'Failed authentications: absent, malformed, unknown (or revoked), refused (by the upstream), cross_origin (a cookie from another origin) or oidc (a sign-in)',
+    'Failed authentications; reason as in auth.failed, or oidc (a sign-in)',
     ['reason'],
   );
   for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);

@@ -128,10 +128,10 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
   const create = <T extends string = never>(name: string, help: string, ...labelNames: T[]) =>
     new Gauge({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
   create('build_info', 'Always 1; the version is its label', 'version').set({ version }, 1);
-  const submissions = create('submissions', 'Submissions in the ledger, by status', 'status');
+  const submissions = create('submissions', 'Submissions in the ledger', 'status');
   const state = create(
     'upstream_state',
-    '1 for the current state: up, down, probing (down, a test is in flight), unauthorized (the key is refused) or paused (429 or Retry-After of more than 30 s)',
+    '1 for the current state: up, down, probing, unauthorized (the key is refused) or paused (429 or Retry-After of more than 30 s)',
     'upstream',
     'state',
   );
@@ -173,7 +173,7 @@ type LabelledGauges<T> = Record<
 const UPSTREAM_GAUGES: LabelledGauges<UpstreamPacing> = {
   pacing_tracked_submissions: ['Submissions being polled', ({ tracked }) => tracked],
   pacing_slots_known: [
-    '1, or 0: no slots are known, so each submission is polled by its age',
+    '1, or 0: each submission is polled by its age',
     ({ description }) => Number(description.mode !== 'age'),
   ],
   pacing_slot_period_seconds: [
