@@ -33,8 +33,8 @@ if (unknown.length > 0 || (values.write && positionals.length > 0)) {
 
 let failed = 0;
 const table = [
-  '| Measurement | Compared with | Target | Median (minimum to maximum) | | On this machine |',
-  '|---|---|---|---|---|---|',
+  '| Measurement | Compared with | Target | Median (minimum to maximum) | On this machine |',
+  '|---|---|---|---|---|',
 ];
 const notes: string[] = [];
 for (const line of table) console.log(line);
@@ -44,7 +44,8 @@ for (const name of known
   const { lines, memoryMib } = await measured(name);
   for (const { what, beside, target, value, isMet, context } of lines) {
     if (!isMet) failed += 1;
-    const line = `| ${what} | ${beside} | ${target} | ${value} | ${target === '–' ? '' : isMet ? '✓' : '✗'} | ${context} |`;
+    const verdict = target === undefined ? '' : `${target} ${isMet ? '✓' : '✗'}`;
+    const line = `| ${what} | ${beside ?? ''} | ${verdict} | ${value} | ${context} |`;
     console.log(line);
     table.push(line);
   }

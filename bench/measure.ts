@@ -3,8 +3,8 @@ import { type Metric, median, type Round, type Row } from './row.ts';
 
 type Line = {
   what: string;
-  beside: string;
-  target: string;
+  beside: string | undefined;
+  target: string | undefined;
   value: string;
   isMet: boolean;
   context: string;
@@ -50,7 +50,7 @@ function lineOf(
     beside,
     target:
       target === undefined
-        ? '–'
+        ? undefined
         : 'min' in target
           ? `≥ ${target.min} ${unit}`.trim()
           : `≤ ${target.max} ${unit}`.trim(),

@@ -7,8 +7,8 @@ export type Round = Readonly<Record<string, number>>;
 /** One line of the table. Its value is the median of all rounds. */
 export type Metric = {
   what: string;
-  /** The peer, or '–'. */
-  beside: string;
+  /** The peer. */
+  beside?: string;
   target?: Target;
   /** The unit that follows the value; '' for a ratio. */
   unit: string;

@@ -10,7 +10,7 @@ export const row: Row = {
   metrics: [
     {
       what: 'posts per second of one id each, 64 connections',
-      beside: 'fastify that only inserts the rows',
+      beside: 'fastify',
       target: { min: 0.5 },
       unit: '',
       value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,

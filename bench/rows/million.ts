@@ -32,11 +32,10 @@ export const row: Row = {
       target: { max: 1.3 },
       unit: '',
       value: ({ many = 0, few = 0 }) => many / few,
-      context: ({ many = 0, few = 0 }) => `${many.toFixed(0)} and ${few.toFixed(0)} µs of CPU`,
+      context: ({ many = 0, few = 0 }) => `${many.toFixed(0)} and ${few.toFixed(0)} µs CPU`,
     },
     {
       what: 'memory of the process with 1,000,000 tracked',
-      beside: '–',
       target: { max: 350 },
       unit: 'MiB',
       value: ({ restingMib = 0 }) => restingMib,
@@ -44,7 +43,6 @@ export const row: Row = {
     },
     {
       what: 'start to ready with 1,000,000 tracked',
-      beside: '–',
       target: { max: 5 },
       unit: 's',
       value: ({ readyS = 0 }) => readyS,

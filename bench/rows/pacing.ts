@@ -21,7 +21,6 @@ const metrics = SCENARIOS.map((scenario): Metric => {
   const withNode = { scenario, ...WITH_NODE };
   return {
     what: `requests per submission, ${scenario}`,
-    beside: '–',
     unit: '',
     value: (round) => measured(round, alone, 'requests'),
     context: (medians) =>
@@ -31,7 +30,6 @@ const metrics = SCENARIOS.map((scenario): Metric => {
 const loop = { scenario: 'parallel usual, 2/s', ...LOOP };
 metrics.push({
   what: `the same, polled every 5 s, ${loop.scenario}`,
-  beside: '–',
   unit: '',
   value: (round) => measured(round, loop, 'requests'),
   context: (medians) => `lag ${lagOf(medians, loop)}`,

@@ -46,7 +46,6 @@ export const row: Row = {
   metrics: [
     {
       what: `slowest page of any search in ${SUBMISSIONS.toLocaleString('en')} submissions`,
-      beside: '–',
       target: { max: 50 },
       unit: 'ms',
       value: ({ slowestMs = 0 }) => slowestMs,

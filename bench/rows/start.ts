@@ -21,7 +21,6 @@ export const row: Row = {
     },
     {
       what: 'start to ready with none tracked',
-      beside: '–',
       target: { max: 280 },
       unit: 'ms',
       value: ({ readyMs = 0 }) => readyMs,

@@ -12,7 +12,7 @@ export const row: Row = {
   metrics: [
     {
       what: `status reads per second of ${TRACKED.toLocaleString('en')}`,
-      beside: 'fastify that only reads the rows',
+      beside: 'fastify',
       target: { min: 0.4 },
       unit: '',
       value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,

@@ -15,8 +15,7 @@ export const row: Row = {
   rounds: 5,
   metrics: [
     {
-      what: "from an event to its webhook's receiver while polling at full speed, p99",
-      beside: '–',
+      what: 'from an event to its webhook while polling at full speed, p99',
       target: { max: 50 },
       unit: 'ms',
       value: ({ p99 = Number.NaN }) => p99,

@@ -35,12 +35,12 @@ export const row: Row = {
   metrics: [
     {
       what: 'webhook deliveries per second, signed and recorded',
-      beside: 'an undici Pool that reads, signs and stores',
+      beside: 'undici',
       target: { min: 0.45 },
       unit: '',
       value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
       context: ({ dawatch = 0, minimal = 0, cpuUs = 0, minimalCpuUs = 0 }) =>
-        `${Math.round(dawatch)} and ${Math.round(minimal)} deliveries/s; ${Math.round(cpuUs)} and ${Math.round(minimalCpuUs)} µs of CPU each`,
+        `${Math.round(dawatch)} and ${Math.round(minimal)} deliveries/s; ${Math.round(cpuUs)} and ${Math.round(minimalCpuUs)} µs CPU each`,
     },
   ],
   async open() {

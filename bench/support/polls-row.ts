@@ -19,12 +19,12 @@ export function pollsRow({ concurrency, throughRedis, what, target }: PollsRow):
     metrics: [
       {
         what,
-        beside: 'an undici Pool that stores each response',
+        beside: 'undici',
         ...(target && { target }),
         unit: '',
         value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
         context: ({ dawatch = 0, minimal = 0, cpuUs = 0, minimalCpuUs = 0 }) =>
-          `${Math.round(dawatch)} and ${Math.round(minimal)} polls/s; ${Math.round(cpuUs)} and ${Math.round(minimalCpuUs)} µs of CPU each`,
+          `${Math.round(dawatch)} and ${Math.round(minimal)} polls/s; ${Math.round(cpuUs)} and ${Math.round(minimalCpuUs)} µs CPU each`,
       },
     ],
     async open() {
