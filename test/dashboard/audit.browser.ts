@@ -44,7 +44,7 @@ describe.skipIf(SKIPPED)('the audit in the dashboard', () => {
     await rows(page).filter({ hasText: HOSTILE }).waitFor();
     await expect.poll(() => rows(page).count()).toBe(2);
     await apply('Until', '2020-01-02 03:04');
-    await page.getByText('No entry matches').waitFor();
+    await page.getByText('Nothing matches the filters').waitFor();
     const query = new URLSearchParams(new URL(page.url()).hash.split('?')[1]);
     expect(Object.fromEntries(query)).toEqual({
       action: 'submissions.cancel,webhooks.create',

@@ -44,12 +44,12 @@ describe.skipIf(SKIPPED)('an empty list', () => {
     return await paste(command ?? '');
   };
 
-  it.each([
-    ...['alerts', 'audit?subject=nothing', 'tokens', 'users', 'webhooks', 'deliveries'],
-    ...['deliveries?state=dead', 'submissions?status=failed'],
-  ])('of %s teaches a command that works when pasted', async (path) => {
-    await open(path);
-  });
+  it.each(['alerts', 'tokens', 'users', 'webhooks', 'deliveries', 'submissions'])(
+    'of %s teaches a command that works when pasted',
+    async (path) => {
+      await open(path);
+    },
+  );
 
   it('of channels teaches a command that adds one to the settings', async () => {
     const file = join(await open('channels'), 'config/dawatch.yaml');

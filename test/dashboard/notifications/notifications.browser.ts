@@ -243,7 +243,7 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', () => {
     });
     await rowOf(page, one).waitFor();
     await apply('Submission ID', 'never');
-    await page.getByText('No delivery matches').waitFor();
+    await page.getByText('Nothing matches the filters').waitFor();
     await clearFilters(page);
     await rowOf(page, two).filter({ hasText: id }).waitFor();
   });

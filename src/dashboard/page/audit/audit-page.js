@@ -1,6 +1,6 @@
 import { html } from '../parts/html.js';
 import { Filters, List, useList } from '../parts/list.js';
-import { Command, Empty, PageHeader, Time } from '../parts/parts.js';
+import { Empty, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 /** @import { AuditEntry } from '../../../client/api.ts' */
@@ -33,10 +33,7 @@ export function AuditPage({ query }) {
       caption="Entries, newest first"
       columns=${COLUMNS}
       keyOf=${(/** @type {AuditEntry} */ { seq }) => seq}
-      empty=${html`<${Empty} title=${Object.keys(list.filters).length > 0 ? 'No entry matches.' : 'No entries yet.'}>
-        <p>Every change and every lookup of users becomes an entry. The newest ones in a terminal:</p>
-        <${Command}>npx dawatch api /v1/audit?limit=20<//>
-      <//>`}
+      empty=${html`<${Empty} title="No entries yet." />`}
     />`;
 }
 
@@ -63,7 +60,12 @@ const COLUMNS = [
     width: 10,
     cell: ({ action }) => html`<a href=${hrefTo('audit', undefined, { action })}>${action}</a>`,
   },
-  { title: 'Result', width: 4.5, cell: ({ result }) => result },
+  {
+    title: 'Result',
+    width: 4.5,
+    usual: ({ result }) => result,
+    cell: ({ result }) => result,
+  },
   {
     title: 'Subject',
     cell: ({ subject }) =>

@@ -70,16 +70,11 @@ export function DeliveryLog({ webhookId, version, onReplayed, query }) {
       caption=${`Deliveries${filters.state ? ` that are ${filters.state}` : ''}, newest first`}
       columns=${useDeliveryColumns({ hidden: isAll ? [] : ['To'], onReplayed: replayed })}
       details=${detailsOf}
-      empty=${html`<${Empty} title=${titleOf(filters)}>
+      empty=${html`<${Empty} title="No deliveries yet.">
         <p>Each event becomes a delivery per matching destination, such as a webhook:</p>
         <${CreateCommand} />
       <//>`}
     />`;
-}
-
-function titleOf({ state = '', ...others }) {
-  if (Object.keys(others).length > 0) return 'No delivery matches.';
-  return state ? `No delivery is ${state}.` : 'No deliveries yet.';
 }
 
 function ReplayAll({ destination, onReplayed }) {
@@ -131,8 +126,8 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     {
       title: 'State',
       width: 8,
-      cell: ({ state, attempts_made }) =>
-        html`<${Badge} state=${state === 'waiting' && attempts_made > 0 ? 'failing' : state} />`,
+      usual: stateOf,
+      cell: (one) => html`<${Badge} state=${stateOf(one)} />`,
     },
     { title: 'Event', width: 13, cell: ({ event_type }) => event_type },
     {
@@ -168,6 +163,11 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     },
   ];
   return columns.filter(({ title }) => !omitted.includes(title));
+}
+
+/** @param {Delivery} delivery */
+function stateOf({ state, attempts_made }) {
+  return state === 'waiting' && attempts_made > 0 ? 'failing' : state;
 }
 
 /** @param {{ one: Delivery, onReplayed: () => void }} props */

@@ -73,7 +73,12 @@ const COLUMNS = [
         : html`<span class="id">${url}</span>`,
   },
   { title: 'Events', class: 'from-l wraps', cell: ({ types }) => types.join(', ') },
-  { title: 'State', width: 16, cell: (webhook) => html`<${WebhookState} webhook=${webhook} />` },
+  {
+    title: 'State',
+    width: 16,
+    usual: ({ enabled, failing_since }) => enabled && !failing_since,
+    cell: (webhook) => html`<${WebhookState} webhook=${webhook} />`,
+  },
   {
     title: 'Success in 24 h',
     width: 12,

@@ -11,9 +11,9 @@ import { Table } from './table.js';
  * A list of the server with filters and pages. The address of the dashboard contains the filters
  * under the names of the HTTP parameters; the server explains a wrong one.
  * @typedef {Record<string, string | undefined>} Query
- * @typedef {{ filters: Record<string, string>, cursor: string, hrefOf: (query: Query) => string, loaded: import('../data/context.js').Loaded<any> }} ListState
- *   `filters`: the filters that are not empty; `hrefOf`: the address of the list with other filters
- *   or another page
+ * @typedef {{ url: string, filters: Record<string, string>, cursor: string, hrefOf: (query: Query) => string, loaded: import('../data/context.js').Loaded<any> }} ListState
+ *   `url`: of the request; `filters`: the filters that are not empty; `hrefOf`: the address of the
+ *   list with other filters or another page
  */
 
 /** The filters in an address. Several values of one name are combined. */
@@ -41,23 +41,27 @@ export function useList(path, { query, fixed, version }) {
   const cursor = query.get('cursor') ?? '';
   const url = withQuery(path, { ...fixed, ...filters, cursor, limit: PAGE });
   const loaded = useLoad((signal) => api.get(url, { signal }), url, version);
-  return { filters, cursor, hrefOf, loaded };
+  return { url, filters, cursor, hrefOf, loaded };
 }
 
 /**
  * The rows of a page and the links to others.
  * @param {{ list: ListState, of: string, empty?: any } & Omit<import('./table.js').Props, 'rows'>} props
- *   `of`: the member of the response with the rows; `empty`: shown if there are none
+ *   `of`: the member of the response with the rows; `empty`: shown if the list has none
  */
-export function List({ list: { filters, cursor, hrefOf, loaded }, of, empty, ...table }) {
+export function List({ list: { url, filters, cursor, hrefOf, loaded }, of, empty, ...table }) {
   return html`<${Loadable} loaded=${loaded}>
     ${(page) => html`
       ${
         page[of].length > 0
-          ? html`<${Table} hidesCaption ...${table} rows=${page[of]} isBusy=${loaded.isLoading} />`
-          : page.next_cursor === null
-            ? empty
-            : html`<${Empty} title="No match so far."><p>The search continues on the next page.</p><//>`
+          ? html`<${Rows} hidesCaption ...${table} url=${url} page=${page} rows=${page[of]} isBusy=${loaded.isLoading} />`
+          : page.next_cursor !== null
+            ? html`<${Empty} title="No match so far."><p>The search continues on the next page.</p><//>`
+            : cursor !== ''
+              ? html`<${Empty} title=${`No more ${of}.`} />`
+              : Object.keys(filters).length > 0
+                ? html`<${Empty} title="Nothing matches the filters."><p><a href=${hrefOf({})}>Show all ${of}</a></p><//>`
+                : empty
       }
       <${Pager}
         key=${JSON.stringify(filters)}
@@ -67,6 +71,43 @@ export function List({ list: { filters, cursor, hrefOf, loaded }, of, empty, ...
       />
     `}
   <//>`;
+}
+
+/**
+ * The rows of a page. While a person reads them, new ones wait behind a button, so that no row
+ * moves; the others show their newest values.
+ */
+function Rows({ url, page, rows, keyOf = ({ id }) => id, ...table }) {
+  const region = useRef(/** @type {HTMLElement | null} */ (null));
+  const shown = useRef({ url, page, rows, held: 0 });
+  const [, render] = useState(0);
+  if (shown.current.page !== page) {
+    const before = shown.current;
+    const isRead = before.url === url && (before.held > 0 || isReading(region.current));
+    const known = new Set(before.rows.map(keyOf));
+    const held = isRead ? rows.filter((row) => !known.has(keyOf(row))).length : 0;
+    const newest = new Map(rows.map((row) => [keyOf(row), row]));
+    const kept = before.rows.flatMap(
+      // Others may have moved to the next page.
+      (row) => newest.get(keyOf(row)) ?? (page.next_cursor === null ? [] : row),
+    );
+    shown.current = { url, page, rows: held > 0 ? kept : rows, held };
+  }
+  const showAll = () => {
+    shown.current = { url, page, rows, held: 0 };
+    render((times) => times + 1);
+  };
+  const { held } = shown.current;
+  return html`<div ref=${region}>
+    ${held > 0 && html`<div class="held"><button type="button" class="primary" onClick=${showAll}>${held}${held === PAGE && '+'} new</button></div>`}
+    <${Table} ...${table} keyOf=${keyOf} rows=${shown.current.rows} />
+  </div>`;
+}
+
+/** @param {HTMLElement | null} region whether it has the pointer or the focus, or is scrolled */
+function isReading(region) {
+  if (!region) return false;
+  return region.matches(':hover, :focus-within') || region.getBoundingClientRect().top < 0;
 }
 
 /** Cursors only lead forward, so only a page opened from another one has a previous page. */
@@ -103,7 +144,11 @@ export function Filters({ list: { filters, hrefOf, loaded }, label, fields }) {
   const apply = (event) => {
     event.preventDefault();
     const form = new FormData(event.target);
-    const entries = all.map((field) => entryOf(field, String(form.get(field.name) ?? '').trim()));
+    const textOf = (name) => String(form.get(name) ?? '').trim();
+    // A condition on metadata replaces earlier ones.
+    const entries = all
+      .filter(({ name }) => textOf(METADATA) === '' || !name.startsWith(`${METADATA}.`))
+      .map((field) => entryOf(field, textOf(field.name)));
     const invalid = entries.find(([, value]) => value === undefined)?.[0];
     setWrong(invalid);
     if (invalid === undefined) location.hash = hrefOf(Object.fromEntries(entries));

@@ -3,10 +3,11 @@ import { html } from './html.js';
 
 /**
  * @template [Row=any]
- * @typedef {{ title: any, cell: (row: Row) => any, class?: string, width?: number, has?: (row: Row) => unknown }} Column
+ * @typedef {{ title: any, cell: (row: Row) => any, class?: string, width?: number, has?: (row: Row) => unknown, usual?: (row: Row) => unknown }} Column
  *   `class`: of the title and of every cell: "number"; "wraps": on a phone, long texts are not cut;
  *   "from-m", "from-l": only where there is that much space; `width`: in rem, default: a share of
- *   the rest; `has`: whether a row has a value; a column that is empty in every row is absent
+ *   the rest; `has`: whether a row has a value; a column that is empty in every row is absent;
+ *   `usual`: a value that does not stand out where most rows have it
  */
 
 /**
@@ -29,7 +30,9 @@ export function Table({
   keyOf = (row, index) => row.id ?? index,
   details,
 }) {
-  const columns = all.filter(({ has }) => !has || rows.some(has));
+  const columns = all
+    .filter(({ has }) => !has || rows.some(has))
+    .map(({ usual, ...column }) => ({ ...column, isUsual: usual && mostOf(rows, usual) }));
   return html`<div class=${isShort ? 'wide short' : 'wide'} tabindex=${isShort ? '0' : undefined} role="region" aria-label=${label}>
     <table aria-busy=${isBusy} onMouseOver=${showWhole}>
       <caption class=${hidesCaption ? 'unseen' : ''}>${caption}</caption>
@@ -48,10 +51,19 @@ export function Table({
   </div>`;
 }
 
+/** Returns whether a row has the value that more than half of the rows have. */
+function mostOf(rows, usual) {
+  const groups = Object.values(Object.groupBy(rows, usual));
+  const most = groups.find((group) => group && group.length > 1 && 2 * group.length > rows.length);
+  return (row) => most?.includes(row);
+}
+
 function showWhole({ target }) {
   const cell = target instanceof Element && target.closest('th, td');
   if (!(cell instanceof HTMLElement)) return;
-  const isCut = [cell, ...cell.children].some((one) => one.scrollWidth > one.clientWidth);
+  const isCut = [cell, ...cell.querySelectorAll('*')].some(
+    (one) => one.scrollWidth > one.clientWidth,
+  );
   cell.title = isCut ? cell.innerText : '';
 }
 
@@ -67,7 +79,7 @@ function Row({ columns: [first, ...others], row, details }) {
             : first?.cell(row)
         }
       </th>
-      ${others.map(({ cell, class: name }, index) => html`<td key=${index} class=${name}>${cell(row)}</td>`)}
+      ${others.map(({ cell, class: name = '', isUsual }, index) => html`<td key=${index} class=${isUsual?.(row) ? `${name} usual` : name}>${cell(row)}</td>`)}
     </tr>
     ${details && isOpen && html`<tr><td colspan=${others.length + 1}>${details(row)}</td></tr>`}`;
 }

@@ -74,7 +74,10 @@ function find(selector) {
 function focusSearch() {
   const filters = find('main [role="search"] details');
   filters?.setAttribute('open', '');
-  filters?.querySelector('input')?.focus();
+  const field = filters?.querySelector('input');
+  field?.focus();
+  // What is typed replaces the previous search.
+  field?.select();
   return filters !== null;
 }
 

@@ -8,7 +8,12 @@ import { hrefTo } from '../router.js';
 /** @type {readonly import('../parts/table.js').Column<Submission>[]} */
 export const COLUMNS = [
   { title: 'Submission', width: 23.5, cell: submissionLink },
-  { title: 'Status', width: 8, cell: ({ status }) => html`<${Badge} state=${status} />` },
+  {
+    title: 'Status',
+    width: 8,
+    usual: ({ status }) => status,
+    cell: ({ status }) => html`<${Badge} state=${status} />`,
+  },
   { title: 'Metadata', class: 'from-m', cell: ({ metadata }) => metadataOf(metadata) },
   { title: 'Tracked', width: 7.5, cell: ({ tracked_at }) => html`<${Time} at=${tracked_at} />` },
   {

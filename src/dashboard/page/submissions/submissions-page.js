@@ -4,7 +4,7 @@ import { submissionOf } from '../data/feed.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Filters, List, useList } from '../parts/list.js';
-import { Action, Command, Empty, PageHeader, Tabs } from '../parts/parts.js';
+import { Action, Empty, PageHeader, Tabs } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { COLUMNS, OPEN_STATUSES, STATUSES, submissionId, TrackHint } from './submission-table.js';
 
@@ -29,7 +29,7 @@ export function SubmissionsPage({ query }) {
       caption="Submissions"
       columns=${COLUMNS}
       keyOf=${submissionId}
-      empty=${html`<${Nothing} filters=${filters} cursor=${list.cursor} />`}
+      empty=${html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`}
     />`;
 }
 
@@ -64,15 +64,6 @@ function tabsOf(filters, overview) {
     number: overview && statuses.reduce((sum, one) => sum + (counts.get(one) ?? 0), 0),
     isCurrent: filters.status === status,
   }));
-}
-
-function Nothing({ filters, cursor }) {
-  if (cursor) return html`<${Empty} title="No more submissions." />`;
-  if (Object.keys(filters).length === 0)
-    return html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`;
-  return html`<${Empty} title="No submission matches.">
-    ${filters.prefix ? html`<${TrackHint} />` : html`<p>The newest submissions in a terminal:</p><${Command}>npx dawatch list<//>`}
-  <//>`;
 }
 
 /**

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { clickEach, goTo, SKIPPED, setFilter, useBrowser } from '../support/app/browser.ts';
+import { post } from '../support/app/http-calls.ts';
+import { useNotifyingApp } from '../support/app/notifying-app.ts';
+
+const app = useNotifyingApp();
+const browser = useBrowser();
+const open = (path: string) => browser.show(app.url, path);
+const main = (page: Page) => page.getByRole('main');
+const rowOf = (page: Page, text: string) => main(page).getByRole('row').filter({ hasText: text });
+/** Cancels new submissions, whose entries in the audit are new rows. */
+const cancel = async (count: number) => {
+  const ids = Array.from({ length: count }, () => randomUUID());
+  await app.cancelled(ids);
+  return ids;
+};
+/** Without the pointer. */
+const refresh = (page: Page) =>
+  page.getByRole('button', { name: 'Refresh' }).evaluateAll(clickEach);
+
+describe.skipIf(SKIPPED)('a list in the dashboard', () => {
+  it('holds new rows back while a person points at it, and shows them on demand', async () => {
+    const [first = ''] = await cancel(1);
+    const page = await open('audit?action=submissions.cancel');
+    await rowOf(page, first).hover();
+    const [second = '', third = ''] = await cancel(2);
+    await refresh(page);
+    await main(page).getByRole('button', { name: '2 new' }).click();
+    for (const id of [first, second, third]) await rowOf(page, id).waitFor();
+    await main(page).getByRole('button', { name: 'new' }).waitFor({ state: 'detached' });
+    await main(page).getByRole('heading', { level: 1 }).hover();
+    const [fourth = ''] = await cancel(1);
+    await refresh(page);
+    await rowOf(page, fourth).waitFor();
+  });
+
+  it('that nothing matches says so, and shows all on demand', async () => {
+    const [id = ''] = await cancel(1);
+    const page = await open('audit?subject=nothing');
+    await main(page).getByText('Nothing matches the filters.').waitFor();
+    await main(page).getByRole('link', { name: 'Show all entries' }).click();
+    await rowOf(page, id).waitFor();
+  });
+
+  it('replaces a search by the next one', async () => {
+    await app.cancelled(['one'], { metadata: { shop: 'berlin', order: 1 } });
+    await app.cancelled(['two'], { metadata: { shop: 'paris', order: 2 } });
+    const page = await open('submissions');
+    await setFilter(page, 'Metadata', 'shop=berlin');
+    await rowOf(page, 'one').waitFor();
+    await setFilter(page, 'Metadata', 'order=2');
+    await rowOf(page, 'two').waitFor();
+    await setFilter(page, 'Metadata', '');
+    await goTo(page, 'submissions?prefix=one');
+    await rowOf(page, 'one').waitFor();
+    await main(page).getByRole('heading', { level: 1 }).click();
+    await page.keyboard.press('/');
+    await page.keyboard.type('two');
+    await page.keyboard.press('Enter');
+    await rowOf(page, 'two').waitFor();
+  });
+
+  it('emphasizes the states that differ from those of most rows', async () => {
+    const of = randomUUID();
+    await app.cancelled([randomUUID(), randomUUID()], { metadata: { of } });
+    await post(app.url, { submission_id: randomUUID(), metadata: { of } });
+    const page = await open(`submissions?metadata.of=${of}`);
+    const ground = async (state: string) => {
+      await main(page).locator(`td .${state}`).first().waitFor();
+      return await page.evaluate<string>(
+        `getComputedStyle(document.querySelector('td .${state}')).backgroundColor`,
+      );
+    };
+    const none = 'rgba(0, 0, 0, 0)';
+    expect(await ground('cancelled')).toBe(none);
+    expect(await ground('tracking')).not.toBe(none);
+  });
+});
