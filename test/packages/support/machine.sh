@@ -26,7 +26,7 @@ serve() {
 # Stands in for systemd.
 systemctl() {
   case $1 in
-    stop) [ -z "$SERVICE" ] || { kill "$SERVICE"; wait "$SERVICE" || { cat service.log >&2; return 1; }; SERVICE=; } ;;
+    stop) [ -z "$SERVICE" ] || { kill "$SERVICE" && wait "$SERVICE" || { cat service.log >&2; return 1; }; SERVICE=; } ;;
     *) serve 'dawatch serve' ;;
   esac
 }
