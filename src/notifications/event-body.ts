@@ -63,14 +63,17 @@ export type EventRecord = {
   id: string;
   at: number;
 } & (
-  | SubmissionEventRecord
+  | (SubmissionEventRecord & MaybeEnded)
   | ({ type: UpstreamEventType; upstream: string; reason: string } & MaybeEnded)
   | ({ type: AlertEventType; alert: Alert } & MaybeEnded)
   | { type: typeof TestEventType.webhook; webhookId: string }
   | { type: typeof TestEventType.channel; channel: string }
 );
 
-/** When the condition ended, if it had: late messages to people say so. Not in the event's body. */
+/**
+ * When the condition ended, or the submission became finalized or was cancelled, if it had: late
+ * messages to people are no warnings. Not in the event's body.
+ */
 type MaybeEnded = { endedAt?: number | null };
 
 export type DamagedEvent = {

@@ -60,6 +60,7 @@ export const EVENT_COLUMNS = `
       THEN (SELECT at FROM outbox WHERE alert = o.alert AND type = 'alert.resolved')
     WHEN o.type IN ('upstream.down', 'upstream.unauthorized')
       THEN (SELECT at FROM outbox WHERE upstream = o.upstream AND seq > o.seq AND type = 'upstream.up' ORDER BY seq LIMIT 1)
+    WHEN s.status IN ('finalized', 'cancelled') AND h.status <> s.status THEN s.ended_at
   END AS endedAt,
   s.submission_id AS submissionId, s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt,
   s.finality_at AS finalityAt, s.finality_source AS finalitySource,
@@ -154,6 +155,7 @@ function ofSubmission(row: SubmissionEventRow) {
   return {
     type,
     previous: type === SubmissionEventType.stuck ? now : before,
+    endedAt: row.endedAt,
     submission: {
       ...now,
       chain,

@@ -239,9 +239,9 @@ const SUBMISSION_TEXTS: Record<SubmissionEventType, ReturnType<typeof phrase>> =
 };
 
 function severityOf(event: EventRecord): Severity {
-  if ('submission' in event) return SUBMISSION_TEXTS[event.type].severity;
   if ('upstream' in event && event.type === UpstreamEventType.up) return 'good';
   if (isOver(event)) return 'info';
+  if ('submission' in event) return SUBMISSION_TEXTS[event.type].severity;
   if ('upstream' in event) return 'critical';
   if (!('alert' in event)) return 'info';
   if (event.type === AlertEventType.resolved) return 'good';

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import type { ChatOptions } from '../../src/notifications/channels/channel.ts';
 import { createPagerDutyChannel } from '../../src/notifications/channels/pagerduty.ts';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
+import { openDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs, URL_SECRET } from './http-rigs.ts';
 import {
@@ -75,6 +76,31 @@ it('triggers nothing for a condition that had ended, and keeps alerts apart', as
   );
   expect(ended.event_action).toBe('resolve');
   expect(ended.dedup_key).not.toBe(other.dedup_key);
+});
+
+it('leaves no incident open if the failure of a submission arrives after its end', async () => {
+  const { channel, receiver } = await httpRig(create, [{ status: 500 }, ACCEPTED, ACCEPTED]);
+  const world: ReturnType<typeof openDispatcher> = openDispatcher({
+    retryDelayMs: channel.retryDelayMs,
+    receive: (_destination, batch, signal) => channel.send(batch, signal),
+    settle: async () => {
+      await world?.dispatcher.attemptsEnded();
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  });
+  world.ledger.routes.setChannels([
+    { name: 'night', subscriptions: [{ types: ['submission.*'], metadata: null }], gatherMs: 0 },
+  ]);
+  world.finalize('s-1', { kind: 'error' });
+  await world.clock.advance(1_000);
+  world.finalize('s-1');
+  await world.clock.advance(60_000);
+  const sent = receiver.requests.map(({ body }) => JSON.parse(body));
+  expect(sent.map(({ event_action, payload }) => [event_action, payload.class])).toEqual([
+    ['trigger', 'submission.failing'],
+    ['resolve', 'submission.finalized'],
+    ['resolve', 'submission.failing'],
+  ]);
 });
 
 it('triggers a test', async () => {

@@ -19,8 +19,8 @@ export function createPagerDutyChannel({ url, routingKey, ...options }: PagerDut
 }
 
 /**
- * Warnings, critical events and tests trigger. All others resolve, such as an alert that had ended
- * before it was sent; PagerDuty ignores that if nothing is open.
+ * Warnings, critical events and tests trigger. All others resolve, such as one whose condition had
+ * ended before it was sent; PagerDuty ignores that if nothing is open.
  */
 function toPagerDutyEvent({ title, severity, lines, link }: Message, event: EventRecord) {
   const isProblem = severity === 'warning' || severity === 'critical';
