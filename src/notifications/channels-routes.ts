@@ -153,17 +153,17 @@ export function registerChannels(
     { config: { isExpensive: true, roles: ['operator'] }, schema: OPERATIONS.listChannels },
     async () => {
       const receivers = ledger.receivers.list(clock.now());
+      const dead = ledger.receivers.deadByChannel();
       return {
         channels: channels.flatMap(({ routes, ...channel }) => {
           const destination = channelDestination(channel.name);
           const receiver = receivers.find((one) => one.destination === destination);
           if (!receiver) return [];
-          const { waiting, dead } = receiver;
           return {
             ...channel,
             routes: routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
             ...toResultFields(receiver),
-            deliveries: { waiting, dead },
+            deliveries: { waiting: receiver.waiting, dead: dead.get(destination) ?? 0 },
           };
         }),
       };

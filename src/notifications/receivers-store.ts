@@ -19,7 +19,6 @@ type DeliveryCounts = {
   /** Of the waiting ones, those that have waited for more than LATE_MS. */
   late: number;
   oldestWaitingAt: number | null;
-  dead: number;
 };
 
 /** A webhook, all callbacks together (CALLBACKS), or a channel. */
@@ -30,7 +29,7 @@ export type Receiver = ReceiverResults &
 const LATE_MS = 60_000;
 const UNUSED: ReceiverResults & DeliveryCounts = {
   ...{ succeededAt: null, failedAt: null, error: null, failingSince: null },
-  ...{ waiting: 0, late: 0, oldestWaitingAt: null, dead: 0 },
+  ...{ waiting: 0, late: 0, oldestWaitingAt: null },
 };
 
 /** What the destinations of deliveries last did. Throws LedgerError. */
@@ -89,6 +88,12 @@ export class Receivers {
       ...counts.get(destination),
     }));
   }
+
+  /** Dead letters by channel; reads all dead letters, of which there may be a million. */
+  deadByChannel(): Map<string, number> {
+    const rows = this.#db.rows<{ destination: string; dead: number }>(DEAD);
+    return new Map(rows.map(({ destination, dead }) => [destination, dead]));
+  }
 }
 
 function byDestination<T>(rows: readonly (T & { destination: string })[]): Map<string, T> {
@@ -111,15 +116,16 @@ const RESULTS = `
   SELECT destination, succeeded_at AS succeededAt, failed_at AS failedAt, error, failing_since AS failingSince
   FROM receivers`;
 
-/** Each part reads one partial index; otherwise, SQLite would read all deliveries. */
 const COUNTS = `
   SELECT iif(destination LIKE 'callback:%', '${CALLBACKS}', destination) AS destination,
-         sum(waiting) AS waiting, sum(late) AS late, min(oldestWaitingAt) AS oldestWaitingAt, sum(dead) AS dead
+         sum(waiting) AS waiting, sum(late) AS late, min(oldestWaitingAt) AS oldestWaitingAt
   FROM (
     SELECT destination, count(*) AS waiting, sum(waiting_since < @lateBefore) AS late,
-           min(waiting_since) AS oldestWaitingAt, 0 AS dead
-    FROM deliveries WHERE state = 'waiting' GROUP BY destination
-    UNION ALL
-    SELECT destination, 0, 0, NULL, count(*) FROM deliveries INDEXED BY deliveries_dead
-    WHERE state = 'dead' GROUP BY destination)
+           min(waiting_since) AS oldestWaitingAt
+    FROM deliveries WHERE state = 'waiting' GROUP BY destination)
   GROUP BY 1`;
+
+/** Reads one partial index; otherwise, SQLite would read all deliveries. */
+const DEAD = `
+  SELECT destination, count(*) AS dead FROM deliveries INDEXED BY deliveries_dead
+  WHERE state = 'dead' AND destination >= 'channel:' AND destination < 'channel;' GROUP BY destination`;

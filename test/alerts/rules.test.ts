@@ -53,7 +53,7 @@ const receiver = (
     {
       ...{ destination: 'webhook:wh_1', description: 'billing' },
       ...{ succeededAt: null, failedAt: null, error: null, failingSince: null },
-      ...{ waiting: 0, late: 0, oldestWaitingAt: null, dead: 0, ...fields },
+      ...{ waiting: 0, late: 0, oldestWaitingAt: null, ...fields },
     },
   ],
 });
