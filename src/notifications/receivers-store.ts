@@ -44,8 +44,9 @@ export class Receivers {
 
   /**
    * Records an attempt; one with both a success and an error was refused by some recipients.
-   * Failures further apart than two attempts belong to different outages. Returns since when the
-   * receiver only fails; null: it does not. Must be called inside a transaction.
+   * Failures further apart than two attempts belong to different outages, and a clock that was ahead
+   * may have recorded the first one. Returns since when the receiver only fails; null: it does not.
+   * Must be called inside a transaction.
    */
   record(
     destination: string,
@@ -109,7 +110,7 @@ const RECORD = `
     error = coalesce(@error, error),
     failing_since = CASE WHEN @failingSince IS NULL THEN NULL
       WHEN failed_at < @failingSince - ${LONGEST_WAIT_MS} THEN @failingSince
-      ELSE coalesce(failing_since, @failingSince) END
+      ELSE min(coalesce(failing_since, @failingSince), @failingSince) END
   RETURNING failing_since`;
 
 const RESULTS = `

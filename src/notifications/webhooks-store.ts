@@ -174,8 +174,7 @@ export class Webhooks {
       if (!enabled && before.enabled) this.#pause(id, now);
       const destination = webhookDestination(id);
       // Results before a change of the address, or before the webhook was enabled, do not count.
-      if (patch.url !== undefined || (enabled && !before.enabled))
-        this.#receivers.forget(destination);
+      if (url !== before.url || (enabled && !before.enabled)) this.#receivers.forget(destination);
       if (url !== before.url) {
         this.#db.run`
           UPDATE deliveries SET next_at = ${now}

@@ -186,6 +186,31 @@ describe('reported alerts', () => {
     ]);
   });
 
+  it('a webhook that failed while the clock was ahead is named after ten minutes by the right time', async () => {
+    const { clock, ledger, messages, webhook, finalize } = openWatch((destination) =>
+      destination.startsWith('webhook:') ? failed() : delivered,
+    );
+    const id = webhook('https://a.example', { types: ['submission.*'] });
+    const ahead = { isDelivered: false, error: 'responded with 500', at: clock.now() + DAY_MS };
+    ledger.database.transaction(() => ledger.receivers.record(`webhook:${id}`, ahead));
+    finalize('s1');
+    await clock.advance(11 * MINUTE_MS);
+    expect(messages()).toEqual(['alert.raised']);
+  });
+
+  it('an update that repeats the address of a failing webhook leaves its alert', async () => {
+    const { clock, ledger, messages, webhook, finalize } = openWatch((destination) =>
+      destination.startsWith('webhook:') ? failed() : delivered,
+    );
+    const url = 'https://a.example';
+    const id = webhook(url, { types: ['submission.*'] });
+    finalize('s1');
+    await clock.advance(11 * MINUTE_MS);
+    ledger.webhooks.update(id, { url, description: 'billing' }, clock.now());
+    await clock.advance(10_000);
+    expect(messages()).toEqual(['alert.raised']);
+  });
+
   it.each<[string, (ledger: AlertLedger, id: string, now: number) => void]>([
     ['deleted', ({ webhooks }, id, now) => webhooks.delete(id, now)],
     ['disabled', ({ webhooks }, id, now) => webhooks.update(id, { enabled: false }, now)],
