@@ -557,28 +557,6 @@ export type Overview = {
   upstreams: {
     name: string;
     state: UpstreamState;
-    /** Submissions being polled */
-    tracked: number;
-    /** Requests in flight */
-    in_flight: number;
-    budget: {
-      /** Requests per window */
-      limit: number;
-      /** Length of the window */
-      window_ms: number;
-      /** Requests used in the current window */
-      used: number;
-    };
-  }[];
-  /** Oldest open submissions, at most 10, oldest first */
-  oldest_open: {
-    submission_id: string;
-    upstream: string;
-    status: SubmissionStatus;
-    /** ISO 8601, UTC */
-    tracked_at: string;
-    /** Seconds */
-    age_s: number;
   }[];
   /** Enabled webhooks and channels, with their newest results */
   receivers: {
@@ -609,8 +587,6 @@ export type Overview = {
     /** Time since which the oldest one has waited; null if none waits */
     oldest_waiting_at: string | null;
   };
-  /** Readers of the live feed */
-  readers: number;
   /** Live workers; null without Redis */
   workers: number | null;
 };

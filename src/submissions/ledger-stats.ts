@@ -2,12 +2,10 @@ import { statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { DurationHistogram } from '../lib/duration-histogram.ts';
-import { isTime, nearestTime } from '../lib/json.ts';
+import { nearestTime } from '../lib/json.ts';
 import type { Detection, RecordedChange } from './store-results.ts';
-import { Status, type Submission } from './submission.ts';
+import { Status } from './submission.ts';
 import type { StatusCounts } from './submission-queries.ts';
-
-type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
 
 /** `failing`: of the waiting ones, those with a failed attempt. */
 type DeliveryCounts = {
@@ -19,7 +17,7 @@ type DeliveryCounts = {
 
 export type LedgerCounts = {
   submissions: Record<Status, number>;
-  oldestOpen: OpenSubmission[];
+  oldestOpenAt: number | null;
   deliveries: DeliveryCounts;
 };
 
@@ -62,27 +60,22 @@ export class LedgerStats {
     }
   }
 
-  /** Takes constant time. `oldest`: number of the oldest open submissions to return. */
-  counts(oldest: number): LedgerCounts {
+  counts(): LedgerCounts {
     return {
       submissions: this.#counts.get(),
-      oldestOpen: this.oldestOpen(oldest),
+      oldestOpenAt: this.oldestOpenAt(),
       deliveries: this.deliveries(),
     };
   }
 
-  /** Returns the open submissions that were tracked first, oldest first. */
-  oldestOpen(limit: number): OpenSubmission[] {
-    const oldestOf = (status: string) =>
-      `SELECT * FROM (SELECT submission_id AS submissionId, upstream, status, tracked_at AS trackedAt
-                      FROM submissions WHERE status = '${status}' ORDER BY id LIMIT @limit)`;
-    const rows = this.#db.rows<OpenSubmission>(
-      `${['tracking', 'pending', 'failing'].map(oldestOf).join(' UNION ALL ')} ORDER BY trackedAt LIMIT @limit`,
-      { limit },
+  /** When the oldest open submission was tracked. */
+  oldestOpenAt(): number | null {
+    const first = (status: string) =>
+      `SELECT * FROM (SELECT tracked_at AS at FROM submissions WHERE status = '${status}' ORDER BY id LIMIT 1)`;
+    const rows = this.#db.rows<{ at: number }>(
+      ['tracking', 'pending', 'failing'].map(first).join(' UNION ALL '),
     );
-    return rows.map((row) =>
-      isTime(row.trackedAt) ? row : { ...row, trackedAt: nearestTime(row.trackedAt) },
-    );
+    return rows.length === 0 ? null : Math.min(...rows.map(({ at }) => nearestTime(at)));
   }
 
   deliveries(): DeliveryCounts {

@@ -16,10 +16,7 @@ import {
   startOf,
 } from '../submissions/ledger-stats.ts';
 import { STATUSES, type Status } from '../submissions/submission.ts';
-import { statusSchema } from '../submissions/submission-body.ts';
 import type { Readiness } from './health-routes.ts';
-
-const OLDEST_OPEN = 10;
 
 const RANGES = {
   '15m': { unit: 'minute', steps: 15 },
@@ -96,26 +93,8 @@ const overviewSchema = z
       z.object({
         name: z.string(),
         state: upstreamStateSchema,
-        tracked: count.describe('Submissions being polled'),
-        in_flight: count.describe('Requests in flight'),
-        budget: z.object({
-          limit: count.describe('Requests per window'),
-          window_ms: z.number().describe('Length of the window'),
-          used: count.describe('Requests used in the current window'),
-        }),
       }),
     ),
-    oldest_open: z
-      .array(
-        z.object({
-          submission_id: z.string(),
-          upstream: z.string(),
-          status: statusSchema,
-          tracked_at: timeSchema,
-          age_s: seconds,
-        }),
-      )
-      .describe('Oldest open submissions, at most 10, oldest first'),
     receivers: z
       .array(
         z.object({
@@ -139,7 +118,6 @@ const overviewSchema = z
         .nullable()
         .describe('Time since which the oldest one has waited; null if none waits'),
     }),
-    readers: count.describe('Readers of the live feed'),
     workers: count.nullable().describe('Live workers; null without Redis'),
   })
   .describe('The current state, and what became final in a range of time')
@@ -166,18 +144,6 @@ const overviewSchema = z
           {
             name: 'default',
             state: 'up',
-            tracked: 151,
-            in_flight: 2,
-            budget: { limit: 100, window_ms: 10_000, used: 12 },
-          },
-        ],
-        oldest_open: [
-          {
-            submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
-            upstream: 'default',
-            status: 'failing',
-            tracked_at: '2026-01-02T02:50:35.123Z',
-            age_s: 840,
           },
         ],
         receivers: [
@@ -198,7 +164,6 @@ const overviewSchema = z
           dead: 0,
           oldest_waiting_at: '2026-01-02T03:04:04.500Z',
         },
-        readers: 2,
         workers: null,
       },
     ],
@@ -221,36 +186,22 @@ export function registerOverview(
     watcher: Watcher;
     clock: Clock;
     health: () => Readiness;
-    readers: () => number;
   },
 ): void {
-  const { ledger, watcher, clock, health, readers } = deps;
+  const { ledger, watcher, clock, health } = deps;
   app.get(
     '/v1/overview',
     { config: { roles: ['service', 'operator'] }, schema: OPERATIONS.getOverview },
     async (request) => {
       const { range } = request.query;
       const now = clock.now();
-      const { submissions, oldestOpen, deliveries } = ledger.stats.counts(OLDEST_OPEN);
+      const { submissions, deliveries } = ledger.stats.counts();
       return {
         at: iso(now),
         submissions,
         range,
         ...stepsOf(ledger.sums, range, now),
-        upstreams: watcher.pacing().map(({ upstream, state, tracked, inFlight, budget }) => ({
-          name: upstream,
-          state,
-          tracked,
-          in_flight: inFlight,
-          budget: { limit: budget.requests, window_ms: budget.perMs, used: budget.used },
-        })),
-        oldest_open: oldestOpen.map(({ submissionId, upstream, status, trackedAt }) => ({
-          submission_id: submissionId,
-          upstream,
-          status,
-          tracked_at: iso(trackedAt),
-          age_s: Math.max(0, now - trackedAt) / 1_000,
-        })),
+        upstreams: watcher.pacing().map(({ upstream: name, state }) => ({ name, state })),
         receivers: ledger.receivers.list(now).map((receiver) => ({
           destination: receiver.destination,
           description: receiver.description,
@@ -264,7 +215,6 @@ export function registerOverview(
           dead: deliveries.dead,
           oldest_waiting_at: isoOrNull(deliveries.oldestWaitingAt),
         },
-        readers: readers(),
         workers: health().redis?.workers.length ?? null,
       };
     },

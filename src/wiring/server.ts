@@ -217,7 +217,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     registerSubmissionInfo(guarded, deps);
     registerEvents(guarded, { ...deps, authenticator, events: ledger.events });
     registerPacing(guarded, deps);
-    registerOverview(guarded, { ...deps, readers: () => deps.feed.readers });
+    registerOverview(guarded, deps);
     for (const feature of features) feature.addReadRoutes?.(guarded);
     registerWhoami(guarded, deps);
   });

@@ -50,12 +50,7 @@ it('starts with counts of 0, sixty minutes, and null for unknown values', async 
     submissions: NOTHING,
     range: '1h',
     total,
-    upstreams: ['default', 'other'].map((name) => ({
-      name,
-      ...{ state: 'up', tracked: 0, in_flight: 0 },
-      budget: { limit: 5_000, window_ms: 1_000, used: 0 },
-    })),
-    oldest_open: [],
+    upstreams: ['default', 'other'].map((name) => ({ name, state: 'up' })),
     receivers: [
       {
         destination: 'webhook:callbacks',
@@ -65,7 +60,6 @@ it('starts with counts of 0, sixty minutes, and null for unknown values', async 
       },
     ],
     deliveries: { waiting: 0, failing: 0, dead: 0, oldest_waiting_at: null },
-    readers: 0,
     workers: null,
   });
   const minutes = steps.map((step: { at: string }) => Date.parse(step.at));
@@ -118,22 +112,11 @@ it('shows the same after a restart, and as one step of each longer range', async
   expect((await overview('?range=24h')).total.finalized).toBe(13);
 });
 
-it('lists the ten oldest open submissions, oldest first', async () => {
+it('counts open and cancelled submissions', async () => {
   const { overview, url } = await openWorld();
   const ids = Array.from({ length: 12 }, () => `lost-${randomUUID()}`);
   for (const submission_id of ids) await post(url(), { submission_id, upstream: 'other' });
-  const { oldest_open, submissions } = await overview();
-  expect(submissions).toEqual({ ...NOTHING, tracking: 12 });
-  expect(oldest_open.map(({ submission_id }: { submission_id: string }) => submission_id)).toEqual(
-    ids.slice(0, 10),
-  );
-  expect(oldest_open[0]).toMatchObject({
-    upstream: 'other',
-    status: 'tracking',
-    age_s: expect.any(Number),
-  });
+  expect((await overview()).submissions).toEqual({ ...NOTHING, tracking: 12 });
   await call(url(), pathOf(ids[0] ?? ''), { method: 'DELETE' });
-  const after = await overview();
-  expect(after.submissions).toEqual({ ...NOTHING, tracking: 11, cancelled: 1 });
-  expect(after.oldest_open[0].submission_id).toBe(ids[1]);
+  expect((await overview()).submissions).toEqual({ ...NOTHING, tracking: 11, cancelled: 1 });
 });

@@ -88,7 +88,7 @@ it('counts responses by route pattern, never by the path of a client', async () 
   expect(routes.map(({ labels }) => labels.route)).not.toContain('/v1/submissions/:id/wait');
 });
 
-it('equals /v1/overview for submissions, deliveries and readers', async () => {
+it('equals /v1/overview for submissions and deliveries', async () => {
   await finalize();
   const now = await text();
   const overview = JSON.parse((await call(app.url, '/v1/overview')).text);
@@ -97,7 +97,6 @@ it('equals /v1/overview for submissions, deliveries and readers', async () => {
   for (const { destination, waiting } of overview.receivers)
     expect(reading(now, 'dawatch_deliveries_waiting', { destination })).toBe(waiting);
   expect(reading(now, 'dawatch_deliveries_dead')).toBe(overview.deliveries.dead);
-  expect(reading(now, 'dawatch_feed_readers')).toBe(overview.readers);
   expect(reading(now, 'dawatch_oldest_open_submission_age_seconds')).toBe(0);
 });
 

@@ -101,7 +101,7 @@ const GAUGES: Record<
 > = {
   oldest_open_submission_age_seconds: [
     'Age of the oldest open submission, or 0',
-    ({ now, counts }) => counts && ageS(now, counts.oldestOpen[0]?.trackedAt),
+    ({ now, counts }) => counts && ageS(now, counts.oldestOpenAt),
   ],
   deliveries_dead: ['Dead letters that can be replayed', ({ counts }) => counts?.deliveries.dead],
   feed_readers: ['Readers of the live feed', ({ readers }) => readers],
@@ -313,7 +313,7 @@ export function registerMetrics(
     const { metrics, ledger, watcher, feed } = deps;
     metrics.set({
       now,
-      counts: readable(() => ledger.stats.counts(1)),
+      counts: readable(() => ledger.stats.counts()),
       receivers: readable(() => ledger.receivers.list(now)) ?? [],
       pacing: watcher.pacing(),
       ledgerBytes: ledger.stats.bytes(),
