@@ -1,4 +1,4 @@
-import { type DisabledReason, parseDestination } from '../notifications/delivery.ts';
+import { CALLBACKS, type DisabledReason, parseDestination } from '../notifications/delivery.ts';
 import type { AlertRule } from '../notifications/event-body.ts';
 import { durationText, encoded, truncate, webhookPath } from '../notifications/message.ts';
 import type { Receiver } from '../notifications/receivers-store.ts';
@@ -370,7 +370,7 @@ function webhookPathOf(subject: string): string {
 function receiverName(receiver: string, description: string | null): string {
   const destination = parseDestination(receiver);
   if (destination.kind === 'webhook')
-    return `the ${webhookName(destination.webhookId, description)}`;
+    return `the ${webhookName(destination.webhookId, receiver === CALLBACKS ? null : description)}`;
   const name = destination.kind === 'channel' ? destination.name : destination.origin;
   return `the ${destination.kind} ${name}`;
 }

@@ -249,7 +249,7 @@ function severityOf(event: EventRecord): Severity {
 }
 
 /** Whether the condition that the event reports had ended before the message was sent. */
-function isOver(event: EventRecord): boolean {
+export function isOver(event: EventRecord): boolean {
   return 'endedAt' in event && typeof event.endedAt === 'number';
 }
 

@@ -44,9 +44,9 @@ export class Receivers {
 
   /**
    * Records an attempt; one with both a success and an error was refused by some recipients.
-   * Failures further apart than two attempts belong to different outages, and a clock that was ahead
-   * may have recorded the first one. Returns since when the receiver only fails; null: it does not.
-   * Must be called inside a transaction.
+   * Failures further apart than two attempts belong to different outages. A clock that was ahead
+   * may have recorded the first one. Returns since when the receiver only fails; null: it does
+   * not. Must be called inside a transaction.
    */
   record(
     destination: string,

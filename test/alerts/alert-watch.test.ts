@@ -184,6 +184,9 @@ describe('reported alerts', () => {
       'webhook:callbacks',
       expect.stringMatching(/^webhook:wh_/),
     ]);
+    expect(alerts.map(({ summary }) => summary).join()).toContain(
+      'All attempts at the webhook callbacks fail (',
+    );
   });
 
   it('a webhook that failed while the clock was ahead is named after ten minutes by the right time', async () => {

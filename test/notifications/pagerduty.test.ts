@@ -78,6 +78,15 @@ it('triggers nothing for a condition that had ended, and keeps alerts apart', as
   expect(ended.dedup_key).not.toBe(other.dedup_key);
 });
 
+it('does not resolve the incident of an outage by a late event of the one before', async () => {
+  const [current, late] = await sent(upstreamEvent('upstream.down'), {
+    ...upstreamEvent('upstream.down'),
+    endedAt: AT,
+  });
+  expect(late.event_action).toBe('resolve');
+  expect(late.dedup_key).not.toBe(current.dedup_key);
+});
+
 it('leaves no incident open if the failure of a submission arrives after its end', async () => {
   const { channel, receiver } = await httpRig(create, [{ status: 500 }, ACCEPTED, ACCEPTED]);
   const world: ReturnType<typeof openDispatcher> = openDispatcher({

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { iso } from '../../lib/clock.ts';
 import { hostUrl } from '../../operations/config/section-values.ts';
 import type { EventRecord } from '../event-body.ts';
-import type { Message } from '../message.ts';
+import { isOver, type Message } from '../message.ts';
 import { type Channel, type ChannelType, type ChatOptions, createChatChannel } from './channel.ts';
 
 type PagerDutyOptions = ChatOptions & { routingKey: string };
@@ -43,6 +43,8 @@ function toPagerDutyEvent({ title, severity, lines, link }: Message, event: Even
 
 /** The same for all events about a condition, at most 255 characters. */
 function subjectOf(event: EventRecord): string {
+  // It may be sent during the next outage, whose incident it must not resolve.
+  if (isOver(event)) return event.id;
   if ('submission' in event) return `submission/${event.submission.submissionId}`;
   // The ids of two servers may be the same.
   if ('alert' in event) return `alert/${event.alert.id}/${event.alert.since}`;
