@@ -40,7 +40,7 @@ async function paste(command: string) {
 describe.skipIf(SKIPPED)('an empty list', () => {
   const open = async (path: string) => {
     const page = await browser.show(app.url, path);
-    const command = await page.getByRole('main').locator('.empty pre').textContent();
+    const command = await page.getByRole('main').locator('pre').first().textContent();
     return await paste(command ?? '');
   };
 

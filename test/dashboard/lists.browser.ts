@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { clickEach, goTo, SKIPPED, setFilter, useBrowser } from '../support/app/browser.ts';
 import { post } from '../support/app/http-calls.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
 
 const app = useNotifyingApp();
 const browser = useBrowser();
@@ -60,6 +61,45 @@ describe.skipIf(SKIPPED)('a list in the dashboard', () => {
     await page.keyboard.type('two');
     await page.keyboard.press('Enter');
     await rowOf(page, 'two').waitFor();
+  });
+
+  it('of deliveries, alerts or the audit has an address for each entry', async () => {
+    const receiver = await openReceiver();
+    const of = randomUUID();
+    await app.create({ url: receiver.url, metadata: { of } });
+    const id = randomUUID();
+    await app.cancelled([id], { metadata: { of } });
+    // The upstream of the app does not respond.
+    await post(app.url, { submission_id: randomUUID() });
+    const heading = (page: Page) => main(page).getByRole('heading', { level: 1 });
+
+    let page = await open(`deliveries?submission_id=${id}`);
+    await main(page)
+      .getByRole('link', { name: /^Delivery/ })
+      .click();
+    await heading(page)
+      .getByText(/^Delivery \d/)
+      .waitFor();
+    await page.reload();
+    await main(page)
+      .getByText(/HTTP 200 ·/)
+      .waitFor();
+
+    page = await open('alerts');
+    await main(page)
+      .getByRole('link', { name: /^began/ })
+      .click();
+    await heading(page).getByText('The upstream default is not responding').waitFor();
+    await page.reload();
+    await main(page).getByText('firing', { exact: true }).waitFor();
+
+    page = await open(`audit?subject=${id}`);
+    await rowOf(page, id)
+      .getByRole('link', { name: /^Entry/ })
+      .click();
+    await page.reload();
+    await rowOf(page, 'submissions.cancel').waitFor();
+    expect(await rowOf(page, 'submissions.cancel').count()).toBe(1);
   });
 
   it('emphasizes the states that differ from those of most rows', async () => {

@@ -250,7 +250,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', () => {
         .first()
         .waitFor();
       await expect.poll(() => receiver.requests.length).toBe(2);
-      await row.getByRole('button', { name: /attempts/ }).click();
+      await row.getByRole('link', { name: /^Delivery/ }).click();
       await expect.poll(() => page.getByText(/HTTP 200 ·/).count()).toBe(2);
       expect(receiver.requests[0]?.headers['webhook-id']).toBe(
         receiver.requests[1]?.headers['webhook-id'],

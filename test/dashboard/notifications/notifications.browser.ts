@@ -287,7 +287,7 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', () => {
     const page = await open(`webhooks/${id}`);
     await rowOf(page, answered).getByText('delivered').waitFor();
     await rowOf(page, answered)
-      .getByRole('button', { name: /attempts/ })
+      .getByRole('link', { name: /^Delivery/ })
       .click();
     await main(page).locator('pre').getByText(HOSTILE, { exact: true }).waitFor();
     expect(await main(page).locator('img, script').count()).toBe(0);

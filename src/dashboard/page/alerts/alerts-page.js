@@ -1,3 +1,4 @@
+import { withQuery } from '../data/api.js';
 import {
   isAdmin,
   isAlert,
@@ -7,11 +8,22 @@ import {
   useLive,
   useLoad,
 } from '../data/context.js';
+import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
-import { Action, Command, Loadable, PageHeader, Time } from '../parts/parts.js';
+import {
+  Action,
+  Badge,
+  Command,
+  Empty,
+  Facts,
+  Loadable,
+  PageHeader,
+  Time,
+} from '../parts/parts.js';
 import { Table } from '../parts/table.js';
-import { MuteAction, Problems, pageOf } from './problems.js';
+import { hrefTo } from '../router.js';
+import { MuteAction, Problems, pageOf, REMEDIES } from './problems.js';
 
 /** @import { Alert, Mute, MuteList } from '../../../client/api.ts' */
 
@@ -49,12 +61,59 @@ export function AlertsPage({ query }) {
     </section>`;
 }
 
+/** One occurrence of an alert, which the server has only in its list. */
+export function AlertPage({ id }) {
+  const { api, session } = useDashboard();
+  const loaded = useLoad((signal) => findAlert(api, id, signal), id);
+  useLive(loaded.reload, REFRESH_MS, isAlert);
+  const alert = loaded.data;
+  const mayMute = isAdmin(session) && alert?.firing && alert.muted_until === null;
+  return html`<${PageHeader} title=${alert?.summary ?? `Alert ${id}`} id=${id} about=${alert?.firing && REMEDIES[alert.rule]}>
+      ${alert && html`<a class="button" href=${pageOf(alert)}>Affected page</a>`}
+      ${mayMute && html`<${MuteAction} label="Mute" rule=${alert.rule} subject=${alert.subject} />`}
+    <//>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {Alert | null} */ found) =>
+        found === null
+          ? html`<${Empty} title="There is no such alert. Resolved ones are kept for 30 days." />`
+          : html`<section aria-label="Summary"><${Facts} of=${factsOf(found)} /></section>`}
+    <//>`;
+}
+
+/** @returns {Promise<Alert | null>} */
+async function findAlert(api, id, signal) {
+  for (let cursor; cursor !== null; ) {
+    const path = withQuery('v1/alerts', { state: 'all', limit: 1_000, cursor });
+    const { alerts, next_cursor } = await api.get(path, { signal });
+    const found = alerts.find((/** @type {Alert} */ one) => String(one.id) === id);
+    if (found) return found;
+    cursor = next_cursor;
+  }
+  return null;
+}
+
+/** @param {Alert} alert @returns {[string, any][]} */
+function factsOf({ firing, rule, subject, count: number, since, resolved_at, muted_until }) {
+  return [
+    [
+      'State',
+      html`<${Badge} state=${firing ? 'failing' : 'good'} label=${firing ? 'firing' : 'resolved'} />`,
+    ],
+    ['Rule', rule],
+    ['Subject', subject],
+    ['Affected', number === null ? null : count(number)],
+    ['Began', html`<${Time} at=${since} />`],
+    ['Ended', resolved_at && html`<${Time} at=${resolved_at} />`],
+    ['Mute ends', muted_until && html`<${Time} at=${muted_until} />`],
+  ];
+}
+
 /** @type {readonly import('../parts/table.js').Column<Alert>[]} */
 const COLUMNS = [
   {
     title: 'Alert',
     class: 'wraps',
-    cell: (alert) => html`<a href=${pageOf(alert)}>${alert.summary}</a>`,
+    cell: ({ id, summary }) => html`<a href=${hrefTo('alerts', String(id))}>${summary}</a>`,
   },
   { title: 'Began', width: 7, cell: ({ since }) => html`<${Time} at=${since} />` },
   { title: 'Ended', width: 7, cell: ({ resolved_at }) => html`<${Time} at=${resolved_at} />` },

@@ -12,7 +12,7 @@ import { hrefTo } from '../router.js';
  * What to do, by the rule.
  * @type {Record<Alert['rule'] | 'webhook_failing' | 'channel_failing', string>}
  */
-const REMEDIES = {
+export const REMEDIES = {
   upstream_down: 'Polls resume by themselves when it responds.',
   credentials_refused: 'Set a valid api_key and restart.',
   upstream_paused: 'Compare the budget with what the upstream grants.',
@@ -68,7 +68,7 @@ function Problem({ alert, mayMute }) {
   return html`<li class=${mutedUntil === null ? '' : 'muted'}>
     <a href=${pageOf(alert)}>${summary}</a>
     <span>
-      <span class="muted">began <${Time} at=${since} />${mutedUntil !== null && html`, mute ends <${Time} at=${mutedUntil} />`}.</span>
+      <span class="muted">${id > 0 ? html`<a href=${hrefTo('alerts', String(id))}>began <${Time} at=${since} /></a>` : html`began <${Time} at=${since} />`}${mutedUntil !== null && html`, mute ends <${Time} at=${mutedUntil} />`}.</span>
       ${' '}${REMEDIES[rule]}
     </span>
     ${

@@ -45,8 +45,20 @@ function nameOf({ caller, caller_person }) {
   return caller_person ?? caller;
 }
 
+/** The address of an entry: the filters that select it. @param {AuditEntry} entry */
+function addressOf({ at, action, subject }) {
+  const until = new Date(Date.parse(at) + 1).toISOString();
+  return hrefTo('audit', undefined, { action, subject: subject ?? undefined, since: at, until });
+}
+
 /** @type {readonly import('../parts/table.js').Column<AuditEntry>[]} */
 const COLUMNS = [
+  {
+    title: 'Entry',
+    width: 4,
+    cell: (entry) =>
+      html`<a href=${addressOf(entry)}><span class="unseen">Entry </span>${entry.seq}</a>`,
+  },
   { title: 'Time', width: 7, cell: ({ at }) => html`<${Time} at=${at} />` },
   {
     title: 'Caller',
@@ -82,5 +94,4 @@ const COLUMNS = [
   },
   { title: 'Detail', class: 'from-m', has: ({ detail }) => detail, cell: ({ detail }) => detail },
   { title: 'Address', width: 8, class: 'from-l', cell: ({ address }) => address },
-  { title: 'Entry', width: 4, class: 'number from-l', cell: ({ seq }) => seq },
 ];

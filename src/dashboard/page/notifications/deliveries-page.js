@@ -2,7 +2,17 @@ import { isAdmin, useDashboard, useLiveData, useLoad, useWhileVisible } from '..
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Filters, List, useList } from '../parts/list.js';
-import { Action, Badge, Command, Empty, Loadable, PageHeader, Tabs, Time } from '../parts/parts.js';
+import {
+  Action,
+  Badge,
+  Command,
+  Empty,
+  Facts,
+  Loadable,
+  PageHeader,
+  Tabs,
+  Time,
+} from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { submissionLink } from '../submissions/submission-table.js';
@@ -69,7 +79,6 @@ export function DeliveryLog({ webhookId, version, onReplayed, query }) {
       of="deliveries"
       caption=${`Deliveries${filters.state ? ` that are ${filters.state}` : ''}, newest first`}
       columns=${useDeliveryColumns({ hidden: isAll ? [] : ['To'], onReplayed: replayed })}
-      details=${detailsOf}
       empty=${html`<${Empty} title="No deliveries yet.">
         <p>Each event becomes a delivery per matching destination, such as a webhook:</p>
         <${CreateCommand} />
@@ -98,13 +107,13 @@ const REASONS = {
 };
 
 /**
- * Deliveries with their attempts on demand, under a heading.
+ * Deliveries under a heading.
  * @param {{ deliveries: readonly Delivery[], caption: string, hidden?: readonly string[], onReplayed: () => void }} props
  *   `hidden`: the titles of columns that would have the same value in every row
  */
 export function DeliveryTable({ deliveries, caption, hidden = [], onReplayed }) {
   const columns = useDeliveryColumns({ hidden, onReplayed });
-  return html`<${Table} caption=${caption} hidesCaption columns=${columns} rows=${deliveries} details=${detailsOf} />`;
+  return html`<${Table} caption=${caption} hidesCaption columns=${columns} rows=${deliveries} />`;
 }
 
 /**
@@ -121,7 +130,7 @@ function useDeliveryColumns({ hidden, onReplayed }) {
       title: 'Delivery',
       width: 6.5,
       cell: ({ id }) =>
-        html`<span class="unseen">Delivery </span>${id}<span class="unseen">: attempts</span>`,
+        html`<a href=${hrefTo('deliveries', String(id))}><span class="unseen">Delivery </span>${id}</a>`,
     },
     {
       title: 'State',
@@ -214,41 +223,60 @@ function Destination({ to, names }) {
   return html`<a class=${name ? '' : 'id'} title=${webhook} href=${href}>${name || (webhook ?? to)}</a>`;
 }
 
-/** @param {Delivery} delivery */
-function detailsOf({ id, state, attempts_made, submission_id }) {
-  return html`${submission_id !== null && html`<p>Submission ${submissionLink({ submission_id })}</p>`}
-    <${Attempts} id=${id} version=${`${state} ${attempts_made}`} />`;
+/** A delivery with its attempts and its event. */
+export function DeliveryPage({ id }) {
+  const { api, session } = useDashboard();
+  const path = `v1/deliveries/${encodeURIComponent(id)}`;
+  const loaded = useLoad((signal) => api.get(path, { signal }), id);
+  const names = useWebhookNames(true);
+  useWhileVisible(loaded.reload, REFRESH_MS, loaded.data?.state === 'waiting');
+  return html`<${PageHeader} title=${`Delivery ${id}`} id=${id}>
+      ${isAdmin(session) && loaded.data && html`<${Replay} one=${loaded.data} onReplayed=${loaded.reload} />`}
+    <//>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {DeliveryDetails} */ one) => html`
+        <section aria-label="Summary"><${Facts} of=${factsOf(one, names)} /></section>
+        <div class="columns">
+          <section aria-labelledby="responses">
+            <h2 id="responses">Responses</h2>
+            ${one.attempts.length === 0 && html`<p class="muted">No attempts.</p>`}
+            <ol class="attempts">
+              ${one.attempts.map((attempt, index) => html`<${Attempt} key=${index} attempt=${attempt} />`)}
+            </ol>
+          </section>
+          <section aria-labelledby="request">
+            <h2 id="request">Request body</h2>
+            <${Command}>${JSON.stringify(one.event, null, 2)}<//>
+          </section>
+        </div>
+      `}
+    <//>`;
 }
 
-/** @param {{ id: number, version: string }} props `version`: changes when there are new ones */
-function Attempts({ id, version }) {
-  const { api } = useDashboard();
-  const loaded = useLoad(
-    (signal) => api.get(`v1/deliveries/${id}`, { signal }),
-    String(id),
-    version,
-  );
-  return html`<${Loadable} loaded=${loaded}>
-    ${(/** @type {DeliveryDetails} */ { attempts, event }) => html`
-      <div class="columns">
-        <details open>
-          <summary>Responses</summary>
-          ${attempts.length === 0 && html`<p class="muted">No attempts.</p>`}
-          <ol class="attempts">
-            ${attempts.map(
-              (attempt) => html`<li>
-                <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms · ${attempt.http_status === null ? '' : `HTTP ${attempt.http_status} · `}
-                ${attempt.error === null ? 'delivered' : html`<span class="wrong">${attempt.error}</span>`}
-                ${attempt.response && html`<${Command}>${attempt.response}<//>`}
-              </li>`,
-            )}
-          </ol>
-        </details>
-        <details open>
-          <summary>Request body</summary>
-          <${Command}>${JSON.stringify(event, null, 2)}<//>
-        </details>
-      </div>
-    `}
-  <//>`;
+/**
+ * @param {DeliveryDetails} one
+ * @param {Map<string, string>} names
+ * @returns {[string, any][]}
+ */
+function factsOf(one, names) {
+  const { submission_id, dead_reason, next_at, ended_at } = one;
+  return [
+    ['State', html`<${Badge} state=${stateOf(one)} />`],
+    ['Dead because', dead_reason && REASONS[dead_reason]],
+    ['Event', one.event_type],
+    ['Submission', submission_id && submissionLink({ submission_id })],
+    ['To', html`<${Destination} to=${one.destination} names=${names} />`],
+    ['Created', html`<${Time} at=${one.created_at} />`],
+    ['Next attempt', next_at && html`<${Time} at=${next_at} />`],
+    ['Ended', ended_at && html`<${Time} at=${ended_at} />`],
+  ];
+}
+
+/** @param {{ attempt: DeliveryDetails['attempts'][number] }} props */
+function Attempt({ attempt }) {
+  return html`<li>
+    <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms · ${attempt.http_status === null ? '' : `HTTP ${attempt.http_status} · `}
+    ${attempt.error === null ? 'delivered' : html`<span class="wrong">${attempt.error}</span>`}
+    ${attempt.response && html`<${Command}>${attempt.response}<//>`}
+  </li>`;
 }

@@ -13,11 +13,10 @@ import { html } from './html.js';
 /**
  * A table with one line per row; on a phone, the cells of a row wrap. The cells of the first column
  * are the headers of their rows.
- * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean, keyOf?: (row: any, index: number) => string | number, details?: (row: any) => any }} Props
+ * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean, keyOf?: (row: any, index: number) => string | number }} Props
  * @param {Props} props
  *   `label`: the name of its region, if it is not the caption; `isShort`: it scrolls vertically;
- *   `keyOf`: identifies a row, so that the focus stays in it when others appear; default: its `id`;
- *   `details`: shown below a row on demand, by a button in its first cell
+ *   `keyOf`: identifies a row, so that the focus stays in it when others appear; default: its `id`
  */
 export function Table({
   caption,
@@ -28,7 +27,6 @@ export function Table({
   isShort,
   hidesCaption,
   keyOf = (row, index) => row.id ?? index,
-  details,
 }) {
   const columns = all
     .filter(({ has }) => !has || rows.some(has))
@@ -45,7 +43,7 @@ export function Table({
         </tr>
       </thead>
       <tbody>
-        ${rows.map((row, index) => html`<${Row} key=${keyOf(row, index)} columns=${columns} row=${row} details=${details} />`)}
+        ${rows.map((row, index) => html`<${Row} key=${keyOf(row, index)} columns=${columns} row=${row} />`)}
       </tbody>
     </table>
   </div>`;
@@ -67,21 +65,11 @@ function showWhole({ target }) {
   cell.title = isCut ? cell.innerText : '';
 }
 
-function Row({ columns: [first, ...others], row, details }) {
-  const [isOpen, setIsOpen] = useState(false);
+function Row({ columns: [first, ...others], row }) {
   return html`<tr>
-      <th scope="row" class=${first?.class}>
-        ${
-          details
-            ? html`<button type="button" class="plain" aria-expanded=${isOpen} onClick=${() => setIsOpen(!isOpen)}>
-                <span aria-hidden="true">${isOpen ? '▾' : '▸'}</span> ${first?.cell(row)}
-              </button>`
-            : first?.cell(row)
-        }
-      </th>
-      ${others.map(({ cell, class: name = '', isUsual }, index) => html`<td key=${index} class=${isUsual?.(row) ? `${name} usual` : name}>${cell(row)}</td>`)}
-    </tr>
-    ${details && isOpen && html`<tr><td colspan=${others.length + 1}>${details(row)}</td></tr>`}`;
+    <th scope="row" class=${first?.class}>${first?.cell(row)}</th>
+    ${others.map(({ cell, class: name = '', isUsual }, index) => html`<td key=${index} class=${isUsual?.(row) ? `${name} usual` : name}>${cell(row)}</td>`)}
+  </tr>`;
 }
 
 export function PlotTable(props) {

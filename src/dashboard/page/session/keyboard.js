@@ -13,7 +13,7 @@ const KEYS = {
   Esc: 'Leave a field, or return to the list',
   '?': 'Show this help',
 };
-const ROWS = 'main tbody > tr > th > :is(a, button), main .problems li > a';
+const ROWS = 'main tbody > tr > th > a, main .problems li > a';
 
 /** The keys of every page, and the button for their help. `place`: changes with each navigation. */
 export function Keyboard({ place }) {

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { AlertsPage } from '../alerts/alerts-page.js';
+import { AlertPage, AlertsPage } from '../alerts/alerts-page.js';
 import { AlertNotice } from '../alerts/problems.js';
 import { AuditPage } from '../audit/audit-page.js';
 import { Api } from '../data/api.js';
@@ -17,7 +17,7 @@ import {
 import { Feed } from '../data/feed.js';
 import { setPreference, usePreference } from '../data/preferences.js';
 import { ChannelsPage } from '../notifications/channels-page.js';
-import { DeliveriesPage } from '../notifications/deliveries-page.js';
+import { DeliveriesPage, DeliveryPage } from '../notifications/deliveries-page.js';
 import { WebhookPage } from '../notifications/webhook-page.js';
 import { WebhooksPage } from '../notifications/webhooks-page.js';
 import { OverviewPage } from '../overview/overview-page.js';
@@ -143,10 +143,10 @@ const PAGES = {
   overview: { title: 'Overview', ...MONITOR, All: OverviewPage },
   submissions: { title: 'Submissions', ...MONITOR, All: SubmissionsPage, One: SubmissionPage },
   pacing: { title: 'Pacing', ...MONITOR, All: PacingPage },
-  alerts: { title: 'Alerts', ...MONITOR, All: AlertsPage },
+  alerts: { title: 'Alerts', ...MONITOR, All: AlertsPage, One: AlertPage },
   webhooks: { title: 'Webhooks', ...NOTIFY, All: WebhooksPage, One: WebhookPage },
   channels: { title: 'Channels', ...NOTIFY, All: ChannelsPage },
-  deliveries: { title: 'Deliveries', ...NOTIFY, All: DeliveriesPage },
+  deliveries: { title: 'Deliveries', ...NOTIFY, All: DeliveriesPage, One: DeliveryPage },
   users: { title: 'Users', ...MANAGE, may: mayLookUpUsers, All: UsersPage },
   tokens: { title: 'Tokens', ...MANAGE, All: TokensPage },
   audit: { title: 'Audit', ...MANAGE, All: AuditPage },
