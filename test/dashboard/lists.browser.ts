@@ -102,6 +102,25 @@ describe.skipIf(SKIPPED)('a list in the dashboard', () => {
     expect(await rowOf(page, 'submissions.cancel').count()).toBe(1);
   });
 
+  it('shortens ids in the middle where there is not enough space, and copies all of them', async () => {
+    const id = randomUUID();
+    await app.cancelled([id]);
+    const page = await open(`submissions?prefix=${id}`);
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await rowOf(page, id).hover();
+    await main(page)
+      .getByRole('button', { name: `Copy the id ${id}` })
+      .click();
+    await main(page).getByText('Copied', { exact: true }).waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(id);
+    const widths = await page.evaluate<number[]>(
+      "[...document.querySelectorAll('th .start, th .id')].flatMap((one) => [one.clientWidth, one.scrollWidth])",
+    );
+    const [link = 0, linkText = 0, start = 0, startText = 0] = widths;
+    expect(linkText, 'the end of the id is visible').toBeLessThanOrEqual(link);
+    expect(startText).toBeGreaterThan(start);
+  });
+
   it('emphasizes the states that differ from those of most rows', async () => {
     const of = randomUUID();
     await app.cancelled([randomUUID(), randomUUID()], { metadata: { of } });

@@ -245,6 +245,8 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', () => {
       const row = rowOf(page, webhookId);
       await row.getByText('delivered').waitFor();
       await row.getByRole('button', { name: 'Replay' }).click();
+      await page.getByRole('dialog').getByText('with the same id').waitFor();
+      await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click();
       await page
         .getByText(/waits to be sent again/)
         .first()

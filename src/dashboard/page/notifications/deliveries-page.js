@@ -15,7 +15,7 @@ import {
 } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
-import { submissionLink } from '../submissions/submission-table.js';
+import { copiedSubmission, submissionLink } from '../submissions/submission-table.js';
 import { CreateCommand } from './webhooks-page.js';
 
 /** @import { Delivery, DeliveryDetails, DeliveryState } from '../../../client/api.ts' */
@@ -143,7 +143,7 @@ function useDeliveryColumns({ hidden, onReplayed }) {
       title: 'Submission',
       class: 'from-m',
       cell: ({ submission_id }) =>
-        submission_id === null ? '–' : submissionLink({ submission_id }),
+        submission_id === null ? '–' : copiedSubmission({ submission_id }),
     },
     {
       title: 'To',
@@ -180,7 +180,7 @@ function stateOf({ state, attempts_made }) {
 }
 
 /** @param {{ one: Delivery, onReplayed: () => void }} props */
-function Replay({ one: { id, state }, onReplayed }) {
+function Replay({ one: { id, state, event_id }, onReplayed }) {
   const { api } = useDashboard();
   if (state === 'discarded') return html`<span class="muted">–</span>`;
   const replay = async () => {
@@ -188,8 +188,10 @@ function Replay({ one: { id, state }, onReplayed }) {
     onReplayed();
     return `Delivery ${id} waits to be sent again.`;
   };
-  const label = state === 'waiting' ? 'Try now' : 'Replay';
-  return html`<${Action} label=${label} name=${`${label}: delivery ${id}`} act=${replay} />`;
+  const isWaiting = state === 'waiting';
+  const label = isWaiting ? 'Try now' : 'Replay';
+  const text = `Its event ${event_id} is sent again, with the same id and a new series of attempts.`;
+  return html`<${Action} label=${label} name=${`${label}: delivery ${id}`} confirm=${isWaiting ? undefined : text} act=${replay} />`;
 }
 
 /** Of the newest attempt. @param {{ one: Delivery }} props */

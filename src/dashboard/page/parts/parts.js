@@ -191,6 +191,13 @@ export function Facts({ of }) {
   </dl>`;
 }
 
+const END_CHARS = 6;
+
+/** An id in one line, without its middle where there is not enough space. */
+export function ShortId({ id }) {
+  return html`<span class="start">${id.slice(0, -END_CHARS)}</span>${id.slice(-END_CHARS)}`;
+}
+
 const SHOWN_MS = 2_000;
 
 /** `name`: what it copies, such as "the id"; `label`: shown beside the symbol. */
