@@ -763,6 +763,8 @@ export type RedisState = 'up' | 'disconnected';
 export type ReplayRequest = {
   /** The destination: webhook:<id>, channel:<name> or callback:<origin> */
   destination: string;
+  /** Only those with this last_error */
+  error?: string;
 };
 
 /** The dead letters are scheduled again */

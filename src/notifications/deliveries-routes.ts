@@ -44,10 +44,15 @@ const destinationSchema = z
   .describe('The destination: webhook:<id>, channel:<name> or callback:<origin>')
   .meta({ examples: ['callback:https://example.com'] });
 
-const replaySchema = z.strictObject({ destination: destinationSchema }).meta({
-  id: 'ReplayRequest',
-  examples: [{ destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11' }],
-});
+const replaySchema = z
+  .strictObject({
+    destination: destinationSchema,
+    error: z.string().optional().describe('Only those with this last_error'),
+  })
+  .meta({
+    id: 'ReplayRequest',
+    examples: [{ destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11' }],
+  });
 
 const replayedSchema = z
   .object({ replayed: z.int().describe('Number of deliveries that were scheduled again') })
@@ -315,7 +320,7 @@ export function registerDeliveries(
     '/v1/deliveries/replay',
     { config: WRITE, schema: OPERATIONS.replayDeadLetters },
     async (request, reply) => {
-      const { destination } = request.body;
+      const { destination, error } = request.body;
       const now = clock.now();
       const parsed = parseDestination(destination);
       if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId, now))
@@ -323,7 +328,7 @@ export function registerDeliveries(
           status: 404,
           detail: `there is no webhook ${parsed.webhookId}`,
         });
-      const replay = () => deliveries.replayDead(destination, now);
+      const replay = () => deliveries.replayDead(destination, now, error);
       const entryOf = (count: number | undefined) =>
         count === undefined
           ? undefined

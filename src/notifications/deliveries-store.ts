@@ -288,13 +288,20 @@ export class Deliveries {
     });
   }
 
-  /** Returns their number; undefined if the destination is unknown or disabled. */
-  replayDead(destination: string, now: number): number | undefined {
+  /**
+   * Replays dead letters, or those whose newest attempt failed with `error`. Returns their number;
+   * undefined if the destination is unknown or disabled.
+   */
+  replayDead(destination: string, now: number, error?: string): number | undefined {
     return this.#db.transaction(() => {
       if (!this.#routes.isEnabled(destination)) return undefined;
       const replayed = this.#db.values<string>(
-        `${REPLAY} WHERE ${matches(destination)} AND state = 'dead' RETURNING destination`,
-        { now, ...(destination !== CALLBACKS && { destination }) },
+        `${REPLAY} WHERE ${matches(destination)} AND state = 'dead' ${error === undefined ? '' : FAILED_WITH} RETURNING destination`,
+        {
+          now,
+          ...(destination !== CALLBACKS && { destination }),
+          ...(error !== undefined && { error }),
+        },
       );
       for (const each of replayed) this.#outbox.notifyWaiting(each);
       return replayed.length;
@@ -345,6 +352,9 @@ const DELETE_OLD_ATTEMPTS = `
 const REPLAY = `
   UPDATE deliveries AS d
   SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, waiting_since = @now`;
+
+const FAILED_WITH =
+  'AND (SELECT error FROM attempts WHERE delivery = d.id ORDER BY id DESC LIMIT 1) = @error';
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
 const BY_ID = `${SELECT_DELIVERY} WHERE d.id = +?`;

@@ -8,7 +8,8 @@ const app = useNotifyingApp();
 const { admin } = app;
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 const replay = (id: number) => admin('POST', `/v1/deliveries/${id}/replay`);
-const replayAll = (destination: string) => admin('POST', '/v1/deliveries/replay', { destination });
+const replayAll = (destination: string, error?: string) =>
+  admin('POST', '/v1/deliveries/replay', { destination, ...(error && { error }) });
 const disable = (id: string, enabled = false) => admin('PATCH', `/v1/webhooks/${id}`, { enabled });
 
 /** Creates a webhook with its own receiver, and one delivery per submission. */
@@ -130,6 +131,19 @@ describe('replaying all', () => {
       await isDelivered(id);
     expect(receiver.requests).toHaveLength(3);
     expect(JSON.parse((await replayAll(destination)).text)).toEqual({ replayed: 0 });
+  });
+
+  it('accepts an error, so that only dead letters of this cause are sent', async () => {
+    const { webhook, deliveries } = await deliver(['gone'], [{ status: 410 }, {}]);
+    const id = deliveries[0]?.id ?? 0;
+    const { last_error: error } = await app.tried(id);
+    await app.cancelled(['unsent'], { metadata: { of: 'gone' } });
+    await disable(webhook, true);
+    const destination = `webhook:${webhook}`;
+    expect(JSON.parse((await replayAll(destination, 'another')).text)).toEqual({ replayed: 0 });
+    expect(JSON.parse((await replayAll(destination, error ?? '')).text)).toEqual({ replayed: 1 });
+    await isDelivered(id);
+    expect(await app.deliveries(`destination=${destination}&state=dead`)).toHaveLength(1);
   });
 
   it('accepts the callbacks of one origin', async () => {

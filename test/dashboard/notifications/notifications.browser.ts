@@ -279,6 +279,27 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', () => {
     await expect.poll(() => receiver.requests.length).toBe(2);
   });
 
+  it('that failed are counted by error, and the dead letters of an error are replayed', async () => {
+    const { receiver, id, cancel } = await webhook({ status: 410 }, {});
+    await cancel(randomUUID());
+    await expect
+      .poll(async () => (await app.deliveries(`destination=webhook:${id}&state=dead`)).length)
+      .toBe(1);
+    await cancel(randomUUID());
+    const page = await open(`webhooks/${id}`);
+    const failures = page.getByRole('region', { name: 'Failures by error' });
+    const group = failures.getByRole('row').filter({ hasText: '410' });
+    await failures.getByRole('row').filter({ hasText: 'No attempt was made' }).waitFor();
+    await button(page, 'Enable').click();
+    await page.getByText('The webhook receives events again').first().waitFor();
+    await group.getByRole('button', { name: /^Replay: / }).click();
+    await page.getByRole('dialog').getByText('All dead letters with this error').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click();
+    await group.waitFor({ state: 'detached' });
+    await expect.poll(() => receiver.requests.length).toBe(2);
+    await failures.getByRole('row').filter({ hasText: 'No attempt was made' }).waitFor();
+  });
+
   it('show the response of a receiver as text', async () => {
     const receiver = await openReceiver({ body: HOSTILE });
     const { id } = await app.create({ url: receiver.url, metadata: { of: HOSTILE } });

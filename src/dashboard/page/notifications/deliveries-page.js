@@ -1,3 +1,4 @@
+import { withQuery } from '../data/api.js';
 import { isAdmin, useDashboard, useLiveData, useLoad, useWhileVisible } from '../data/context.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
@@ -91,10 +92,71 @@ function ReplayAll({ destination, onReplayed }) {
   const replay = async () => {
     const { replayed } = await api.post('v1/deliveries/replay', { destination });
     onReplayed();
-    return `${count(replayed)} ${replayed === 1 ? 'waits' : 'wait'} to be sent again.`;
+    return waitAgain(replayed);
   };
   const text = `All dead letters of ${destination} are sent again, also the events while it was disabled.`;
   return html`<${Action} label="Replay dead letters" submit="Replay" confirm=${text} act=${replay} />`;
+}
+
+const NEWEST = 200;
+
+/**
+ * Failures of a webhook by their error. `version`: changes when there may be others.
+ * @param {{ destination: string, version: unknown, onReplayed: () => void }} props
+ */
+export function Failures({ destination, version, onReplayed }) {
+  const { api, session } = useDashboard();
+  const pathOf = (state) => withQuery('v1/deliveries', { destination, state, limit: NEWEST });
+  const loaded = useLoad(
+    (signal) => Promise.all(['failing', 'dead'].map((state) => api.get(pathOf(state), { signal }))),
+    destination,
+    version,
+  );
+  /** @type {readonly Delivery[]} */
+  const deliveries = loaded.data?.flatMap((page) => page.deliveries) ?? [];
+  if (deliveries.length === 0) return null;
+  const isPart = loaded.data?.some(({ next_cursor }) => next_cursor !== null);
+  const groups = Object.entries(Object.groupBy(deliveries, (one) => one.last_error ?? ''));
+  const rows = groups
+    .map(([error, all = []]) => ({
+      id: error,
+      all,
+      dead: all.filter(({ state }) => state === 'dead'),
+    }))
+    .toSorted((a, b) => b.all.length - a.all.length);
+  const replay = async (error) => {
+    const { replayed } = await api.post('v1/deliveries/replay', { destination, error });
+    onReplayed();
+    return waitAgain(replayed);
+  };
+  const columns = [
+    { title: 'Error', class: 'wraps', cell: ({ id }) => id || 'No attempt was made' },
+    {
+      title: 'Waiting',
+      width: 6,
+      class: 'number',
+      cell: ({ all, dead }) => count(all.length - dead.length),
+    },
+    { title: 'Dead letters', width: 7, class: 'number', cell: ({ dead }) => count(dead.length) },
+    {
+      title: 'Action',
+      width: 10,
+      class: 'end',
+      cell: ({ id, dead }) =>
+        isAdmin(session) &&
+        id &&
+        dead.length > 0 &&
+        html`<${Action} label="Replay" name=${`Replay: ${id}`} confirm="All dead letters with this error are sent again." act=${() => replay(id)} />`,
+    },
+  ];
+  return html`<section aria-labelledby="failures">
+    <h2 id="failures">Failures by error</h2>
+    <${Table} label="Errors" caption=${`Of the newest ${count(NEWEST)} failing deliveries and ${count(NEWEST)} dead letters`} hidesCaption=${!isPart} columns=${columns} rows=${rows} />
+  </section>`;
+}
+
+function waitAgain(number) {
+  return `${count(number)} ${number === 1 ? 'waits' : 'wait'} to be sent again.`;
 }
 
 /** Why a delivery is dead. @type {Record<string, string>} */

@@ -7,7 +7,7 @@ import { html } from '../parts/html.js';
 import { Action, Empty, Facts, Loadable, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { resultOf } from './channels-page.js';
-import { DeliveryLog } from './deliveries-page.js';
+import { DeliveryLog, Failures } from './deliveries-page.js';
 import {
   changedFields,
   LastDay,
@@ -40,6 +40,7 @@ export function WebhookPage({ id, query }) {
     <${Loadable} loaded=${loaded}>
       ${(/** @type {Webhook} */ webhook) => html`<${Details} webhook=${webhook} onChanged=${onChanged} />`}
     <//>
+    <${Failures} destination=${`webhook:${id}`} version=${loaded.data} onReplayed=${onChanged} />
     <section aria-labelledby="log">
       <h2 id="log">Delivery log</h2>
       <${DeliveryLog} webhookId=${id} version=${sent} onReplayed=${loaded.reload} query=${query} />
