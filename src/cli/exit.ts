@@ -82,7 +82,7 @@ function advised(message: string, advice: string | undefined): string {
 }
 
 const KEY_ADVICE =
-  'the key was read from DAWATCH_API_KEY; `dawatch serve` printed a key at its first start, `dawatch token create --role service` creates one';
+  'the key was read from DAWATCH_API_KEY; `dawatch serve` printed a key at its first start, `dawatch token create --role …` creates one';
 
 const CONFIG_ADVICE =
   '`dawatch help settings` describes every setting; DAWATCH_CONFIG selects another file';

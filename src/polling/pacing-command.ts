@@ -35,7 +35,7 @@ const REASONS: Record<string, string> = {
   slot: 'likely to become final in this slot',
   head: 'likely to be in a block that the chain has announced as final',
   scout: 'polled first, as a sample of the submissions that are likely to become final with it',
-  age: 'by its age, because no slots are known',
+  age: 'polled by its age',
   net: 'not polled for the maximum time',
   recheck: 'final, polled once more to detect a correction',
   probe: 'tests whether the upstream works',

@@ -45,7 +45,7 @@ const modeSchema = z
 const reasonSchema = z
   .enum(['slot', 'head', 'scout', 'age', 'net', 'recheck', 'probe'])
   .describe(
-    'slot: likely to become final in this slot; head: likely to be in a block that the chain has announced as final; scout: polled first, on behalf of all submissions likely to become final with it; age: no slots are known, so its age decides; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether the upstream works',
+    'slot: likely to become final in this slot; head: likely to be in a block that the chain has announced as final; scout: polled first, on behalf of all submissions likely to become final with it; age: polled by its age; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether the upstream works',
   )
   .meta({ id: 'PollReason' });
 const heldBySchema = z

@@ -22,8 +22,8 @@ const TLS = { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' };
 const settings = new ConfigError(['server.port: odd']);
 
 it.each<[string, unknown, string, number, RegExp]>([
-  ['a refused key', api(401), 'status', 5, /token create --role service/],
-  ['an insufficient role', api(403), 'track', 5, /token create --role service/],
+  ['a refused key', api(401), 'status', 5, /token create --role …/],
+  ['an insufficient role', api(403), 'track', 5, /token create --role …/],
   ['an unknown submission', api(404), 'status', 2, /`dawatch track`/],
   ['no server', lost(), 'list', 5, /`dawatch serve`.*--server or DAWATCH_URL/],
   ['an untrusted certificate', lost(TLS), 'list', 5, /NODE_EXTRA_CA_CERTS/],
