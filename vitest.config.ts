@@ -6,7 +6,6 @@ import { PATIENCE } from './test/support/patience.ts';
 
 /** The files that take longest on an idle machine. */
 const LONGEST = [
-  '/scenarios/reload.test.ts',
   '/commands/run/',
   '/http/fuzz.test.ts',
   '/chain.test.ts',
