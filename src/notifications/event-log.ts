@@ -60,6 +60,8 @@ export const EVENT_COLUMNS = `
       THEN (SELECT at FROM outbox WHERE alert = o.alert AND type = 'alert.resolved')
     WHEN o.type IN ('upstream.down', 'upstream.unauthorized')
       THEN (SELECT at FROM outbox WHERE upstream = o.upstream AND seq > o.seq AND type = 'upstream.up' ORDER BY seq LIMIT 1)
+    WHEN o.type = 'upstream.up'
+      THEN (SELECT out_since FROM upstreams WHERE name = o.upstream AND state <> 'up')
     WHEN s.status IN ('finalized', 'cancelled') AND h.status <> s.status THEN s.ended_at
   END AS endedAt,
   s.submission_id AS submissionId, s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ChatOptions } from '../../src/notifications/channels/channel.ts';
+import type { Channel, ChatOptions } from '../../src/notifications/channels/channel.ts';
 import { createPagerDutyChannel } from '../../src/notifications/channels/pagerduty.ts';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
 import { openDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
@@ -40,6 +40,22 @@ async function sent(...events: EventRecord[]) {
   const { channel, receiver } = await httpRig(create, ACCEPTED);
   for (const event of events) await channel.send([outgoing(event)], AbortSignal.timeout(5_000));
   return receiver.requests.map(({ path, body }) => ({ path, ...JSON.parse(body) }));
+}
+
+/** Sends all events to the channel, with retries in virtual time. */
+function openNight(channel: Channel) {
+  const world: ReturnType<typeof openDispatcher> = openDispatcher({
+    retryDelayMs: channel.retryDelayMs,
+    receive: (_destination, batch, signal) => channel.send(batch, signal),
+    settle: async () => {
+      await world?.dispatcher.attemptsEnded();
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  });
+  world.ledger.routes.setChannels([
+    { name: 'night', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
+  ]);
+  return world;
 }
 
 it('triggers an incident with the facts of the event', async () => {
@@ -87,19 +103,31 @@ it('does not resolve the incident of an outage by a late event of the one before
   expect(late.dedup_key).not.toBe(current.dedup_key);
 });
 
+it('does not resolve the incident of an outage by a late end of the one before', async () => {
+  const refused = { status: 500 };
+  const { channel, receiver } = await httpRig(create, [ACCEPTED, refused, ACCEPTED, ACCEPTED]);
+  const world = openNight(channel);
+  const turn = (state: 'down' | 'up') =>
+    world.ledger.recordUpstream({
+      ...{ upstream: 'default', at: world.clock.now(), event: `upstream.${state}` },
+      ...{ reason: 'HTTP 503', lastedMs: 0 },
+      record: { state, outSince: state === 'down' ? world.clock.now() : null },
+    });
+  for (const state of ['down', 'up', 'down'] as const) {
+    turn(state);
+    await world.clock.advance(1_000);
+  }
+  await world.clock.advance(60_000);
+  const sent = receiver.requests.map(({ body }) => JSON.parse(body));
+  expect(sent.map(({ payload }) => payload.class)).toEqual([
+    ...['upstream.down', 'upstream.up', 'upstream.down', 'upstream.up'],
+  ]);
+  expect(sent[3].dedup_key).not.toBe(sent[2].dedup_key);
+});
+
 it('leaves no incident open if the failure of a submission arrives after its end', async () => {
   const { channel, receiver } = await httpRig(create, [{ status: 500 }, ACCEPTED, ACCEPTED]);
-  const world: ReturnType<typeof openDispatcher> = openDispatcher({
-    retryDelayMs: channel.retryDelayMs,
-    receive: (_destination, batch, signal) => channel.send(batch, signal),
-    settle: async () => {
-      await world?.dispatcher.attemptsEnded();
-      await new Promise((resolve) => setImmediate(resolve));
-    },
-  });
-  world.ledger.routes.setChannels([
-    { name: 'night', subscriptions: [{ types: ['submission.*'], metadata: null }], gatherMs: 0 },
-  ]);
+  const world = openNight(channel);
   world.finalize('s-1', { kind: 'error' });
   await world.clock.advance(1_000);
   world.finalize('s-1');
