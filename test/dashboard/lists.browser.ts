@@ -114,9 +114,10 @@ describe.skipIf(SKIPPED)('a list in the dashboard', () => {
     await main(page).getByText('Copied', { exact: true }).waitFor();
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe(id);
     const widths = await page.evaluate<number[]>(
-      "[...document.querySelectorAll('th .start, th .id')].flatMap((one) => [one.clientWidth, one.scrollWidth])",
+      "[...document.querySelectorAll('tbody th, th .start, th .id')].flatMap((one) => [one.clientWidth, one.scrollWidth])",
     );
-    const [link = 0, linkText = 0, start = 0, startText = 0] = widths;
+    const [cell = 0, content = 0, link = 0, linkText = 0, start = 0, startText = 0] = widths;
+    expect(content, 'the button is visible').toBeLessThanOrEqual(cell);
     expect(linkText, 'the end of the id is visible').toBeLessThanOrEqual(link);
     expect(startText).toBeGreaterThan(start);
   });

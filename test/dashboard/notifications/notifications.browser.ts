@@ -288,7 +288,10 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', () => {
     await cancel(randomUUID());
     const page = await open(`webhooks/${id}`);
     const failures = page.getByRole('region', { name: 'Failures by error' });
-    const group = failures.getByRole('row').filter({ hasText: '410' });
+    const group = failures
+      .getByRole('row')
+      .filter({ hasText: '410' })
+      .filter({ hasText: '1 dead' });
     await failures.getByRole('row').filter({ hasText: 'No attempt was made' }).waitFor();
     await button(page, 'Enable').click();
     await page.getByText('The webhook receives events again').first().waitFor();

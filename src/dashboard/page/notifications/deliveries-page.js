@@ -132,12 +132,16 @@ export function Failures({ destination, version, onReplayed }) {
   const columns = [
     { title: 'Error', class: 'wraps', cell: ({ id }) => id || 'No attempt was made' },
     {
-      title: 'Waiting',
-      width: 6,
-      class: 'number',
-      cell: ({ all, dead }) => count(all.length - dead.length),
+      title: 'Deliveries',
+      width: 14,
+      cell: ({ all, dead }) =>
+        [
+          all.length > dead.length && `${count(all.length - dead.length)} waiting`,
+          dead.length > 0 && `${count(dead.length)} dead`,
+        ]
+          .filter(Boolean)
+          .join(', '),
     },
-    { title: 'Dead letters', width: 7, class: 'number', cell: ({ dead }) => count(dead.length) },
     {
       title: 'Action',
       width: 10,
