@@ -558,25 +558,6 @@ export type Overview = {
     name: string;
     state: UpstreamState;
   }[];
-  /** Enabled webhooks and channels, with their newest results */
-  receivers: {
-    /** webhook:<id>, webhook:callbacks for all callbacks, or channel:<name> */
-    destination: string;
-    /** Of the webhook; null for a channel */
-    description: string | null;
-    /** When an attempt last succeeded; null: never */
-    last_success_at: string | null;
-    /** When an attempt last failed, if only for some recipients; null: never */
-    last_failure_at: string | null;
-    /** Of the newest failure, also of one that is over */
-    last_error: string | null;
-    /** Time since which every attempt has failed */
-    failing_since: string | null;
-    /** Not delivered yet */
-    waiting: number;
-    /** Time since which the oldest one has waited; null if none waits */
-    oldest_waiting_at: string | null;
-  }[];
   deliveries: {
     /** Not delivered yet */
     waiting: number;

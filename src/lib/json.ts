@@ -141,7 +141,7 @@ export function storedTime(ms: number, row: string, column: string): number {
 /** The years 0000 to 9999, which have four digits in ISO 8601. */
 const [FIRST_MS, LAST_MS] = [-62_167_219_200_000, 253_402_300_799_999];
 
-export function isTime(ms: unknown): ms is number {
+function isTime(ms: unknown): ms is number {
   return typeof ms === 'number' && ms >= FIRST_MS && ms <= LAST_MS;
 }
 

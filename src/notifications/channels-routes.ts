@@ -14,7 +14,7 @@ import {
   type Subscription,
 } from './delivery.ts';
 import type { EventRoutes, Outbox } from './outbox.ts';
-import type { Receiver, Receivers } from './receivers-store.ts';
+import type { Receivers } from './receivers-store.ts';
 
 /** `routes`: the subscriptions whose events it receives. */
 export type ChannelDescription = {
@@ -23,25 +23,6 @@ export type ChannelDescription = {
   address: string;
   routes: Subscription[];
 };
-
-/** The newest results of a receiver. */
-export const resultFields = {
-  last_success_at: timeSchema.nullable().describe('When an attempt last succeeded; null: never'),
-  last_failure_at: timeSchema
-    .nullable()
-    .describe('When an attempt last failed, if only for some recipients; null: never'),
-  last_error: z.string().nullable().describe('Of the newest failure, also of one that is over'),
-  failing_since: timeSchema.nullable().describe('Time since which every attempt has failed'),
-};
-
-export function toResultFields({ succeededAt, failedAt, error, failingSince }: Receiver) {
-  return {
-    last_success_at: isoOrNull(succeededAt),
-    last_failure_at: isoOrNull(failedAt),
-    last_error: error,
-    failing_since: isoOrNull(failingSince),
-  };
-}
 
 const channelSchema = z
   .object({
@@ -58,7 +39,12 @@ const channelSchema = z
       .describe(
         'Subscriptions: the channel receives the events that match at least one of them; empty: no events',
       ),
-    ...resultFields,
+    last_success_at: timeSchema.nullable().describe('When an attempt last succeeded; null: never'),
+    last_failure_at: timeSchema
+      .nullable()
+      .describe('When an attempt last failed, if only for some recipients; null: never'),
+    last_error: z.string().nullable().describe('Of the newest failure, also of one that is over'),
+    failing_since: timeSchema.nullable().describe('Time since which every attempt has failed'),
     deliveries: z.object({
       waiting: z.int().describe('Deliveries that wait for an attempt'),
       dead: z.int().describe('Dead letters, which can be replayed'),
@@ -162,7 +148,10 @@ export function registerChannels(
           return {
             ...channel,
             routes: routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
-            ...toResultFields(receiver),
+            last_success_at: isoOrNull(receiver.succeededAt),
+            last_failure_at: isoOrNull(receiver.failedAt),
+            last_error: receiver.error,
+            failing_since: isoOrNull(receiver.failingSince),
             deliveries: { waiting: receiver.waiting, dead: dead.get(destination) ?? 0 },
           };
         }),

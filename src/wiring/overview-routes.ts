@@ -3,8 +3,6 @@ import { operations } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
 import { type Clock, iso, isoOrNull } from '../lib/clock.ts';
 import type { DurationHistogram } from '../lib/duration-histogram.ts';
-import { resultFields, toResultFields } from '../notifications/channels-routes.ts';
-import type { Receivers } from '../notifications/receivers-store.ts';
 import { requestsPerSubmissionSchema, upstreamStateSchema } from '../polling/pacing-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
 import {
@@ -95,21 +93,6 @@ const overviewSchema = z
         state: upstreamStateSchema,
       }),
     ),
-    receivers: z
-      .array(
-        z.object({
-          destination: z
-            .string()
-            .describe('webhook:<id>, webhook:callbacks for all callbacks, or channel:<name>'),
-          description: z.string().nullable().describe('Of the webhook; null for a channel'),
-          ...resultFields,
-          waiting: count.describe('Not delivered yet'),
-          oldest_waiting_at: timeSchema
-            .nullable()
-            .describe('Time since which the oldest one has waited; null if none waits'),
-        }),
-      )
-      .describe('Enabled webhooks and channels, with their newest results'),
     deliveries: z.object({
       waiting: count.describe('Not delivered yet'),
       failing: count.describe('Of these, those that wait for a retry after a failed attempt'),
@@ -146,18 +129,6 @@ const overviewSchema = z
             state: 'up',
           },
         ],
-        receivers: [
-          {
-            destination: 'channel:ops',
-            description: null,
-            last_success_at: '2026-01-02T02:04:05.123Z',
-            last_failure_at: '2026-01-02T03:04:34.900Z',
-            last_error: 'responded with 503',
-            failing_since: '2026-01-02T03:04:04.900Z',
-            waiting: 3,
-            oldest_waiting_at: '2026-01-02T03:04:04.500Z',
-          },
-        ],
         deliveries: {
           waiting: 3,
           failing: 1,
@@ -182,7 +153,7 @@ const OPERATIONS = operations('operations', {
 export function registerOverview(
   app: TypedServer,
   deps: {
-    ledger: { stats: LedgerStats; sums: FinalitySums; receivers: Receivers };
+    ledger: { stats: LedgerStats; sums: FinalitySums };
     watcher: Watcher;
     clock: Clock;
     health: () => Readiness;
@@ -202,13 +173,6 @@ export function registerOverview(
         range,
         ...stepsOf(ledger.sums, range, now),
         upstreams: watcher.pacing().map(({ upstream: name, state }) => ({ name, state })),
-        receivers: ledger.receivers.list(now).map((receiver) => ({
-          destination: receiver.destination,
-          description: receiver.description,
-          ...toResultFields(receiver),
-          waiting: receiver.waiting,
-          oldest_waiting_at: isoOrNull(receiver.oldestWaitingAt),
-        })),
         deliveries: {
           waiting: deliveries.waiting,
           failing: deliveries.failing,

@@ -94,8 +94,6 @@ it('equals /v1/overview for submissions and deliveries', async () => {
   const overview = JSON.parse((await call(app.url, '/v1/overview')).text);
   for (const [status, count] of Object.entries(overview.submissions))
     expect(reading(now, 'dawatch_submissions', { status })).toBe(count);
-  for (const { destination, waiting } of overview.receivers)
-    expect(reading(now, 'dawatch_deliveries_waiting', { destination })).toBe(waiting);
   expect(reading(now, 'dawatch_deliveries_dead')).toBe(overview.deliveries.dead);
   expect(reading(now, 'dawatch_oldest_open_submission_age_seconds')).toBe(0);
 });
