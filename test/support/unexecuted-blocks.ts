@@ -8,7 +8,7 @@ export const EXCEPTIONS: [command: RegExp, reason: string][] = [
   [/^helm /, 'needs a cluster; helm.install.ts renders the chart with the values of the page'],
   [/^cosign |^npm audit signatures/, 'needs a published release'],
   [/^psql /, 'needs the database of the old poller'],
-  [/api (?:DELETE )?.v1.mutes(?:.3| --data)/, 'needs a mute, or a time in the future'],
+  [/api (?:DELETE )?.v1.mutes(?:.1| --data)/, 'needs a mute, or a time in the future'],
   [/\/var\/lib\/dawatch/, 'changes the machine; backup.md has the same commands on a folder'],
   [/^systemctl (?:dis|en)able|^useradd|^install |^cp |^nginx|prometheus$/, 'changes the machine'],
   [/^journalctl/, 'needs systemd'],

@@ -37,6 +37,8 @@ terminal() {
   : > "$log"
   bash -c "$1" > "$log" 2>&1 &
   terminals+=($!)
+  # Until it is a program of its own, a signal would run the trap of this shell in it, which ends the server.
+  while cmp --silent /proc/$$/cmdline /proc/$!/cmdline; do sleep 0.1; done
   case $2 in
     http*) responds "$2" || { cat "$log" >&2; return 1; } ;;
     output) printing+=("$log") ;;
