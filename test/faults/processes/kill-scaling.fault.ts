@@ -54,27 +54,23 @@ test.skipIf(isRedisMissing())(
     const given = new AbortController();
     onTestFinished(() => given.abort());
     const producer = openProducer({ url: users.producer });
-    const enqueue = async () => {
-      const jobs: Promise<void>[] = [];
-      for (let count = 0; count < SUBMISSIONS; count += BATCH) {
+    const jobs: Promise<void>[] = [];
+    // Before each kill, so that it interrupts work however slow the machine is.
+    const enqueue = () => {
+      for (let count = 0; count < SUBMISSIONS / KILLS; count += BATCH) {
         const ids = world.submit(BATCH);
         const job = producer.enqueue(ids, given.signal).then(() => {
           for (const id of ids) expected.set(id, 'finalized');
         });
         job.catch(() => undefined);
         jobs.push(job);
-        await sleep(80);
       }
-      await Promise.all(jobs);
     };
-    let isTracked = false;
-    const tracking = enqueue().finally(() => {
-      isTracked = true;
-    });
     const destroyed = new Set<string>();
     for (let kill = 0; kill < KILLS; kill++) {
       const enough = resultCount() + 3;
-      await until(() => resultCount() >= enough || isTracked);
+      enqueue();
+      await until(() => resultCount() >= enough);
       await pause(0, 900);
       if (REDIS_KILLS.includes(kill)) {
         await redis.kill();
@@ -87,7 +83,7 @@ test.skipIf(isRedisMissing())(
       target?.start();
     }
     const resultsBetweenKills = resultCount();
-    await tracking;
+    await Promise.all(jobs);
     await server.listening();
     await allDelivered(server.file, SUBMISSIONS);
     const events = eventIdsOf(server.file);
