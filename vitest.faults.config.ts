@@ -47,8 +47,6 @@ export default defineConfig({
           ...shared,
           name: 'load',
           include: ['test/faults/**/*.load.ts'],
-          // Whether requests are refused for load depends on the speed of the machine.
-          retry: process.env.CI ? 1 : 0,
           // Measurements run alone on the machine.
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
