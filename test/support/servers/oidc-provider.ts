@@ -33,21 +33,22 @@ function makeKey(kid: string): JWK {
 
 const KEY = makeKey('the-key');
 
+/** A real provider, closed when the test ends. */
+export async function openOidcProvider(options: { redirectUri: string }): Promise<OidcProvider> {
+  const opened = await startOidcProvider(options);
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
 /** A real provider whose sign-in page asks nothing. `redirectUri`: the only one that it accepts. */
-export async function openOidcProvider({
-  redirectUri,
-  port = 0,
-}: {
-  redirectUri: string;
-  port?: number;
-}): Promise<OidcProvider> {
+async function startOidcProvider({ redirectUri }: { redirectUri: string }): Promise<OidcProvider> {
   let handle: (request: IncomingMessage, response: ServerResponse) => unknown;
   const server = createServer((request, response) => {
     const path = request.url?.split('?')[0] ?? '';
     opened.paths.push(path);
     if (opened.fault?.(path, response) !== true) void handle(request, response);
   });
-  await new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const opened: OidcProvider = {
     url,
@@ -126,7 +127,6 @@ export async function openOidcProvider({
           opened.person ? { login: { accountId: opened.person.sub } } : { error: 'access_denied' },
         )
       : callback(request, response);
-  onTestFinished(() => opened.close());
   return opened;
 }
 
@@ -159,17 +159,24 @@ export function publishesAnotherKey(path: string, response: ServerResponse): boo
 
 type AppSetting = Parameters<typeof openApp>[0];
 
+type ProviderSetting = Omit<AppSetting, 'oidc'> & { oidc?: Partial<Config['oidc']> };
+
+/** The real app with a provider, closed when the test ends. */
+export async function openWithProvider(setting: ProviderSetting) {
+  const opened = await startWithProvider(setting);
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
 /**
  * The real app with a provider: the group "watchers" has the role operator, "admins" the role
- * admin. Both are closed when the test ends. `oidc`: further settings.
+ * admin. `oidc`: further settings.
  */
-export async function openWithProvider(
-  setting: Omit<AppSetting, 'oidc'> & { oidc?: Partial<Config['oidc']> },
-) {
+export async function startWithProvider(setting: ProviderSetting) {
   const url = await deadAddress();
   const base = new URL(`${(setting.publicUrl ?? url).replace(/\/$/, '')}/`);
   const redirectUri = new URL('v1/session/oidc/callback', base).href;
-  const provider = await openOidcProvider({ redirectUri });
+  const provider = await startOidcProvider({ redirectUri });
   const oidc: Config['oidc'] = {
     issuer: provider.url,
     client_id: CLIENT.id,
@@ -182,10 +189,13 @@ export async function openWithProvider(
   const open = (changed: Partial<AppSetting> = {}) =>
     openApp({ port: Number(new URL(url).port), publicUrl: url, ...setting, oidc, ...changed });
   let app = await open();
-  onTestFinished(() => app.close());
+  /** The client of the next requests, if a proxy is trusted. */
+  const client = { address: '192.0.2.1' };
 
   const get = (path: string, cookie = '') =>
-    call(url, path, { headers: { 'x-api-key': [], cookie } });
+    call(url, path, {
+      headers: { 'x-api-key': [], cookie, 'x-forwarded-for': client.address },
+    });
 
   /**
    * Begins a sign-in and passes through the provider. Returns the path to which the provider
@@ -228,6 +238,7 @@ export async function openWithProvider(
     url,
     provider,
     oidc,
+    client,
     get,
     begin,
     finish,
@@ -238,6 +249,10 @@ export async function openWithProvider(
     async restart(changed: Partial<AppSetting> = {}) {
       await app.close();
       app = await open(changed);
+    },
+    async close() {
+      await app.close();
+      await provider.close();
     },
   };
 }
