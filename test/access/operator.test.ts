@@ -31,27 +31,10 @@ describe('an operator', () => {
     expect((await read('/v1/webhooks/callbacks', tokens.operator)).url).toBeNull();
   });
 
-  it('sees of a callback_url only scheme, host and port', async () => {
-    const { tokens } = lookups();
-    await send('POST', '/v1/submissions', tokens.admin, {
-      submission_id: 'with-callback',
-      callback_url: SECRET_URL,
-    });
-    expect(await read('/v1/submissions/with-callback', tokens.operator)).toMatchObject({
-      callback_url: 'https://hooks.example.com:8443',
-    });
-  });
-
   it('sees the counts of /readyz, which a service does not', async () => {
     const { tokens } = lookups();
     expect((await read('/readyz', tokens.operator)).upstreams.default).toHaveProperty('tracked');
     expect((await read('/readyz', tokens.service)).upstreams.default).not.toHaveProperty('tracked');
-  });
-
-  it('reads submissions in the form of the upstream', async () => {
-    // The upstream does not know it.
-    const path = '/v1/get_submission_info?submission_id=00000000-0000-4000-8000-000000000021';
-    expect((await send('GET', path, lookups().tokens.operator)).status).toBe(404);
   });
 });
 

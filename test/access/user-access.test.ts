@@ -85,6 +85,10 @@ describe('with a bearer of the upstream in the settings', () => {
       expect((await call(lookups.url, path, { headers })).status, path).toBe(200);
       expect(securityOf(path), path).toEqual([{ apiKey: [] }, { bearer: [] }]);
     }
+    const { text } = await lookups.get('/v1/whoami', lookups.tokens.service);
+    expect(JSON.parse(text)).toEqual({
+      ...{ role: 'service', name: 'the service', users_bearer: 'dawatch' },
+    });
   });
 
   it('does not start with a token of its own', async () => {
@@ -110,10 +114,13 @@ describe('without a bearer of the upstream', () => {
     expect(lookups.logs()).not.toContain('a.jwt-of');
   });
 
-  it('the document requires a bearer only', async () => {
-    const { url } = await openLookups({ bearer: null });
+  it('the document requires a bearer only, and /v1/whoami says whose', async () => {
+    const { url, get, tokens } = await openLookups({ bearer: null });
     const securityOf = await documentedSecurity(url);
     for (const path of [userPath(), LISTING]) expect(securityOf(path)).toEqual([{ bearer: [] }]);
+    const { text } = await get('/v1/whoami', tokens.service);
+    expect(JSON.parse(text)).toMatchObject({ users_bearer: 'upstream' });
+    expect((await get('/v1/whoami', 'sandbox-admin-token')).status).toBe(401);
   });
 
   it('the upstream decides about the role: its 401 is returned with a challenge', async () => {
