@@ -310,18 +310,16 @@ describe('GET /v1/audit', () => {
     expect(await actions()).toEqual(['audit.read', 'audit.read']);
   });
 
-  it.each([
-    'limit=1001',
-    'cursor=x',
-    'e-mail=a@b.c',
-    'email=',
-    'action=users.gone',
-    'caller=a&caller=b',
-    'since=2026-01-02T00:00:00Z&until=2026-01-02T00:00:00Z',
-  ])('refuses ?%s', async (query) => {
-    const lookups = await openLookups();
-    const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
-    expect(response.status).toBe(400);
-    problemOf(response);
+  it('refuses invalid parameters, and exports with others than the times, without an entry', async () => {
+    const { get, tokens } = await openLookups();
+    for (const query of [
+      ...['limit=1001', 'cursor=x', 'e-mail=a@b.c', 'email=', 'action=users.gone'],
+      ...['caller=a&caller=b', 'since=2026-01-02T00:00:00Z&until=2026-01-02T00:00:00Z'],
+      ...['format=csv', 'format=ndjson&limit=5', 'format=ndjson&cursor=czEuNDcxMQ'],
+      'format=ndjson&caller=a',
+    ])
+      expect(problemOf(await get(`/v1/audit?${query}`, tokens.admin)).errors, query).toBeDefined();
+    const { text } = await get('/v1/audit', tokens.admin);
+    expect(JSON.parse(text).entries).toEqual([]);
   });
 });

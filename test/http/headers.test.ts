@@ -1,9 +1,7 @@
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { call, type HttpResponse, sendRaw } from '../support/app/http-calls.ts';
 import { fetchDocument } from '../support/app/openapi-document.ts';
-import { openApp, useApp } from '../support/app/running-app.ts';
-import { tempFolder } from '../support/temp-folder.ts';
+import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
 
@@ -87,21 +85,13 @@ it('every route, file and page has a policy against inline scripts and styles', 
 
 describe('pages of other origins', () => {
   const ORIGIN = 'https://app.example';
+  const open = useApp({ corsOrigins: [ORIGIN, 'http://localhost:3000'] });
   const preflight = {
     'access-control-request-method': 'POST',
     'access-control-request-headers': 'x-api-key',
   };
   const corsOf = ({ headers }: HttpResponse) =>
     Object.keys(headers).filter((name) => /^(access-control|vary)/.test(name));
-
-  async function allowing(corsOrigins: string[]): Promise<string> {
-    const { url, close } = await openApp({
-      database: join(tempFolder(), 'ledger.db'),
-      corsOrigins,
-    });
-    onTestFinished(close);
-    return url;
-  }
 
   it('may read nothing unless it is configured', async () => {
     const headers = { origin: ORIGIN, ...preflight };
@@ -114,13 +104,12 @@ describe('pages of other origins', () => {
   });
 
   it('may read responses and refusals, and preflight, if exactly their origin is configured', async () => {
-    const url = await allowing([ORIGIN, 'http://localhost:3000']);
     for (const [status, secret] of [
       [200, undefined],
       [401, []],
     ] as const) {
       const headers = { origin: ORIGIN, ...(secret && { 'x-api-key': [...secret] }) };
-      const response = await call(url, '/v1/submissions', { headers });
+      const response = await call(open.url, '/v1/submissions', { headers });
       expect(response.status).toBe(status);
       expect(response.headers).toMatchObject({
         'access-control-allow-origin': ORIGIN,
@@ -130,7 +119,10 @@ describe('pages of other origins', () => {
       expect(response.headers).not.toHaveProperty('access-control-allow-credentials');
     }
     const headers = { origin: ORIGIN, 'x-api-key': [], ...preflight };
-    const preflightResponse = await call(url, '/v1/submissions', { method: 'OPTIONS', headers });
+    const preflightResponse = await call(open.url, '/v1/submissions', {
+      method: 'OPTIONS',
+      headers,
+    });
     expect([preflightResponse.status, preflightResponse.text]).toEqual([204, '']);
     expect(preflightResponse.headers).toMatchObject({
       'access-control-allow-origin': ORIGIN,
@@ -143,10 +135,9 @@ describe('pages of other origins', () => {
   it.each(['https://app.example.evil', 'http://app.example'])(
     'may read nothing as %s if another origin is configured',
     async (origin) => {
-      const url = await allowing([ORIGIN]);
-      const response = await call(url, '/v1/submissions', { headers: { origin } });
+      const response = await call(open.url, '/v1/submissions', { headers: { origin } });
       expect(corsOf(response)).toEqual(['vary']);
-      const preflightResponse = await call(url, '/v1/submissions', {
+      const preflightResponse = await call(open.url, '/v1/submissions', {
         method: 'OPTIONS',
         headers: { origin, ...preflight },
       });

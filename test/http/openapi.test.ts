@@ -63,6 +63,32 @@ it('names both ways to send a credential, and the routes that require one', () =
   expect(open.toSorted()).toEqual(OPEN.toSorted());
 });
 
+type Schema = { $ref?: string; enum?: unknown; type?: string; items?: Schema };
+
+/** Returns every object below a node except examples, whose keys are data. */
+function placesIn(place: string, node: unknown): [place: string, schema: Schema][] {
+  if (typeof node !== 'object' || node === null) return [];
+  const below = Object.entries(node)
+    .filter(([key]) => !['example', 'examples', 'default'].includes(key))
+    .flatMap(([key, value]) => placesIn(`${place}/${key}`, value));
+  return Array.isArray(node) ? below : [[place, node], ...below];
+}
+
+it('gives a client generator a named type for every body and every enumeration', () => {
+  const { paths, components } = JSON.parse(spec.text);
+  const isRef = (schema?: Schema) => /^#\/components\/schemas\/\w+$/.test(`${schema?.$ref}`);
+  const places = [...placesIn('paths', paths), ...placesIn('schemas', components.schemas)];
+  const bodies = places.filter(([place]) => /\/content\/application\/json\/schema$/.test(place));
+  expect(bodies.length).toBeGreaterThan(20);
+  const unnamed = bodies.filter(
+    ([, schema]) => !isRef(schema) && !(schema.type === 'array' && isRef(schema.items)),
+  );
+  const inlined = places.filter(
+    ([place, { enum: values }]) => values && !/^schemas\/\w+$/.test(place),
+  );
+  expect([...unnamed, ...inlined].map(([place]) => place)).toEqual([]);
+});
+
 it('describes the tag of every route', () => {
   const used = new Set([...spec.operations.values()].flatMap(({ tags }) => tags));
   expect([...used].toSorted()).toEqual(spec.document.tags.map(({ name }) => name).toSorted());

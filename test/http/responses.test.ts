@@ -16,6 +16,7 @@ let spec: Documented;
 
 /** Documented responses that no request in this test causes, with the reason. */
 const LISTED: Record<string, string> = {
+  413: 'the body is too large: test/http/problems.test.ts',
   503: 'the ledger fails: test/http/problems.test.ts',
   507: 'the disk is full: test/http/problems.test.ts',
   default: 'whatever else goes wrong: test/http/problems.test.ts',
@@ -314,9 +315,7 @@ describe('on every route', () => {
     }
   });
 
-  it('a body that is too large is 413, and one that is not JSON 415', async () => {
-    for (const [route] of routes(413))
-      expectDocumented(route, 413, await admin(route, { body: 'x'.repeat(8 * 1024 * 1024 + 1) }));
+  it('a body that is not JSON is 415', async () => {
     const headers = { 'content-type': 'text/plain' };
     for (const [route] of routes(415))
       expectDocumented(route, 415, await admin(route, { body: 'x', headers }));
@@ -356,7 +355,7 @@ describe('on every route', () => {
   it('no other documented response is untested, except those listed with a reason', () => {
     const left = [...spec.operations].flatMap(([route, { responses }]) =>
       Object.keys(responses)
-        .filter((status) => !/^(?:200|400|401|403|404|413|415|429)$/.test(status))
+        .filter((status) => !/^(?:200|400|401|403|404|415|429)$/.test(status))
         .filter((status) => !isListed(route, status) && !shown.has(`${route} ${status}`))
         .map((status) => `${route} ${status}`),
     );
