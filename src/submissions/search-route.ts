@@ -118,7 +118,7 @@ function submissionFilterOf(query: Query): SubmissionFilter {
 }
 
 /** Encodes a position by id, which stays valid when the submission is deleted. */
-export function toIdCursor(submissionId: string): string {
+function toIdCursor(submissionId: string): string {
   return Buffer.from(`i1.${submissionId}`).toString('base64url');
 }
 
