@@ -258,7 +258,8 @@ describe('a ledger whose file is removed while a server uses it', () => {
     renameSync(database, `${database}.moved`);
     expect((await call(app.url, '/readyz')).status).toBe(503);
     renameSync(`${database}.moved`, database);
-    expect((await call(app.url, '/readyz')).status).toBe(200);
+    // A poll that could not be stored is repeated after a pause.
+    await eventually(async () => expect((await call(app.url, '/readyz')).status).toBe(200));
     expect((await post(app.url, { submission_id: 'later' })).status).toBe(202);
   });
 });
