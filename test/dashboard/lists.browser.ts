@@ -105,21 +105,39 @@ describe.skipIf(SKIPPED)('a list in the dashboard', () => {
   it('shortens ids in the middle where there is not enough space, and copies all of them', async () => {
     const id = randomUUID();
     await app.cancelled([id]);
+    const webhook = await app.create({ url: 'https://hooks.example.com/' });
+    for (const [path, name, copied] of [
+      [`submissions?prefix=${id}`, `the id ${id}`, id],
+      [`audit?subject=${id}`, `the subject ${id}`, id],
+      ['webhooks', `the id ${webhook.id}`, webhook.id],
+    ] as const) {
+      const page = await open(path);
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+      await rowOf(page, copied).hover();
+      await main(page)
+        .getByRole('button', { name: `Copy ${name}` })
+        .click();
+      await main(page).getByText('Copied', { exact: true }).waitFor();
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(copied);
+      const widths = await page.evaluate<number[]>(
+        "['tbody :has(> .id)', 'tbody .id', 'tbody .start'].map((one) => document.querySelector(one)).flatMap((one) => [one.clientWidth, one.scrollWidth])",
+      );
+      const [cell = 0, content = 0, link = 0, linkText = 0, start = 0, startText = 0] = widths;
+      expect(content, 'the button is visible').toBeLessThanOrEqual(cell);
+      expect(linkText, 'the end of the id is visible').toBeLessThanOrEqual(link);
+      if (!path.startsWith('audit')) expect(startText).toBeGreaterThan(start);
+    }
+  });
+
+  it('is left for an entry, and Escape returns to it with its filters', async () => {
+    const id = randomUUID();
+    await app.cancelled([id]);
     const page = await open(`submissions?prefix=${id}`);
-    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await rowOf(page, id).hover();
-    await main(page)
-      .getByRole('button', { name: `Copy the id ${id}` })
-      .click();
-    await main(page).getByText('Copied', { exact: true }).waitFor();
-    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(id);
-    const widths = await page.evaluate<number[]>(
-      "[...document.querySelectorAll('tbody th, th .start, th .id')].flatMap((one) => [one.clientWidth, one.scrollWidth])",
-    );
-    const [cell = 0, content = 0, link = 0, linkText = 0, start = 0, startText = 0] = widths;
-    expect(content, 'the button is visible').toBeLessThanOrEqual(cell);
-    expect(linkText, 'the end of the id is visible').toBeLessThanOrEqual(link);
-    expect(startText).toBeGreaterThan(start);
+    await rowOf(page, id).getByRole('link').click();
+    await main(page).getByRole('heading', { level: 1 }).getByText(id).waitFor();
+    await page.keyboard.press('Escape');
+    await rowOf(page, id).waitFor();
+    expect(new URL(page.url()).hash).toBe(`#/submissions?prefix=${id}`);
   });
 
   it('emphasizes the states that differ from those of most rows', async () => {

@@ -30,8 +30,16 @@ export function hrefTo(page, id, query = {}) {
   return `#/${withQuery(id === undefined ? path : `${path}/${encodeURIComponent(id)}`, query)}`;
 }
 
+/** The newest address of each list, with its filters. @type {Map<string, string>} */
+const lists = new Map();
+
+export function hrefToList(page) {
+  return lists.get(page) ?? hrefTo(page);
+}
+
 export function useRoute() {
   const [route, setRoute] = useState(() => parseRoute(location.hash));
+  if (route.id === undefined) lists.set(route.page, location.hash);
   useEffect(() => {
     const change = () => setRoute(parseRoute(location.hash));
     window.addEventListener('hashchange', change);

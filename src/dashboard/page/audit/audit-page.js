@@ -1,6 +1,6 @@
 import { html } from '../parts/html.js';
 import { Filters, List, useList } from '../parts/list.js';
-import { Empty, PageHeader, Time } from '../parts/parts.js';
+import { CopiedId, Empty, PageHeader, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 /** @import { AuditEntry } from '../../../client/api.ts' */
@@ -82,7 +82,7 @@ const COLUMNS = [
     title: 'Subject',
     cell: ({ subject }) =>
       subject !== null &&
-      html`<a class="id" href=${hrefTo('audit', undefined, { subject })}>${subject}</a>`,
+      html`<${CopiedId} id=${subject} href=${hrefTo('audit', undefined, { subject })} name="the subject" />`,
   },
   {
     title: 'Person',

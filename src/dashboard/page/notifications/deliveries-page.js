@@ -7,8 +7,10 @@ import {
   Action,
   Badge,
   Command,
+  CopiedId,
   Empty,
   Facts,
+  IdLink,
   Loadable,
   PageHeader,
   Tabs,
@@ -16,7 +18,7 @@ import {
 } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
-import { copiedSubmission, submissionLink } from '../submissions/submission-table.js';
+import { copiedSubmission } from '../submissions/submission-table.js';
 import { CreateCommand } from './webhooks-page.js';
 
 /** @import { Delivery, DeliveryDetails, DeliveryState } from '../../../client/api.ts' */
@@ -288,7 +290,9 @@ function Destination({ to, names }) {
     ? hrefTo('webhooks', webhook)
     : hrefTo('deliveries', undefined, { destination: to });
   const name = webhook && names.get(webhook);
-  return html`<a class=${name ? '' : 'id'} title=${webhook} href=${href}>${name || (webhook ?? to)}</a>`;
+  return name
+    ? html`<a title=${webhook} href=${href}>${name}</a>`
+    : html`<${CopiedId} id=${webhook ?? to} href=${href} />`;
 }
 
 /** A delivery with its attempts and its event. */
@@ -332,7 +336,11 @@ function factsOf(one, names) {
     ['State', html`<${Badge} state=${stateOf(one)} />`],
     ['Dead because', dead_reason && REASONS[dead_reason]],
     ['Event', one.event_type],
-    ['Submission', submission_id && submissionLink({ submission_id })],
+    [
+      'Submission',
+      submission_id &&
+        html`<${IdLink} id=${submission_id} href=${hrefTo('submissions', submission_id)} />`,
+    ],
     ['To', html`<${Destination} to=${one.destination} names=${names} />`],
     ['Created', html`<${Time} at=${one.created_at} />`],
     ['Next attempt', next_at && html`<${Time} at=${next_at} />`],

@@ -5,7 +5,16 @@ import { Field, jsonOf, TextField, textOf } from '../parts/form.js';
 import { count, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { List, useList } from '../parts/list.js';
-import { Action, Badge, Command, Empty, PageHeader, Secret, Time } from '../parts/parts.js';
+import {
+  Action,
+  Badge,
+  Command,
+  CopiedId,
+  Empty,
+  PageHeader,
+  Secret,
+  Time,
+} from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 /** @import { Webhook, WebhookWithSecret } from '../../../client/api.ts' */
@@ -60,9 +69,10 @@ const COLUMNS = [
     title: 'Webhook',
     class: 'wraps',
     width: 12,
-    cell: ({ id, description }) => html`
-      <a href=${hrefTo('webhooks', id)} title=${id}>${description || html`<span class="id">${id}</span>`}</a>
-    `,
+    cell: ({ id, description }) =>
+      description
+        ? html`<a href=${hrefTo('webhooks', id)} title=${id}>${description}</a>`
+        : html`<${CopiedId} id=${id} href=${hrefTo('webhooks', id)} />`,
   },
   {
     title: 'Address',

@@ -193,9 +193,14 @@ export function Facts({ of }) {
 
 const END_CHARS = 6;
 
-/** An id in one line, without its middle where there is not enough space. */
-export function ShortId({ id }) {
-  return html`<span class="start">${id.slice(0, -END_CHARS)}</span>${id.slice(-END_CHARS)}`;
+/** An id in a cell, without its middle where there is not enough space. `name`: as for CopyButton */
+export function CopiedId({ id, href, name = 'the id' }) {
+  return html`<${IdLink} id=${id} href=${href} /><${CopyButton} text=${id} name=${`${name} ${id}`} />`;
+}
+
+export function IdLink({ id, href }) {
+  // Its parts would be read as two words.
+  return html`<a class="id" aria-label=${id} href=${href}><span class="start">${id.slice(0, -END_CHARS)}</span>${id.slice(-END_CHARS)}</a>`;
 }
 
 const SHOWN_MS = 2_000;

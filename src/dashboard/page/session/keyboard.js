@@ -3,7 +3,7 @@ import { setPreference, usePreference } from '../data/preferences.js';
 import { Dialog } from '../parts/form.js';
 import { html, Icon } from '../parts/html.js';
 import { Facts } from '../parts/parts.js';
-import { hrefTo } from '../router.js';
+import { hrefTo, hrefToList, parseRoute } from '../router.js';
 
 const KEYS = {
   '/': 'Search this list, or all submissions',
@@ -36,7 +36,10 @@ export function Keyboard({ place }) {
       },
       j: () => moveBy(1),
       k: () => moveBy(-1),
-      Escape: () => find('.header > a')?.click(),
+      Escape: () => {
+        const { page, id } = parseRoute(location.hash);
+        if (id !== undefined) location.hash = hrefToList(page);
+      },
     };
     const press = (/** @type {KeyboardEvent} */ event) => {
       const { key, target } = event;

@@ -1,6 +1,6 @@
 import { between, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Badge, Command, CopyButton, ShortId, Time } from '../parts/parts.js';
+import { Badge, Command, CopiedId, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 
 /** @import { Submission } from '../../../client/api.ts' */
@@ -42,14 +42,8 @@ export function submissionId({ submission_id }) {
   return submission_id;
 }
 
-export function submissionLink({ submission_id: id }) {
-  // Its parts would be read as two words.
-  return html`<a class="id" aria-label=${id} href=${hrefTo('submissions', id)}><${ShortId} id=${id} /></a>`;
-}
-
-/** For cells of tables. */
 export function copiedSubmission({ submission_id: id }) {
-  return html`${submissionLink({ submission_id: id })}<${CopyButton} text=${id} name=${`the id ${id}`} />`;
+  return html`<${CopiedId} id=${id} href=${hrefTo('submissions', id)} />`;
 }
 
 /** Statuses in the order of a submission's life. Final ones but the first can be tracked again. */
