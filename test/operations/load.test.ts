@@ -457,7 +457,7 @@ it.each([`auth: { service_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
 );
 
 describe('a value in quotes, or a path that begins with ~, as tools without a shell pass it, is refused:', () => {
-  const NAMES = [...Object.keys(ENVIRONMENT), 'DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_TOKEN'];
+  const NAMES = [...Object.keys(ENVIRONMENT), 'DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_API_KEY'];
   it.each(NAMES)('%s', (name) => {
     for (const text of [`"${SECRET}"`, `'${SECRET}'`]) {
       const shown = expectedRefusal(name, text);
@@ -469,7 +469,7 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
 
   const isHidden = (name: string) =>
     name === 'DAWATCH_URL' ||
-    name === 'DAWATCH_TOKEN' ||
+    name === 'DAWATCH_API_KEY' ||
     isSecret((ENVIRONMENT as Record<string, string>)[name] ?? '');
 
   /** Returns the only problem of a variable. */
@@ -483,15 +483,17 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
     return expect.fail(`${name}=${text} is accepted`);
   }
 
-  it.each(['DAWATCH_DATABASE', 'DAWATCH_CONFIG', 'DAWATCH_SERVICE_KEY_FILE', 'DAWATCH_TOKEN_FILE'])(
-    '%s=~/x',
-    (name) => {
-      expect(expectedRefusal(name, '~/x')).toBe(
-        `${name} must not begin with ~, which only a shell replaces; write ${homedir()} instead of ~`,
-      );
-      expect(expectedRefusal(name, '~dawatch/x')).toMatch(/; write the path from \/$/);
-    },
-  );
+  it.each([
+    'DAWATCH_DATABASE',
+    'DAWATCH_CONFIG',
+    'DAWATCH_SERVICE_KEY_FILE',
+    'DAWATCH_API_KEY_FILE',
+  ])('%s=~/x', (name) => {
+    expect(expectedRefusal(name, '~/x')).toBe(
+      `${name} must not begin with ~, which only a shell replaces; write ${homedir()} instead of ~`,
+    );
+    expect(expectedRefusal(name, '~dawatch/x')).toMatch(/; write the path from \/$/);
+  });
 
   it.each<[string, RegExp]>([
     ['file:///data/x.db', /must be a path, not an address; write the path: \/data\/x\.db$/],
@@ -592,7 +594,7 @@ describe('variables that begin with DAWATCH_', () => {
   it('are accepted if they are variables of the command line, empty or named differently', () => {
     const env = {
       DAWATCH_URL: 'http://h',
-      DAWATCH_TOKEN: 't',
+      DAWATCH_API_KEY: 't',
       DAWATCH_WEBHOOK_SECRET: 's',
       DAWATCH_ODD: '',
       DAWATCHER: '1',
