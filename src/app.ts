@@ -36,7 +36,6 @@ import { buildServer } from './wiring/server.ts';
 import { type Config, TUNING, type Tuning } from './wiring/settings.ts';
 
 export type App = {
-  /** Base URL of the server. */
   url: string;
   /**
    * Stops accepting requests, completes those in flight within 15 s, and closes
@@ -88,7 +87,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
     for (const close of opened.splice(0).reverse()) await close();
   };
   try {
-    // What the features use.
     const upstreams = openUpstreams(config, { clock, version: VERSION });
     opened.push(() => upstreams.close());
     const metrics = createMetrics({ version: VERSION });
@@ -107,7 +105,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const credentials = credentialsOf(config.auth, ledger.credentials, clock, config.oidc.issuer);
     const users = usersOf(config, upstreams.userClient);
 
-    // The features.
     const local = createLocalEngine({ clock, sendPoll: upstreams.sendPoll });
     const shared = { config, ledger, upstreams, clock, random, log, counters, tuning };
     const { features, redisHealth } = await openFeatures({ ...shared, local });
@@ -222,7 +219,6 @@ const MASK = '********';
 /** `address`: without secrets. */
 type QueueChannel = { channel: Channel; address: string };
 
-/** Starts the dispatcher with all channels. */
 async function startNotifications(deps: {
   config: Config;
   ledger: Ledger;
@@ -301,7 +297,6 @@ async function startNotifications(deps: {
   dispatcher.start();
 
   return {
-    /** Returns why a URL is not allowed for webhooks and callbacks, or undefined. */
     refusalOf,
     /** Sends a GET request to an address of the operator, with the limits of the channels. */
     get: operatorHttp.get,
@@ -356,7 +351,6 @@ function maskedAddress(address: string): string {
   return `${url.protocol}//${user}${url.host}${path}`;
 }
 
-/** Returns a listener that writes one line per delivery attempt. */
 function logAttempt(log: Log): (attempted: AttemptReport) => void {
   return ({
     destination,

@@ -102,7 +102,6 @@ export function allowEveryone(app: FastifyInstance): void {
   });
 }
 
-/** Returns the request hook that authorizes every request, as the `config` of its route says. */
 export function authorize(authenticator: Authenticator): onRequestHookHandler {
   const check = requireRole(authenticator);
   return (request, reply, done) => {
@@ -121,7 +120,7 @@ export function requireRole(authenticator: Authenticator) {
     } else if (!mayCall(request, identity.caller)) {
       const roles = [...(request.routeOptions.config?.roles ?? []), 'admin'].join(' or ');
       const detail = `this needs the role ${roles}; the credential has the role ${identity.caller.role}`;
-      sendProblem(reply, { status: 403, detail });
+      sendProblem(reply, 403, detail);
     } else {
       request.caller = identity.caller;
       done();
@@ -129,7 +128,6 @@ export function requireRole(authenticator: Authenticator) {
   };
 }
 
-/** Refuses a request whose credential or session has ended since it began. */
 export function sendEnded(reply: FastifyReply): FastifyReply {
   return sendUnauthenticated(reply, 'the credential has expired or was revoked');
 }
@@ -214,7 +212,7 @@ export function actorOf({ caller, clientAddress }: FastifyRequest): Actor {
 
 export function sendUnauthenticated(reply: FastifyReply, detail: string): FastifyReply {
   reply.header('www-authenticate', 'Bearer realm="dawatch"');
-  return sendProblem(reply, { status: 401, detail });
+  return sendProblem(reply, 401, detail);
 }
 
 /** A plain hash suffices for secrets, because tokens have 256 random bits. */

@@ -48,7 +48,6 @@ export type StoredEntry = {
   /** Keyed hash of the address of a looked-up person; null if the entry is about no person. */
   emailHash: string | null;
   emailMasked: string | null;
-  /** The person behind the caller. */
   callerPerson: string | null;
 };
 
@@ -109,12 +108,12 @@ export class AuditTrail {
               ${normal ? this.#hash(normal) : null}, ${normal ? masked(normal) : null})`;
   }
 
-  /** In one transaction. `entryOf`: undefined if nothing was changed. */
+  /** In one transaction. `entryOf`: nothing if nothing was changed. */
   change<T>(
     actor: Actor,
     at: number,
     change: () => T,
-    entryOf: (result: T) => AuditedAction | undefined,
+    entryOf: (result: T) => AuditedAction | false | undefined,
   ): T {
     return this.#db.transaction(() => {
       const result = change();
@@ -137,7 +136,6 @@ export class AuditTrail {
     });
   }
 
-  /** Returns the time of the oldest entry, epoch ms; undefined if there is none. */
   get oldestAt(): number | undefined {
     return this.#db.value`SELECT at FROM audit ORDER BY seq LIMIT 1`;
   }

@@ -164,7 +164,7 @@ export async function addLimits(
       setRateLimitHeaders(reply, bucket);
       setRetryAfter(reply, bucket.ttl);
       const detail = `${limit}; try again in ${bucket.ttlInSeconds} s`;
-      sendProblem(reply, { status: 429, detail });
+      sendProblem(reply, 429, detail);
     }, done);
   };
 }

@@ -168,7 +168,7 @@ export function registerCredentials(
       return sendInvalidField(reply, 'expires_at', 'must be in the future');
     if (store.isFull()) {
       const detail = `there are ${MAX_CREDENTIALS} credentials that are not revoked: revoke some of them first`;
-      return sendProblem(reply, { status: 409, detail });
+      return sendProblem(reply, 409, detail);
     }
     const credential = { ...fields, expiresAt };
     const change = { actor: actorOf(request), now, credential };
@@ -196,13 +196,13 @@ export function registerCredentials(
       if (result === 'unknown') return sendUnknown(reply, id);
       if (result !== 'last_admin') return reply.code(204).send(null);
       const detail = `credential ${id} is the last valid one with the role admin: create another one first`;
-      return sendProblem(reply, { status: 409, detail });
+      return sendProblem(reply, 409, detail);
     },
   );
 }
 
 function sendUnknown(reply: FastifyReply, id: string): FastifyReply {
-  return sendProblem(reply, { status: 404, detail: `there is no credential ${id}` });
+  return sendProblem(reply, 404, `there is no credential ${id}`);
 }
 
 const usersBearerSchema = z

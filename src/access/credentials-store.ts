@@ -132,11 +132,12 @@ export function revokeCredential(
     if (isLast && !isLastAllowed) return 'last_admin';
     return credentials.revoke(id, now) ? 'revoked' : 'was_revoked';
   };
-  return audit.change(actor, now, revoke, (result) =>
-    result === 'revoked'
-      ? { action: 'tokens.revoke', subject: String(id), detail: record?.name ?? null }
-      : undefined,
-  );
+  const entry = {
+    action: 'tokens.revoke',
+    subject: String(id),
+    detail: record?.name ?? null,
+  } as const;
+  return audit.change(actor, now, revoke, (result) => result === 'revoked' && entry);
 }
 
 /**
@@ -241,7 +242,6 @@ export class CredentialStore {
     });
   }
 
-  /** Returns whether another credential with the role admin is valid at that time. */
   isOtherAdminValid(id: number, at: number, { countsPeople }: { countsPeople: boolean }): boolean {
     const sql = countsPeople ? OTHER_ADMIN : `${OTHER_ADMIN} AND ${IS_SECRET}`;
     return this.#db.row(sql, id, at) !== undefined;

@@ -6,7 +6,6 @@ import { type Users, usersOf } from './users.ts';
 /** A user that cannot exist: the domain .invalid is reserved. */
 const NONEXISTENT_USER = { name: 'dawatch doctor', email: 'doctor@dawatch.invalid' };
 
-/** Returns the checks of the token for user lookups and of the provider, if set. */
 export function accessChecks(
   config: AccessSettings,
   client: Parameters<typeof usersOf>[1],

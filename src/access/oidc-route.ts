@@ -71,7 +71,6 @@ export type OidcDeps = {
   ledger: { people: PeopleStore };
   clock: { now(): number };
   provider: Provider;
-  /** Receives the address of each refused sign-in. */
   onRefused: (address: string) => void;
 };
 
@@ -103,10 +102,11 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
       const bucket = await begun(request);
       if (!bucket.isAllowed && bucket.isExceeded) {
         setRetryAfter(reply, bucket.ttl);
-        return sendProblem(reply, {
-          status: 429,
-          detail: `too many sign-ins were begun from this address; try again in ${bucket.ttlInSeconds} s`,
-        });
+        return sendProblem(
+          reply,
+          429,
+          `too many sign-ins were begun from this address; try again in ${bucket.ttlInSeconds} s`,
+        );
       }
       const state = makeCookieValue();
       try {
@@ -192,10 +192,7 @@ function escapePage(page: string): string {
 }
 
 function sendNotConfigured(reply: FastifyReply): FastifyReply {
-  return sendProblem(reply, {
-    status: 404,
-    detail: 'no provider is configured: people sign in with a token',
-  });
+  return sendProblem(reply, 404, 'no provider is configured: people sign in with a token');
 }
 
 function baseOf({ oidc: { issuer }, server: { public_url } }: AccessSettings): URL | undefined {

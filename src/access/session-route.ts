@@ -106,15 +106,9 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
           'send a credential as Authorization: Bearer; a session cannot begin another one',
         );
       if (!isSameOrigin(request, publicUrl))
-        return sendProblem(reply, {
-          status: 403,
-          detail: 'only pages of this server can begin a session',
-        });
+        return sendProblem(reply, 403, 'only pages of this server can begin a session');
       if (isWithoutHttps(request, publicUrl))
-        return sendProblem(reply, {
-          status: 403,
-          detail: `a session needs https: sign in at ${publicUrl}`,
-        });
+        return sendProblem(reply, 403, `a session needs https: sign in at ${publicUrl}`);
       const [value, earlier] = [makeCookieValue(), sessionCookieOf(request, publicUrl)];
       const hash = sha256(value);
       const session = {

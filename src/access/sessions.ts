@@ -198,7 +198,6 @@ export class PeopleStore {
     if (found) this.#sessions.endAll(found.hash);
   }
 
-  /** Returns the name of the person with this credential; undefined if there is none. */
   nameOf(credential: number): string | undefined {
     return this.#db.value`SELECT name FROM people WHERE credential = ${credential}`;
   }

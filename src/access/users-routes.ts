@@ -257,7 +257,7 @@ function sendLookup(
   forwarded: boolean,
 ): FastifyReply {
   const problem = (status: 403 | 404 | 502 | 503 | 504, detail: string) =>
-    sendProblem(reply, { status, detail });
+    sendProblem(reply, status, detail);
   switch (lookup.kind) {
     case 'found':
       return reply.send(lookup.value);

@@ -284,7 +284,7 @@ export function registerMutes(
         .header('location', locationOf(request, String(mute.id)))
         .send(toMuteBody(mute));
     const detail = `there are ${MAX_MUTES} mutes that have not ended: delete some of them first`;
-    return sendProblem(reply, { status: 409, detail });
+    return sendProblem(reply, 409, detail);
   });
 
   app.get(
@@ -299,6 +299,6 @@ export function registerMutes(
     const remove = () => alerts.deleteMute(Number(id), now);
     const deleted = audit.change(actorOf(request), now, remove, entryOf('mutes.delete'));
     if (deleted) return reply.code(204).send(null);
-    return sendProblem(reply, { status: 404, detail: `there is no mute ${id} that has not ended` });
+    return sendProblem(reply, 404, `there is no mute ${id} that has not ended`);
   });
 }

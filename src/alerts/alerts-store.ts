@@ -174,7 +174,6 @@ export class Alerts {
     });
   }
 
-  /** Ends a mute and returns it; undefined if there is none that has not ended. */
   deleteMute(id: number, now: number): Mute | undefined {
     return this.#db.transaction(() => {
       const mute = this.mutes(now).find((one) => one.id === id);

@@ -71,7 +71,6 @@ function failureOf(response: PostResult): string | null {
   return text === undefined ? null : `responded with ${result.httpStatus} and "${text}"`;
 }
 
-/** Sends a heartbeat. */
 export function heartbeatCheck(
   { heartbeat: { url } }: AlertSettings,
   limitMs: number,

@@ -47,7 +47,6 @@ function toShown(row: Setting) {
 /** Longer ones, such as lists of routes, are complete in the JSON. */
 const MAX_VALUE_CHARS = 32;
 
-/** Returns a line per setting: name, value, source, and the variable that would set it. */
 function toTable(rows: readonly Setting[]): string {
   return table(
     rows.map((row) => {

@@ -81,7 +81,6 @@ export async function requestAsAdmin<T>(
   }
 }
 
-/** Returns the headers of the service key and the admin token, as far as they are set. */
 export function credentialHeaders(): Record<string, string> {
   const apiKey = serviceKey();
   const { token } = tokenIn(ADMIN_VARIABLE) ?? {};
@@ -106,7 +105,6 @@ function tokenIn(name: string): { variable: string; token: string } | undefined 
   return { variable, token: read.secret };
 }
 
-/** Returns the service key of the environment, or of the settings in this directory. */
 function serviceKey(): string | undefined {
   return tokenIn('DAWATCH_API_KEY')?.token ?? settingsHere('client').auth.service_key;
 }

@@ -16,7 +16,6 @@ const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const sati
 >;
 const MAX_CHARS = 1_000;
 
-/** Returns a line per finding, followed by its action if it has one, and a summary line. */
 export function doctorText(findings: readonly Finding[], paint: Paint): string {
   const width = Math.max(0, ...findings.map(({ name }) => name.length));
   const indent = ' '.repeat('problem  '.length + width + 2);

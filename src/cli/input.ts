@@ -47,7 +47,6 @@ function durationOrTime(text: string): number | undefined {
   );
 }
 
-/** Collects repeated `--type` options with comma-separated values. */
 export function collectTypes(text: string, before: readonly string[] = []): string[] {
   return [...before, ...text.split(',')];
 }

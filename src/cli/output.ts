@@ -36,7 +36,6 @@ const COLOURS: Record<string, Colour | undefined> = {
   revoked: 'gray',
 };
 
-/** Returns a status or state, escaped and coloured for stdout. */
 export function coloured(state: string): string {
   return paintFor(process.stdout)(colourOf(state), escapeText(state));
 }

@@ -14,7 +14,6 @@ export function ledgerOf({ config }: SettingsOptions): string {
   return loadConfig({ env: process.env, file: config, user: 'none' }).config.database;
 }
 
-/** Returns the address at which the server with these settings listens. */
 export function listeningAddress({ server: { host, port } }: Config): string {
   return `http://${host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`;
 }

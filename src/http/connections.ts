@@ -108,10 +108,7 @@ function refuseOverdue(reply: FastifyReply): void {
   if (reply.sent || reply.raw.headersSent || reply.raw.destroyed) return;
   const { method, routeOptions } = reply.request;
   logOf(reply.request).error({ method, route: routeOptions.url }, 'http.no_response');
-  sendProblem(reply.header('connection', 'close'), {
-    status: 503,
-    detail: 'the request took too long',
-  });
+  sendProblem(reply.header('connection', 'close'), 503, 'the request took too long');
 }
 
 /** Refuses what a proxy may read differently: without a Host, with several, or with a fragment. */
@@ -129,7 +126,7 @@ export function refuseAmbiguous(app: FastifyInstance): onRequestHookHandler {
           ? 'there is more than one Host header'
           : undefined;
     if (detail === undefined) done();
-    else sendProblem(reply.header('connection', 'close'), { status: 400, detail });
+    else sendProblem(reply.header('connection', 'close'), 400, detail);
   };
 }
 
@@ -143,7 +140,7 @@ export function rejectEncodedBodies(app: FastifyInstance): void {
       return;
     }
     const detail = 'the body must be sent without Content-Encoding';
-    sendProblem(reply.header('connection', 'close'), { status: 415, detail });
+    sendProblem(reply.header('connection', 'close'), 415, detail);
   });
 }
 
@@ -196,9 +193,7 @@ export function sendUnreadable(error: Error & { code?: string }, socket: Socket)
         ? 408
         : 400;
   const id = randomUUID();
-  const body = JSON.stringify(
-    problemBody({ status, detail: 'the request could not be read as HTTP' }, id),
-  );
+  const body = JSON.stringify(problemBody(id, status, 'the request could not be read as HTTP'));
   const headers = {
     ...SECURITY_HEADERS,
     [REQUEST_ID_HEADER]: id,

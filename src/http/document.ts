@@ -10,7 +10,6 @@ const NO_COMPILERS = {
   },
 };
 
-/** Returns the OpenAPI document of the routes. */
 export async function buildDocument(
   routes: readonly RouteOptions[],
   version: string,

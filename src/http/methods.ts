@@ -63,10 +63,7 @@ export function handleUnroutedMethods(app: FastifyInstance): onRequestHookHandle
     reply.header('allow', allowed);
     if (method === 'OPTIONS') reply.code(204).send();
     else
-      sendProblem(reply, {
-        status: 405,
-        detail: `${path.slice(0, 200)} does not support ${method}, only ${allowed}`,
-      });
+      sendProblem(reply, 405, `${path.slice(0, 200)} does not support ${method}, only ${allowed}`);
   };
 }
 

@@ -58,7 +58,7 @@ const PROBLEM_RESPONSES = {
     Object.entries(EXAMPLES).map(([text, detail]) => {
       const status = Number(text) as ProblemStatus;
       const [name, description] = PROBLEMS[status];
-      const example = problemBody({ status, detail }, INSTANCE);
+      const example = problemBody(INSTANCE, status, detail);
       const content = { 'application/problem+json': { schema: PROBLEM_REF, example } };
       const special: HeaderName[] =
         status === 401 ? ['www-authenticate'] : RETRIED.includes(status) ? ['retry-after'] : [];

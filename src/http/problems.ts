@@ -18,7 +18,6 @@ export const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
 } as const;
 
-/** A problem document (RFC 9457). */
 export const problemSchema = z
   .object({
     type: z.string().describe('The kind of problem: urn:dawatch:problem:…'),
@@ -88,14 +87,14 @@ export function operations<Described extends Record<string, object>>(
   };
 }
 
-export type Problem = {
-  status: ProblemStatus;
-  detail: string;
-  errors?: { pointer: string; detail: string }[] | undefined;
-};
+type Problem = z.output<typeof problemSchema>;
 
-export function problemBody(problem: Problem, instance: string): z.output<typeof problemSchema> {
-  const { status, detail, errors } = problem;
+export function problemBody(
+  instance: string,
+  status: ProblemStatus,
+  detail: string,
+  errors?: Problem['errors'],
+): Problem {
   const [type, title] = PROBLEMS[status];
   return {
     type: `urn:dawatch:problem:${type}`,
@@ -107,17 +106,24 @@ export function problemBody(problem: Problem, instance: string): z.output<typeof
   };
 }
 
-export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+export function sendProblem(
+  reply: FastifyReply,
+  status: ProblemStatus,
+  detail: string,
+  errors?: Problem['errors'],
+): FastifyReply {
+  const { id, routeOptions } = reply.request;
+  const body = problemBody(id, status, detail, errors);
   return reply
-    .code(problem.status)
+    .code(status)
     .type('application/problem+json')
-    .serializer((body: unknown) => JSON.stringify(body))
-    .send(withRouteMembers(reply, problemBody(problem, reply.request.id)));
+    .serializer((problem: unknown) => JSON.stringify(problem))
+    .send({ ...body, ...(routeOptions.config?.hasErrorMember && { error: detail }) });
 }
 
 export function sendInvalidField(reply: FastifyReply, field: string, reason: string): FastifyReply {
   const errors = [{ pointer: `/${field}`, detail: reason }];
-  return sendProblem(reply, { status: 400, detail: `body /${field}: ${reason}`, errors });
+  return sendProblem(reply, 400, `body /${field}: ${reason}`, errors);
 }
 
 /** Sets Retry-After in whole seconds, at least one; null sets nothing. */
@@ -132,14 +138,6 @@ declare module 'fastify' {
   }
 }
 
-function withRouteMembers(
-  reply: FastifyReply,
-  body: z.output<typeof problemSchema>,
-): z.output<typeof problemSchema> {
-  const { hasErrorMember } = reply.request.routeOptions.config ?? {};
-  return { ...body, ...(hasErrorMember && { error: body.detail }) };
-}
-
 const DEFECTS: Partial<Record<LedgerProblem, string>> = {
   full: 'the disk is full',
   locked: 'another program has locked the ledger',
@@ -149,31 +147,27 @@ const DEFECTS: Partial<Record<LedgerProblem, string>> = {
 export function registerProblems(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     const path = pathOf(request);
-    return sendProblem(reply, {
-      status: 404,
-      detail: `there is no ${request.method} ${path}`,
-    });
+    return sendProblem(reply, 404, `there is no ${request.method} ${path}`);
   });
   app.setErrorHandler((error: FastifyError, request, reply) => {
     if (error instanceof InvalidRequestError)
-      return sendProblem(reply, { status: 400, detail: error.message, errors: error.errors });
+      return sendProblem(reply, 400, error.message, error.errors);
     if (error instanceof LedgerError) {
       logOf(request).error({ err: error }, 'http.failed');
       const isFull = error.problem === 'full';
       reply.header('retry-after', isFull ? 30 : 5);
       const defect = DEFECTS[error.problem] ?? 'the ledger is unavailable';
       const detail = `${defect}: nothing of the request was stored`;
-      return sendProblem(reply, { status: isFull ? 507 : 503, detail });
+      return sendProblem(reply, isFull ? 507 : 503, detail);
     }
     const status = error.statusCode ?? 500;
-    if (isClientError(status))
-      return sendProblem(reply, { status, detail: detailOf(error, request) });
+    if (isClientError(status)) return sendProblem(reply, status, detailOf(error, request));
     logOf(request).error({ err: error }, 'http.failed');
     const detail =
       error instanceof DamagedRowError
         ? error.message
         : 'the log has the reason under this instance';
-    return sendProblem(reply, { status: 500, detail });
+    return sendProblem(reply, 500, detail);
   });
 }
 
@@ -185,10 +179,11 @@ export function sendUnroutable(
 ): void {
   reply.headers({ ...SECURITY_HEADERS, [REQUEST_ID_HEADER]: request.id, connection: 'close' });
   const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH';
-  sendProblem(reply, {
-    status: 400,
-    detail: tooLong ? 'a part of the path is too long' : 'the path is not correctly encoded',
-  });
+  sendProblem(
+    reply,
+    400,
+    tooLong ? 'a part of the path is too long' : 'the path is not correctly encoded',
+  );
 }
 
 /** Problem texts for Fastify's errors about bodies. */

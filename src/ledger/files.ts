@@ -113,7 +113,6 @@ export function linkOrCopy(path: string, second: string): void {
   }
 }
 
-/** Writes the content of a file and its folder entry to the disk. */
 export function syncWithFolder(file: string): void {
   for (const path of [file, dirname(file)]) {
     const descriptor = openSync(path, 'r');

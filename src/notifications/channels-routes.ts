@@ -1,19 +1,13 @@
 import { z } from 'zod';
-import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
 import { type Clock, isoOrNull } from '../lib/clock.ts';
 import { TYPE_NAMES } from './channels/index.ts';
-import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
+import { deliverySchema, sendTest } from './deliveries-routes.ts';
 import type { Deliveries } from './deliveries-store.ts';
-import {
-  CALLBACKS_ID,
-  callbackDestination,
-  channelDestination,
-  type Subscription,
-} from './delivery.ts';
-import type { EventRoutes, Outbox } from './outbox.ts';
+import { CALLBACKS_ID, channelDestination, type Subscription } from './delivery.ts';
+import type { Outbox } from './outbox.ts';
 import type { Receivers } from './receivers-store.ts';
 
 /** `routes`: the subscriptions whose events it receives. */
@@ -119,7 +113,6 @@ export function registerChannels(
       audit: AuditTrail;
       deliveries: Deliveries;
       receivers: Receivers;
-      routes: EventRoutes;
       outbox: Outbox;
     };
     clock: Clock;
@@ -128,11 +121,6 @@ export function registerChannels(
   },
 ): void {
   const { ledger, clock, channels, refusalOf } = deps;
-  const accepted = (deliveryId: number) => {
-    const found = ledger.deliveries.get(deliveryId);
-    if (!found) throw new Error('the delivery of a test was not stored');
-    return toDeliveryBody(found.delivery);
-  };
 
   app.get(
     '/v1/channels',
@@ -164,20 +152,11 @@ export function registerChannels(
     { schema: OPERATIONS.testChannel },
     async (request, reply) => {
       const { name } = request.params;
-      const now = clock.now();
       const entry = { action: 'channels.test', subject: name } as const;
-      const test = () =>
-        ledger.routes.isEnabled(channelDestination(name))
-          ? ledger.outbox.addTestEvent({ channel: name }, now)
-          : undefined;
-      const deliveryId = ledger.audit.change(actorOf(request), now, test, (id) =>
-        id === undefined ? undefined : entry,
-      );
-      if (deliveryId !== undefined) return reply.code(202).send(accepted(deliveryId));
-      return sendProblem(reply, {
-        status: 404,
-        detail: `there is no channel ${name} in the settings`,
-      });
+      const sent = { test: { channel: name }, entry, request, now: clock.now() };
+      const delivery = sendTest(ledger, sent);
+      if (delivery) return reply.code(202).send(delivery);
+      return sendProblem(reply, 404, `there is no channel ${name} in the settings`);
     },
   );
 
@@ -188,17 +167,11 @@ export function registerChannels(
       const { url } = request.body;
       const refused = refusalOf(url);
       if (refused !== undefined) return sendInvalidField(reply, 'url', refused);
-      const now = clock.now();
+      const test = { webhookId: CALLBACKS_ID, callbackUrl: url };
       const entry = { action: 'webhooks.test', subject: CALLBACKS_ID } as const;
-      const test = () =>
-        ledger.routes.isEnabled(callbackDestination(url))
-          ? ledger.outbox.addTestEvent({ webhookId: CALLBACKS_ID, callbackUrl: url }, now)
-          : undefined;
-      const deliveryId = ledger.audit.change(actorOf(request), now, test, (id) =>
-        id === undefined ? undefined : entry,
-      );
-      if (deliveryId !== undefined) return reply.code(202).send(accepted(deliveryId));
-      return sendProblem(reply, { status: 409, detail: 'the webhook callbacks is disabled' });
+      const delivery = sendTest(ledger, { test, entry, request, now: clock.now() });
+      if (delivery) return reply.code(202).send(delivery);
+      return sendProblem(reply, 409, 'the webhook callbacks is disabled');
     },
   );
 }

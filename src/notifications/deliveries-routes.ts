@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
@@ -30,6 +30,7 @@ import {
   eventSchema,
   toEventJson,
 } from './event-body.ts';
+import type { Outbox } from './outbox.ts';
 import type { Webhooks } from './webhooks-store.ts';
 
 const deliveryIdSchema = rowId('a delivery', '4711');
@@ -200,6 +201,23 @@ function toDeliveryDetails(found: {
   };
 }
 
+/** Sends a test event. undefined: its destination is disabled or not configured. */
+export function sendTest(
+  ledger: { audit: AuditTrail; outbox: Outbox; deliveries: Deliveries },
+  sent: {
+    test: Parameters<Outbox['addTestEvent']>[0];
+    entry: { action: 'webhooks.test' | 'channels.test'; subject: string };
+    request: FastifyRequest;
+    now: number;
+  },
+): z.output<typeof deliverySchema> | undefined {
+  const { test, entry, request, now } = sent;
+  const add = () => ledger.outbox.addTestEvent(test, now);
+  const id = ledger.audit.change(actorOf(request), now, add, (added) => !!added && entry);
+  const found = id && ledger.deliveries.get(id);
+  return found ? toDeliveryBody(found.delivery) : undefined;
+}
+
 function isDestination(text: string): boolean {
   const origin = /^callback:(https?:.*)/s.exec(text)?.[1];
   return origin === undefined
@@ -296,16 +314,19 @@ export function registerDeliveries(
       const now = clock.now();
       const entry = { action: 'deliveries.replay', subject: id } as const;
       const replay = () => deliveries.replay(Number(id), now);
-      const result = audit.change(actorOf(request), now, replay, (state) =>
-        state === 'waiting' ? entry : undefined,
+      const result = audit.change(
+        actorOf(request),
+        now,
+        replay,
+        (state) => state === 'waiting' && entry,
       );
       switch (result) {
         case 'unknown':
           return unknown(reply, id);
         case 'disabled':
-          return conflict(reply, 'its destination is disabled or no longer configured');
+          return sendProblem(reply, 409, 'its destination is disabled or no longer configured');
         case 'discarded':
-          return conflict(reply, 'its webhook was deleted');
+          return sendProblem(reply, 409, 'its webhook was deleted');
         case 'waiting': {
           const found = deliveries.get(Number(id));
           return found ? reply.code(202).send(toDeliveryBody(found.delivery)) : unknown(reply, id);
@@ -324,34 +345,26 @@ export function registerDeliveries(
       const now = clock.now();
       const parsed = parseDestination(destination);
       if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId, now))
-        return sendProblem(reply, {
-          status: 404,
-          detail: `there is no webhook ${parsed.webhookId}`,
-        });
+        return sendProblem(reply, 404, `there is no webhook ${parsed.webhookId}`);
       const replay = () => deliveries.replayDead(destination, now, error);
-      const entryOf = (count: number | undefined) =>
-        count === undefined
-          ? undefined
-          : ({
-              action: 'deliveries.replay',
-              subject: destination,
-              detail: String(count),
-            } as const);
-      const replayed = audit.change(actorOf(request), now, replay, entryOf);
+      const entry = { action: 'deliveries.replay', subject: destination } as const;
+      const replayed = audit.change(
+        actorOf(request),
+        now,
+        replay,
+        (count) => count !== undefined && { ...entry, detail: String(count) },
+      );
       if (replayed === undefined)
-        return conflict(reply, `${destination} is disabled or not configured`);
+        return sendProblem(reply, 409, `${destination} is disabled or not configured`);
       return reply.code(202).send({ replayed });
     },
   );
 }
 
 function unknown(reply: FastifyReply, id: string): FastifyReply {
-  return sendProblem(reply, {
-    status: 404,
-    detail: `there is no delivery ${id}; ended deliveries are removed after a while`,
-  });
-}
-
-function conflict(reply: FastifyReply, detail: string): FastifyReply {
-  return sendProblem(reply, { status: 409, detail });
+  return sendProblem(
+    reply,
+    404,
+    `there is no delivery ${id}; ended deliveries are removed after a while`,
+  );
 }

@@ -231,6 +231,7 @@ export class Deliveries {
         UPDATE deliveries SET state = 'dead', dead_reason = 'not_configured', next_at = NULL, ended_at = ${now}
         WHERE destination = ${destination} AND state = 'waiting'`;
       if (changes > 0) this.#dead.add({ destination, reason: 'not_configured', count: changes });
+      this.#receivers.forget(destination);
     });
   }
 

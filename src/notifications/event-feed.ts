@@ -288,7 +288,6 @@ export class EventFeed {
   }
 }
 
-/** The `type` parameter: comma-separated, repeatable. */
 const typesSchema = z
   .union([z.string(), z.array(z.string())])
   .transform((value) => [value].flat().flatMap((text) => text.split(',')))
@@ -412,11 +411,7 @@ export function registerEvents(
         const pointer = lastEventId === undefined ? 'after' : 'last-event-id';
         const reason = `there is no event ${position} yet, the newest is ${newest}; is it from another ledger?`;
         const place = lastEventId === undefined ? 'query' : 'header';
-        sendProblem(reply, {
-          status: 400,
-          detail: `${place} ${pointer}: ${reason}`,
-          errors: [{ pointer, detail: reason }],
-        });
+        sendProblem(reply, 400, `${place} ${pointer}: ${reason}`, [{ pointer, detail: reason }]);
         return;
       }
       const filter = filterOf({ types: type, submissionId: submission_id, metadata });

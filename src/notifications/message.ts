@@ -105,7 +105,6 @@ export type SubmissionEvent = Extract<EventRecord, { type: SubmissionEventType }
 const MAX_ERROR_CHARS = 500;
 type Data = Record<string, unknown> | null;
 
-/** Returns the lines about the submission of an event; unknown values have no line. */
 function submissionLines({ type, submission, previous }: SubmissionEvent): Line[] {
   const data = dataOf(submission.envelope);
   const before = type === SubmissionEventType.corrected ? dataOf(previous.envelope) : null;
@@ -199,7 +198,6 @@ export function toMessage(
   };
 }
 
-/** Returns the address of the dashboard page about all events of a batch. */
 function linkOf(batch: readonly [EventRecord, ...EventRecord[]], publicUrl: string): string {
   const links = new Set(
     batch.map((event) => {
@@ -322,7 +320,6 @@ function timeSpan(from: number, until: number): string {
   return `${iso(from)} to ${iso(until)}, for ${durationText(until - from)}`;
 }
 
-/** Lists the first events, and counts the others. */
 function linesOfMany(batch: readonly [EventRecord, ...EventRecord[]]): Line[] {
   const listed = batch
     .slice(0, LISTED)

@@ -157,7 +157,6 @@ export class Outbox {
   readonly #routes: EventRoutes;
   readonly #dead: CommittedChanges<DeadLetters>;
   readonly #waiting: CommittedChanges<string>;
-  /** The sequence numbers of new events. */
   readonly added: CommittedChanges<number>;
 
   constructor(
@@ -196,7 +195,7 @@ export class Outbox {
   addTestEvent(
     test: { webhookId: string; callbackUrl?: string } | { channel: string },
     at: number,
-  ): number {
+  ): number | undefined {
     const [type, destination] =
       'channel' in test
         ? [TestEventType.channel, channelDestination(test.channel)]
@@ -206,6 +205,7 @@ export class Outbox {
               ? webhookDestination(test.webhookId)
               : callbackDestination(test.callbackUrl),
           ];
+    if (!this.#routes.isEnabled(destination)) return undefined;
     const seq = this.#add({ type, at, detail: JSON.stringify(test) });
     return this.#addDelivery({ seq, at }, destination, at);
   }

@@ -152,7 +152,6 @@ async function firstAttempt(client: DawatchClient, { id }: Delivery): Promise<De
   }
 }
 
-/** Shows the complete stored response. */
 const MAX_RESPONSE_CHARS = 5_000;
 
 function deliveryText(delivery: DeliveryDetails): string {

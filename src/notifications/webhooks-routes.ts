@@ -16,7 +16,7 @@ import { type Clock, iso, isoOrNull } from '../lib/clock.ts';
 import { headerProblem } from '../lib/request-headers.ts';
 import { originOf } from '../submissions/option-changes.ts';
 import { checkSecret, makeSecret } from './channels/webhook.ts';
-import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
+import { deliverySchema, sendTest } from './deliveries-routes.ts';
 import type { Deliveries } from './deliveries-store.ts';
 import {
   CALLBACKS_ID,
@@ -318,7 +318,11 @@ export function registerWebhooks(
       const refused = invalidField(refusalOf, { url: webhook.url, secret });
       if (refused) return sendInvalidField(reply, ...refused);
       if (webhooks.isFull())
-        return conflict(reply, `there are ${MAX_WEBHOOKS} webhooks: delete some of them first`);
+        return sendProblem(
+          reply,
+          409,
+          `there are ${MAX_WEBHOOKS} webhooks: delete some of them first`,
+        );
       const create = () => webhooks.create(webhook, secret, now());
       const created = audit.change(actorOf(request), now(), create, ({ id }) => ({
         action: 'webhooks.create',
@@ -387,11 +391,14 @@ export function registerWebhooks(
     async (request, reply) => {
       const { id } = request.params;
       if (id === CALLBACKS_ID)
-        return conflict(reply, `${CALLBACKS_ID} can't be deleted, only disabled`);
+        return sendProblem(reply, 409, `${CALLBACKS_ID} can't be deleted, only disabled`);
       const entry = { action: 'webhooks.delete', subject: id } as const;
       const remove = () => webhooks.delete(id, now());
-      const isDeleted = audit.change(actorOf(request), now(), remove, (deleted) =>
-        deleted ? entry : undefined,
+      const isDeleted = audit.change(
+        actorOf(request),
+        now(),
+        remove,
+        (deleted) => deleted && entry,
       );
       return isDeleted ? reply.code(204).send(null) : unknown(reply, id);
     },
@@ -425,21 +432,16 @@ export function registerWebhooks(
       const webhook = webhooks.get(id, now());
       if (!webhook) return unknown(reply, id);
       if (webhook.url === null)
-        return conflict(
+        return sendProblem(
           reply,
+          409,
           `${id} has no address of its own: test one with POST /v1/callbacks/test`,
         );
-      if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
+      if (!webhook.enabled) return sendProblem(reply, 409, `${id} is disabled`);
       const entry = { action: 'webhooks.test', subject: id } as const;
-      const test = () =>
-        webhooks.get(id, now())?.url
-          ? ledger.outbox.addTestEvent({ webhookId: id }, now())
-          : undefined;
-      const deliveryId = audit.change(actorOf(request), now(), test, (delivery) =>
-        delivery === undefined ? undefined : entry,
-      );
-      const found = deliveryId === undefined ? undefined : ledger.deliveries.get(deliveryId);
-      return found ? reply.code(202).send(toDeliveryBody(found.delivery)) : unknown(reply, id);
+      const test = { webhookId: id };
+      const delivery = sendTest(ledger, { test, entry, request, now: now() });
+      return delivery ? reply.code(202).send(delivery) : unknown(reply, id);
     },
   );
 }
@@ -462,9 +464,5 @@ function withoutUndefined<T extends object>(fields: T) {
 }
 
 function unknown(reply: FastifyReply, id: string): FastifyReply {
-  return sendProblem(reply, { status: 404, detail: `there is no webhook ${id}` });
-}
-
-function conflict(reply: FastifyReply, detail: string): FastifyReply {
-  return sendProblem(reply, { status: 409, detail });
+  return sendProblem(reply, 404, `there is no webhook ${id}`);
 }

@@ -70,10 +70,11 @@ export function registerSubmissionInfo(
     async (request, reply) => {
       const { submission_id, upstream = 'default' } = request.query;
       if (!deps.watcher.hasUpstream(upstream))
-        return sendProblem(reply, {
-          status: 400,
-          detail: `query upstream: no upstream is named ${JSON.stringify(upstream)}`,
-        });
+        return sendProblem(
+          reply,
+          400,
+          `query upstream: no upstream is named ${JSON.stringify(upstream)}`,
+        );
       return send(reply, await deps.lookup.lookUp(submission_id, upstream));
     },
   );
@@ -88,13 +89,13 @@ function send(reply: FastifyReply, result: LookupResult): FastifyReply {
         .serializer((text: string) => text)
         .send(result.text);
     case 'not_found':
-      return sendProblem(reply, { status: 404, detail: result.error });
+      return sendProblem(reply, 404, result.error);
     case 'rejected':
-      return sendProblem(reply, { status: 400, detail: result.error });
+      return sendProblem(reply, 400, result.error);
     case 'failed': {
       setRetryAfter(reply, result.retryAfterMs);
       const status = { upstream: 502, timeout: 504, busy: 503 } as const;
-      return sendProblem(reply, { status: status[result.reason], detail: result.error });
+      return sendProblem(reply, status[result.reason], result.error);
     }
     default:
       return result satisfies never;

@@ -272,7 +272,7 @@ export class Admission {
       reason === 'tracking'
         ? 'too many ids are waiting: nothing of the request was accepted'
         : 'too many requests are held open';
-    return sendProblem(reply, { status: 503, detail: `${detail}; try again in ${retryAfterS} s` });
+    return sendProblem(reply, 503, `${detail}; try again in ${retryAfterS} s`);
   }
 
   #mayReceive(bytes: number): boolean {

@@ -1,8 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
-import { ExitCode } from '../cli/exit.ts';
 import { pairIn, parseCount, parseSince } from '../cli/input.ts';
-import { coloured, plural, table, toJson } from '../cli/output.ts';
+import { coloured, table, toJson } from '../cli/output.ts';
 import type {
   DawatchClient,
   OptionChanges,
@@ -166,9 +165,8 @@ function collectTexts(text: string, before: Record<string, string> = {}): Record
 const MAX_CHARS = 6_000;
 /** Maximum length of a shown value before or after a change. */
 const MAX_CHANGE_CHARS = 300;
-const MAX_IDS = 1_000;
 
-type StatusOptions = ConnectOptions & { file?: string; short?: boolean; json?: boolean };
+type StatusOptions = ConnectOptions & { file?: string; json?: boolean };
 
 export function addStatus(program: Command): void {
   withServer(program.command('status'))
@@ -178,42 +176,19 @@ export function addStatus(program: Command): void {
       'submission ids; without ids, they are read from --file or stdin, one per line',
     )
     .option('--file <file>', 'read ids from a file, one per line; - reads stdin')
-    .option(
-      '--short',
-      'one line per submission, without its history; many ids in one request; exits with 2 if one is not tracked',
-    )
     .option('--json', 'print one JSON line per submission, as returned by the HTTP interface')
     .addHelpText(
       'after',
-      '\nExamples:\n  dawatch status 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11\n  dawatch status --short --file ids.txt --json',
+      '\nExamples:\n  dawatch status 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11\n  dawatch status --file ids.txt --json',
     )
     .action(async (args: string[], options: StatusOptions) => {
       const ids = await readIds(args, options.file);
       const client = connect(options);
-      if (options.short) return printShort(client, ids, options);
       for (const id of ids) {
         const submission = await client.get(id);
         process.stdout.write(`${options.json ? toJson(submission) : paragraph(submission)}\n`);
       }
     });
-}
-
-async function printShort(
-  client: DawatchClient,
-  ids: string[],
-  { json }: StatusOptions,
-): Promise<void> {
-  const missing: string[] = [];
-  for (let start = 0; start < ids.length; start += MAX_IDS) {
-    const found = await client.lookup(ids.slice(start, start + MAX_IDS));
-    const { submissions } = found;
-    process.stdout.write(json ? submissionLines(submissions) : submissionTable(submissions));
-    missing.push(...found.not_found);
-  }
-  if (missing.length === 0) return;
-  process.exitCode = ExitCode.usage;
-  const lines = missing.map((id) => `  ${escapeText(id)}\n`);
-  process.stderr.write(`dawatch: ${plural(lines.length, 'id')} not tracked:\n${lines.join('')}`);
 }
 
 function paragraph(submission: SubmissionWithHistory): string {

@@ -316,5 +316,5 @@ export function registerSubmissionSearch(
 function unknownUpstream(reply: FastifyReply, name = ''): FastifyReply {
   const reason = `no upstream is named ${JSON.stringify(name)}`;
   const errors = [{ pointer: 'upstream', detail: reason }];
-  return sendProblem(reply, { status: 400, detail: `query upstream: ${reason}`, errors });
+  return sendProblem(reply, 400, `query upstream: ${reason}`, errors);
 }

@@ -161,7 +161,7 @@ export function registerSubmissions(
           const { submissionId, field, reason } = result;
           const detail = `${submissionId} ${reason}; nothing was accepted`;
           const errors = [{ pointer: `/${field}`, detail: reason }];
-          return sendProblem(reply, { status: 409, detail, errors });
+          return sendProblem(reply, 409, detail, errors);
         }
         case 'tracked': {
           const { submissions } = result;
@@ -228,13 +228,12 @@ export function registerSubmissions(
         now,
         () => ledger.store.update(id, patch.patch, now),
         (updated) =>
-          updated?.kind === 'updated' && updated.changed.length > 0
-            ? {
-                action: 'submissions.update',
-                subject: updated.submission.submissionId,
-                detail: updated.changed.join(', '),
-              }
-            : undefined,
+          updated?.kind === 'updated' &&
+          updated.changed.length > 0 && {
+            action: 'submissions.update',
+            subject: updated.submission.submissionId,
+            detail: updated.changed.join(', '),
+          },
       );
       switch (result?.kind) {
         case undefined:
@@ -247,12 +246,12 @@ export function registerSubmissions(
             ? '; POST /v1/submissions with "retrack": true tracks it again'
             : '';
           const detail = `${submissionId} is ${status}: only metadata, callback_url and data_hash can change${retrack}`;
-          return sendProblem(reply, { status: 409, detail });
+          return sendProblem(reply, 409, detail);
         }
         case 'long_history': {
           const { submissionId } = result.submission;
           const detail = `the history of ${submissionId} has ${MAX_HISTORY} entries: it cannot be changed again`;
-          return sendProblem(reply, { status: 409, detail });
+          return sendProblem(reply, 409, detail);
         }
         case 'updated': {
           const { submission, changed } = result;
@@ -277,9 +276,10 @@ export function registerSubmissions(
         now,
         () => ledger.store.cancel(id, now),
         (ended) =>
-          ended?.isChanged
-            ? { action: 'submissions.cancel', subject: ended.submission.submissionId }
-            : undefined,
+          ended?.isChanged && {
+            action: 'submissions.cancel',
+            subject: ended.submission.submissionId,
+          },
       );
       const submission = result?.submission;
       if (submission?.status === Status.cancelled)
@@ -293,10 +293,7 @@ export function registerSubmissions(
 }
 
 function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {
-  return sendProblem(reply, {
-    status: 404,
-    detail: `${canonicalId(submissionId)} was never tracked here`,
-  });
+  return sendProblem(reply, 404, `${canonicalId(submissionId)} was never tracked here`);
 }
 
 export function submissionIdOf({

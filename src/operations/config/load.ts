@@ -21,7 +21,6 @@ import {
   toList,
 } from './settings-file.ts';
 
-/** Environment variables and the setting each one overrides. */
 export const ENVIRONMENT = {
   DAWATCH_UPSTREAM_URL: 'upstreams.default.url',
   DAWATCH_UPSTREAM_API_KEY: 'upstreams.default.api_key',

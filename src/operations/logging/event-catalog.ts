@@ -77,7 +77,6 @@ export const LOG_EVENTS = {
 export type LogEventName = keyof typeof LOG_EVENTS;
 type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
-/** Writes log lines. Accepts only the names of LOG_EVENTS. */
 export type Log = {
   readonly [L in LogLevel]: {
     (fields: object, event: LogEventName): void;

@@ -27,7 +27,6 @@ export type Chains = {
   observe: Observe;
   /** Calls `listener` with the newest finalized block, and with the next ones. */
   onHead(listener: (upstream: string, head: ChainHead) => void): void;
-  /** Begins to verify what the ledger has in verification. */
   start(): void;
   statusOf(upstream: string): ChainStatus | null;
   /** A node has confirmed a block of the upstream. */

@@ -76,7 +76,7 @@ export function registerProof(
           ? 'it was confirmed without verify_data'
           : (chainReason ?? 'the chain was not asked for its block');
       const detail = submission ? `${id} has no proof: ${reason}` : `${id} was never tracked here`;
-      return sendProblem(reply, { status: 404, detail });
+      return sendProblem(reply, 404, detail);
     },
   );
 }

@@ -76,7 +76,7 @@ export function DeliveryLog({ webhookId, version, onReplayed, query }) {
   const mayReplay = isAdmin(session) && !loaded.error && destination;
   return html`<${Tabs} label="Deliveries by state" of=${tabs} />
     <${Filters} list=${list} label="Deliveries" fields=${fields} />
-    ${mayReplay && html`<${ReplayAll} key=${destination} destination=${destination} onReplayed=${replayed} />`}
+    ${mayReplay && html`<${ReplayAll} key=${destination} destination=${destination} label="Replay dead letters" text=${`All dead letters of ${destination} are sent again, also the events while it was disabled.`} onReplayed=${replayed} />`}
     <${List}
       list=${list}
       of="deliveries"
@@ -89,15 +89,15 @@ export function DeliveryLog({ webhookId, version, onReplayed, query }) {
     />`;
 }
 
-function ReplayAll({ destination, onReplayed }) {
+/** Replays the dead letters of a destination, or those with an error. */
+function ReplayAll({ destination, error, label, name, text, onReplayed }) {
   const { api } = useDashboard();
   const replay = async () => {
-    const { replayed } = await api.post('v1/deliveries/replay', { destination });
+    const { replayed } = await api.post('v1/deliveries/replay', { destination, error });
     onReplayed();
-    return waitAgain(replayed);
+    return `${count(replayed)} ${replayed === 1 ? 'waits' : 'wait'} to be sent again.`;
   };
-  const text = `All dead letters of ${destination} are sent again, also the events while it was disabled.`;
-  return html`<${Action} label="Replay dead letters" submit="Replay" confirm=${text} act=${replay} />`;
+  return html`<${Action} label=${label} name=${name} submit="Replay" confirm=${text} act=${replay} />`;
 }
 
 const NEWEST = 200;
@@ -126,11 +126,6 @@ export function Failures({ destination, version, onReplayed }) {
       dead: all.filter(({ state }) => state === 'dead'),
     }))
     .toSorted((a, b) => b.all.length - a.all.length);
-  const replay = async (error) => {
-    const { replayed } = await api.post('v1/deliveries/replay', { destination, error });
-    onReplayed();
-    return waitAgain(replayed);
-  };
   const columns = [
     { title: 'Error', class: 'wraps', cell: ({ id }) => id || 'No attempt was made' },
     {
@@ -152,17 +147,13 @@ export function Failures({ destination, version, onReplayed }) {
         isAdmin(session) &&
         id &&
         dead.length > 0 &&
-        html`<${Action} label="Replay" name=${`Replay: ${id}`} confirm="All dead letters with this error are sent again." act=${() => replay(id)} />`,
+        html`<${ReplayAll} destination=${destination} error=${id} label="Replay" name=${`Replay: ${id}`} text="All dead letters with this error are sent again." onReplayed=${onReplayed} />`,
     },
   ];
   return html`<section aria-labelledby="failures">
     <h2 id="failures">Failures by error</h2>
     <${Table} label="Errors" caption=${`Of the newest ${count(NEWEST)} failing deliveries and ${count(NEWEST)} dead letters`} hidesCaption=${!isPart} columns=${columns} rows=${rows} />
   </section>`;
-}
-
-function waitAgain(number) {
-  return `${count(number)} ${number === 1 ? 'waits' : 'wait'} to be sent again.`;
 }
 
 /** Why a delivery is dead. @type {Record<string, string>} */

@@ -75,20 +75,6 @@ describe('status', () => {
     expect(removed).toMatch(/tracking {2}metadata: \{.+\} → none$/);
   });
 
-  it('prints with --short a line per id, names those that are not tracked, and exits with 2', async () => {
-    await post(app.url, { submission_ids: ['short-1', 'short-2'], upstream: 'other' });
-    const shown = await run('status --short short-2 short-1', cli);
-    expect([shown.code, shown.stdout]).toEqual([
-      0,
-      expect.stringMatching(/^tracking {2}short-2 .*\ntracking {2}short-1 .*\n$/),
-    ]);
-    const ids = Array.from({ length: 1_200 }, (_, index) => `never-${index}`);
-    const input = ['short-1', ...ids, 'short-2'].join('\n');
-    const { code, stdout, stderr } = await run('status --short --json', cli, input);
-    expect([code, stdout.split('\n').length]).toEqual([2, 3]);
-    expect(stderr).toMatch(/^dawatch: 1200 ids not tracked:\n {2}never-0\n/);
-  });
-
   it('exits without an error when its reader closes the pipe', async () => {
     const ids = Array.from({ length: 1_000 }, (_, index) => `${index}-`.padEnd(128, 'x'));
     await post(app.url, { submission_ids: ids, upstream: 'other' });
