@@ -28,28 +28,6 @@ const mute = (until: number): NewMute => ({
   reason: '',
 });
 
-describe('reported alerts', () => {
-  it('a condition is reported once when it begins and once when it ends, with its last summary', () => {
-    const ledger = openLedger();
-    const report = (conditions: AlertCondition[], now: number) =>
-      ledger.alerts
-        .reconcile(conditions, now)
-        .map(({ type, alert }) => [type, alert.rule, alert.count, alert.since]);
-    expect(report([down], 10)).toEqual([['alert.raised', 'upstream_down', 3, 10]]);
-    expect(report([{ ...down, count: 4 }], 20)).toEqual([]);
-    expect(report([{ ...down, count: 5 }, stuck], 30)).toEqual([['alert.raised', 'stuck', 1, 30]]);
-    expect(report([stuck], 40)).toEqual([['alert.resolved', 'upstream_down', 5, 10]]);
-    expect(report([stuck], 50)).toEqual([]);
-    expect(report([down, stuck], 60)).toEqual([['alert.raised', 'upstream_down', 3, 60]]);
-    expect(ledger.events.after(0, 100).map(({ type }) => type)).toEqual([
-      'alert.raised',
-      'alert.raised',
-      'alert.resolved',
-      'alert.raised',
-    ]);
-  });
-});
-
 /**
  * Runs one check of the alerts per time, and returns the types of the events: in parentheses if
  * they were not sent.

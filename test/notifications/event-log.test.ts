@@ -97,15 +97,4 @@ describe('events are read', () => {
     expect(ledger.events.after(0, 100).map(({ seq }) => seq)).toEqual([1, 2]);
     expect(ledger.events.after(9, 100).map(({ seq }) => seq)).toEqual([10]);
   });
-
-  it('with a newest number that stays when old events are deleted', () => {
-    const ledger = openLedger();
-    expect(ledger.events.newestSeq()).toBe(0);
-    ledger.track(trackRequests(2), 0);
-    ledger.cancel(['s0'], 1);
-    rawConnection(ledger.file).exec('DELETE FROM outbox');
-    expect(ledger.events.newestSeq()).toBe(1);
-    ledger.cancel(['s1'], 2);
-    expect(bodies(ledger, 1)).toMatchObject([{ seq: 2 }]);
-  });
 });

@@ -115,9 +115,9 @@ describe('for any body, headers and status of a response', () => {
         expect(isFinal(text), text).toBe(true);
       }),
       // Enough runs that both cases occur.
-      { numRuns: 8_000 },
+      { numRuns: 3_000 },
     );
     // Otherwise no run tested the rule.
-    expect(finalized).toBeGreaterThan(50);
+    expect(finalized).toBeGreaterThan(10);
   });
 });

@@ -77,17 +77,4 @@ describe('the constraints of the file', () => {
     expect(() => raw.exec('UPDATE history SET at = at')).toThrow(/append-only/);
     expect(historyOf(ledger, 's0')).toMatchObject([{ status: 'tracking', at: 0 }]);
   });
-
-  it.each(['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'])(
-    '%s cannot change',
-    (status) => {
-      const ledger = tracked();
-      const raw = rawConnection(ledger.file);
-      raw.prepare('UPDATE submissions SET status = ?').run(status);
-      expect(() => raw.exec("UPDATE submissions SET status = 'pending'")).toThrow(
-        /only tracking an ended submission again/,
-      );
-      expect(ledger.submissions.get('s0')?.status).toBe(status);
-    },
-  );
 });

@@ -87,6 +87,9 @@ function variedLedger(): { ledger: Ledger; all: (Submission & { endedAt: number 
   return { ledger, all };
 }
 
+/** More submissions than one page examines. */
+const COUNT = 5_000;
+
 const time = fc.option(fc.integer({ min: 0, max: 180 }), { nil: undefined });
 const filters: fc.Arbitrary<SubmissionFilter> = fc.record(
   {
@@ -163,7 +166,7 @@ describe('a search', () => {
         expect(listed(ledger, filter, limit)).toEqual(found);
         expect(counted(ledger, filter)).toBe(found.length);
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 
@@ -171,15 +174,15 @@ describe('a search', () => {
     const ledger = openLedger();
     ledger.upstream('rare');
     ledger.track([trackRequest('oldest', { upstream: 'rare' })], 0);
-    ledger.track(trackRequests(21_000), 1);
+    ledger.track(trackRequests(COUNT), 1);
     const rare = { upstream: 'rare', trackedSince: 0 };
     const first = ledger.search.list({ ...rare, limit: 10 });
-    expect(first).toMatchObject({ submissions: [], next: [1, 17_002] });
-    expect(ledger.search.count(rare)).toMatchObject({ count: 0, next: [1, 17_002] });
+    expect(first).toMatchObject({ submissions: [], next: [1, 1_002] });
+    expect(ledger.search.count(rare)).toMatchObject({ count: 0, next: [1, 1_002] });
     expect(listed(ledger, rare)).toEqual(['oldest']);
-    expect(counted(ledger, { upstream: 'default' })).toBe(21_000);
+    expect(counted(ledger, { upstream: 'default' })).toBe(COUNT);
     // Thousands of submissions that were tracked at the same time.
-    expect(listed(ledger, { trackedSince: 1, upstream: 'default' })).toHaveLength(21_000);
+    expect(listed(ledger, { trackedSince: 1, upstream: 'default' })).toHaveLength(COUNT);
     expect(listed(ledger, { prefix: 's2', upstream: 'rare' })).toEqual([]);
   });
 
@@ -206,7 +209,7 @@ describe('a search', () => {
   it('of one condition with an index is complete at once, wherever the matches are', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('oldest', { metadata: { order: 7 } })], 0);
-    ledger.track(trackRequests(21_000), 100);
+    ledger.track(trackRequests(COUNT), 100);
     ledger.cancel(['oldest'], 5);
     for (const filter of [
       { metadata: { order: '7' } },
@@ -224,9 +227,9 @@ describe('a search', () => {
       ).toEqual([['oldest'], null]);
       expect(ledger.search.count(filter)).toEqual({ count: 1, next: null });
     }
-    expect(ledger.search.count({})).toEqual({ count: 21_001, next: null });
+    expect(ledger.search.count({})).toEqual({ count: COUNT + 1, next: null });
     expect(ledger.search.count({ statuses: ['tracking', 'tracking'] })).toEqual({
-      count: 21_000,
+      count: COUNT,
       next: null,
     });
   });
