@@ -34,6 +34,15 @@ describe('finds one user', () => {
   });
 });
 
+it.each([
+  ['results', (list: object[]) => ({ results: list })],
+  ['results in Ok', (list: object[]) => ({ results: { Ok: list } })],
+  ['data', (list: object[]) => ({ state: 'SUCCESS', data: list })],
+  ['data in Ok', (list: object[]) => ({ data: { Ok: list } })],
+])('finds a list in the form %s', (_, wrap) => {
+  expect(users(wrap([RECORD]))).toEqual({ kind: 'found', value: [RECORD] });
+});
+
 describe('rejects', () => {
   const WRONG = [
     { id: 1 },

@@ -180,7 +180,8 @@ describe('a waiting delivery', () => {
     await clock.advance(2 * MINUTE_MS);
     expect(idsOf(ledger)).toEqual(['newest', 's2']);
     expect(ledger.deliveries.replay(3, clock.now())).toBe('waiting');
-    await clock.advance(2 * DAY_MS);
+    clock.skip(2 * DAY_MS);
+    await clock.advance(2 * MINUTE_MS);
     expect(idsOf(ledger)).toEqual(['newest', 's2']);
     settle(ledger, () => 'dead');
     await clock.advance(2 * MINUTE_MS);
@@ -227,7 +228,9 @@ it('deletes entries of the audit once they are older than its days, by a day at 
   const revoke = { action: 'tokens.revoke', subject: '1' } as const;
   for (let day = 0; day < 5; day += 1) ledger.audit.append(SERVER, day * DAY_MS, revoke);
   const { clock } = openMaintenance(ledger, { auditMs: 2 * DAY_MS }, 2 * DAY_MS);
-  await clock.advance(3 * DAY_MS + HOUR_MS);
+  await clock.advance(HOUR_MS);
+  clock.skip(3 * DAY_MS);
+  await clock.advance(HOUR_MS);
   const { entries } = ledger.audit.list({ limit: 10 });
   const kept = entries.filter(({ action }) => action === 'tokens.revoke');
   expect(kept.map(({ at }) => at / DAY_MS)).toEqual([4]);
@@ -300,7 +303,7 @@ it.each([1, 2])(
       DAY_MS,
     );
     const open = new Map<string, number>();
-    for (let turn = 0; turn < 12; turn++) {
+    for (let turn = 0; turn < 8; turn++) {
       const now = clock.now();
       const requests = trackRequests(1 + Math.floor(random() * 20), `t${turn}-`);
       const far = now + 100 * DAY_MS;
