@@ -103,10 +103,19 @@ function isComplete(response: string): boolean {
   return body.length > 0 && length !== undefined && body.join('\r\n\r\n').length >= Number(length);
 }
 
+/** Made once, because the first use of a schema compiles it. */
+const strict = {
+  problem: problemSchema.strict(),
+  tracked: trackedSchema.strict(),
+  submission: submissionSchema.strict(),
+  details: submissionWithHistorySchema.strict(),
+  list: submissionListSchema.strict(),
+};
+
 /** Parses a problem document, field by field. */
 export function problemOf({ status, headers, text }: HttpResponse): z.output<typeof problemSchema> {
   expect(headers['content-type']).toBe('application/problem+json');
-  const problem = problemSchema.strict().parse(JSON.parse(text));
+  const problem = strict.problem.parse(JSON.parse(text));
   expect(problem.status).toBe(status);
   expect(text).not.toMatch(/\\n\s*at .+:\d+:\d+|node_modules/);
   return problem;
@@ -116,13 +125,10 @@ export function problemOf({ status, headers, text }: HttpResponse): z.output<typ
  * Parse the responses of the routes, which must have the documented status and shape without
  * further fields.
  */
-export const trackedOf = (response: HttpResponse) => parse(response, 202, trackedSchema.strict());
-export const submissionOf = (response: HttpResponse) =>
-  parse(response, 200, submissionSchema.strict());
-export const detailsOf = (response: HttpResponse) =>
-  parse(response, 200, submissionWithHistorySchema.strict());
-export const listOf = (response: HttpResponse) =>
-  parse(response, 200, submissionListSchema.strict());
+export const trackedOf = (response: HttpResponse) => parse(response, 202, strict.tracked);
+export const submissionOf = (response: HttpResponse) => parse(response, 200, strict.submission);
+export const detailsOf = (response: HttpResponse) => parse(response, 200, strict.details);
+export const listOf = (response: HttpResponse) => parse(response, 200, strict.list);
 
 export function parse<S extends z.ZodType>(
   response: HttpResponse,
