@@ -38,24 +38,6 @@ describe('a change and its entry', () => {
   });
 });
 
-describe('a list', () => {
-  it('examines a bounded number of entries', () => {
-    const { audit, database } = openLedger();
-    audit.append(ACTOR, 1, { action: 'webhooks.test' });
-    database.transaction(() => {
-      for (let count = 0; count < 4_001; count += 1) audit.append(ACTOR, 2, REVOKE);
-    });
-    const first = audit.list({ limit: 9, actions: ['webhooks.test'] });
-    expect(first).toEqual({ entries: [], nextBefore: 3 });
-    const second = audit.list({
-      limit: 9,
-      actions: ['webhooks.test'],
-      before: first.nextBefore ?? 0,
-    });
-    expect(second).toMatchObject({ entries: [{ seq: 1 }], nextBefore: null });
-  });
-});
-
 it('refuses every statement that changes an entry, and one that deletes more than retention recorded', () => {
   const ledger = openLedger();
   for (let at = 0; at < 1_200; at += 1) ledger.audit.append(ACTOR, at, REVOKE);

@@ -60,16 +60,6 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
   const one = () => [outgoing(failedEvent())];
 
   describe(`${name}, as a channel`, () => {
-    it('delivers an event once', async () => {
-      const rig = await open('working');
-      expect(
-        await send(rig, [outgoing(failedEvent({ submissionId: 'a-submission' }))]),
-      ).toMatchObject(DELIVERED);
-      const messages = await rig.received();
-      expect(messages).toHaveLength(1);
-      expect(messages[0]).toContain('a-submission');
-    });
-
     it(`delivers a batch of three as ${subject.messagesOfThree}, with everything in it`, async () => {
       const rig = await open('working');
       const ids = ['first-one', 'second-one', 'third-one'].slice(0, rig.channel.maxBatch);

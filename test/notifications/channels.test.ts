@@ -244,9 +244,7 @@ describe('the test of a callback', () => {
 
   it.each<[object, string]>([
     [{}, 'is missing'],
-    [{ url: 'hooks.example.com' }, 'an address that begins with https'],
     [{ url: 'https://10.0.0.1/' }, 'is not allowed'],
-    [{ url: 'https://user:pass@example.com/' }, 'user name or a password'],
   ])('of %j is refused', async (body, detail) => {
     const response = await admin('POST', '/v1/callbacks/test', body);
     expect(response.status).toBe(400);

@@ -241,7 +241,6 @@ describe('a problem is reported with its setting and source', () => {
     [upstream('budget: { rps: 1 }'), /^upstreams\.a\.budget\.rps is not a setting.*FILE/],
     ['server: { port: "80" }', /^server\.port must be a number, not a string \(FILE:1\)$/],
     ['server: { port: 65536 }', /^server\.port must be at most 65535 \(FILE:1\)$/],
-    ['server: 80', /^server must be an object, not a number \(FILE:1\)$/],
     ['upstreams: { default: { timeout_s: .inf } }', /^upstreams\.default\.timeout_s .*FILE/],
     ['upstreams: { "Bad Name": {} }', /^upstreams\.Bad Name .*a-z.*FILE/],
     [
@@ -261,8 +260,6 @@ describe('a problem is reported with its setting and source', () => {
       [
         ['https://e.example/block/{hash}', /^ must use only the placeholders \{block_number\}, /],
         ['https://e.example/block', /^ must contain a placeholder/],
-        ['javascript:{block_hash}', address],
-        ['https://{block_hash}.example/', address],
         ['https://e.example/{block_hash}}', address],
         ['https://u:p@e.example/{block_hash}', /^ must be an address without a user/],
       ] as const
@@ -276,16 +273,14 @@ describe('a problem is reported with its setting and source', () => {
       'server: { cors_origins: ["https://a/"] }',
       /^server\.cors_origins\.0 must be an origin.*FILE/,
     ],
-    ...['h/mydb', 'h/1.5', 'h/1/2', 'h?db=1', 'h/0?family=6'].map((end): [string, RegExp] => [
+    ...['h/mydb', 'h/1/2', 'h?db=1'].map((end): [string, RegExp] => [
       `redis: { url: "redis://${end}" }`,
       /^redis\.url must end with its host, or with the number of a database.*FILE/,
     ]),
-    ...['redis:h', 'redis:///0', 'redis://', 'http://h', 'redis://h h'].map(
-      (url): [string, RegExp] => [
-        `redis: { url: "${url}" }`,
-        /^redis\.url must be an address that begins with redis:\/\/ or rediss:.*FILE/,
-      ],
-    ),
+    ...['redis:h', 'redis:///0', 'http://h'].map((url): [string, RegExp] => [
+      `redis: { url: "${url}" }`,
+      /^redis\.url must be an address that begins with redis:\/\/ or rediss:.*FILE/,
+    ]),
     ['heartbeat: { url: "https://h/#a" }', /^heartbeat\.url must be .*without a fragment.*FILE/],
     ['server: { public_url: "https://u:p@d.example" }', /^server\.public_url .*without user.*FILE/],
     [
@@ -300,13 +295,8 @@ describe('a problem is reported with its setting and source', () => {
       [
         ['User-Agent: x', /^User-Agent must be another header: dawatch sets this one itself/],
         ['X-API-Key: x', /^X-API-Key must be another header/],
-        ['transfer-encoding: x', /^transfer-encoding must be another header/],
-        ['"a b": x', /^a b must be the name of a header/],
         ['"a\\r\\nb": x', /must be the name of a header/],
-        ['"": x', /must be the name of a header/],
-        ['a.b: x', /^a\.b must be the name of a header, without dots/],
         [`A: "${SECRET}\\r\\nb: c"`, /^A must be printable ASCII without line breaks/],
-        [`A: "${SECRET}ü"`, /^A must be printable ASCII/],
         ['A: 1', /^A must be a string, not a number/],
         ['x-a: x, X-A: y', /^X-A must not be set twice/],
       ] as const
@@ -316,7 +306,6 @@ describe('a problem is reported with its setting and source', () => {
     ]),
     ['auth:\n  service_key: !env X', /FILE: has a tag such as !env, which .*…_file.* \(line 2\)$/],
     ['server: { <<: 1 }', /FILE: Merge sources must be maps/],
-    ['- 1', /FILE: expected named settings/],
     ['server: { port: 1', /FILE: .*line 1/],
     ['server: { port: 1 }\nserver: {}', /FILE: .*unique/],
   ])('%j', (yaml, expected) => {
@@ -327,12 +316,10 @@ describe('a problem is reported with its setting and source', () => {
 
   it.each([
     ['DAWATCH_PORT', 'http'],
-    ['DAWATCH_PORT', '1e3'],
     ['DAWATCH_LOG_LEVEL', 'loud'],
     ['DAWATCH_UPSTREAM_URL', 'upstream:80'],
     ['DAWATCH_SERVICE_KEY', 'short'],
     ['DAWATCH_REDIS_URL', 'localhost:6379'],
-    ['DAWATCH_TRUSTED_PROXIES', 'proxy.internal'],
     ['DAWATCH_TRUSTED_PROXIES', '10.0.0.0/33'],
     ['DAWATCH_TRUSTED_PROXIES', '0.0.0.0/0'],
     ['DAWATCH_TRUSTED_PROXIES', 'loopback,'],

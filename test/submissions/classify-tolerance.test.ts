@@ -51,14 +51,6 @@ describe('unknown content is no error', () => {
         });
     },
   );
-
-  it('rejects a wrong type in data', () => {
-    for (const data of [7, 'data', [FINAL_DATA], true])
-      expect(classifyText(JSON.stringify(envelope({ data })))).toMatchObject({
-        kind: 'pending',
-        state: 'Pending',
-      });
-  });
 });
 
 describe('a response that is no submission changes nothing', () => {
