@@ -257,7 +257,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', () => {
     await expect.poll(focused).toBe('Skip to content');
     await page.keyboard.press('Enter');
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('main');
-    await page.getByRole('link', { name: 'Submissions', exact: true }).focus();
+    await page.getByRole('link', { name: /^Submissions/ }).focus();
     await page.keyboard.press('Enter');
     // The heading, not the link with the same name.
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1');

@@ -45,6 +45,7 @@ describe.skipIf(SKIPPED)('the dashboard is live', () => {
     await goTo(page, '');
     await page.getByText('Unknown: the server cannot be reached').waitFor();
     expect(await greens(page), 'what is shown as good').toEqual([]);
+    expect(await page.locator('.top').evaluate((one) => one.scrollWidth - one.clientWidth)).toBe(0);
     await goTo(page, 'submissions');
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByRole('alert').getByText('Not connected').waitFor();

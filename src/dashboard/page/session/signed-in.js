@@ -187,9 +187,8 @@ function Navigation({ pages, page, place, signOut }) {
                 .map(
                   ([name, { title }]) => html`<li key=${name}>
                     <a href=${hrefTo(name)} aria-current=${name === page ? 'page' : undefined}>
-                      <${Icon} name=${name} />${title}
+                      <${Icon} name=${name} />${title} <${Counter} page=${name} />
                     </a>
-                    <${Counter} page=${name} />
                   </li>`,
                 )}
             </ul>
