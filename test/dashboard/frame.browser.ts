@@ -90,6 +90,12 @@ const tooWide = (page: Page) =>
     .filter((one) => one.scrollWidth > one.clientWidth + 1)
     .map((one) => one.tagName + ' ' + (one.getAttribute('aria-label') ?? one.id))`);
 
+/** Returns the shortened ids without their end. */
+const endless = (page: Page) =>
+  page.evaluate<string[]>(`[...document.querySelectorAll('a:has(> .start)')]
+    .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth)
+    .map((one) => one.innerText)`);
+
 /** Returns what of an open dialog is outside of it or of the window, or is cut. */
 const cutIn = (page: Page) =>
   page.evaluate<string[]>(`(() => {
@@ -138,13 +144,14 @@ describe.skipIf(SKIPPED)('the layout', () => {
     });
   });
 
-  it.each([768, 1_280])(
-    'fits a window of %i px: no state and no action is outside of it, and rows have one line',
+  it.each([768, 1_140, 1_280])(
+    'fits a window of %i px: no state, no action and no end of an id is outside of it, and rows have one line',
     async (width) => {
       const page = await open('', { width, height: 1_024 });
       await visitAll(page, webhookId, async (path) => {
         expect(await tooWide(page), path).toEqual([]);
         expect(await tallRows(page), path).toEqual([]);
+        expect(await endless(page), path).toEqual([]);
       });
     },
   );

@@ -115,7 +115,7 @@ const COLUMNS = [
     class: 'wraps',
     cell: ({ id, summary }) => html`<a href=${hrefTo('alerts', String(id))}>${summary}</a>`,
   },
-  { title: 'Began', width: 7, cell: ({ since }) => html`<${Time} at=${since} />` },
+  { title: 'Began', width: 7, class: 'from-m', cell: ({ since }) => html`<${Time} at=${since} />` },
   { title: 'Ended', width: 7, cell: ({ resolved_at }) => html`<${Time} at=${resolved_at} />` },
 ];
 

@@ -165,18 +165,14 @@ const REASONS = {
   undeliverable: 'its event cannot be read or written',
 };
 
-/**
- * Deliveries under a heading.
- * @param {{ deliveries: readonly Delivery[], caption: string, hidden?: readonly string[], onReplayed: () => void }} props
- *   `hidden`: the titles of columns that would have the same value in every row
- */
-export function DeliveryTable({ deliveries, caption, hidden = [], onReplayed }) {
-  const columns = useDeliveryColumns({ hidden, onReplayed });
-  return html`<${Table} caption=${caption} hidesCaption columns=${columns} rows=${deliveries} />`;
+/** Those of one submission. @param {{ deliveries: readonly Delivery[], onReplayed: () => void }} props */
+export function DeliveryTable({ deliveries, onReplayed }) {
+  const columns = useDeliveryColumns({ hidden: ['Submission'], onReplayed });
+  return html`<${Table} caption="Deliveries of this submission, newest first" hidesCaption columns=${columns} rows=${deliveries} />`;
 }
 
 /**
- * @param {{ hidden: readonly string[], onReplayed: () => void }} options
+ * @param {{ hidden: readonly string[], onReplayed: () => void }} options `hidden`: titles of columns
  * @returns {readonly import('../parts/table.js').Column<Delivery>[]}
  */
 function useDeliveryColumns({ hidden, onReplayed }) {
@@ -187,20 +183,20 @@ function useDeliveryColumns({ hidden, onReplayed }) {
   const columns = [
     {
       title: 'Delivery',
-      width: 6.5,
+      width: 5.5,
       cell: ({ id }) =>
         html`<a href=${hrefTo('deliveries', String(id))}><span class="unseen">Delivery </span>${id}</a>`,
     },
     {
       title: 'State',
-      width: 8,
+      width: 7.5,
       usual: stateOf,
       cell: (one) => html`<${Badge} state=${stateOf(one)} />`,
     },
-    { title: 'Event', width: 13, cell: ({ event_type }) => event_type },
+    { title: 'Event', width: 12.5, cell: ({ event_type }) => event_type },
     {
       title: 'Submission',
-      class: 'from-m',
+      class: 'from-l',
       cell: ({ submission_id }) =>
         submission_id === null ? '–' : copiedSubmission({ submission_id }),
     },
@@ -216,7 +212,7 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     },
     {
       title: 'Ended or next',
-      width: 10,
+      width: 8.5,
       class: 'from-l',
       cell: ({ state, next_at, ended_at }) =>
         state === 'waiting'
@@ -226,7 +222,7 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     {
       title: 'Action',
       class: 'end',
-      width: 8,
+      width: 6.5,
       cell: (one) => html`<${Replay} one=${one} onReplayed=${onReplayed} />`,
     },
   ];

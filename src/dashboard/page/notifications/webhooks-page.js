@@ -85,13 +85,13 @@ const COLUMNS = [
   { title: 'Events', class: 'from-l wraps', cell: ({ types }) => types.join(', ') },
   {
     title: 'State',
-    width: 16,
+    width: 15.5,
     usual: ({ enabled, failing_since }) => enabled && !failing_since,
     cell: (webhook) => html`<${WebhookState} webhook=${webhook} />`,
   },
   {
     title: 'Success in 24 h',
-    width: 12,
+    width: 11,
     class: 'from-m',
     cell: (webhook) => html`<${LastDay} webhook=${webhook} />`,
   },
@@ -99,7 +99,7 @@ const COLUMNS = [
 
 /** @param {{ webhook: Webhook }} props */
 export function LastDay({ webhook: { last_day: day } }) {
-  if (day === null) return html`<span class="muted">no deliveries in 24 h</span>`;
+  if (day === null) return html`<span class="muted">no deliveries</span>`;
   const { attempts, success_rate: rate, response_p95_ms: p95 } = day;
   const total = `${count(attempts)} ${attempts === 1 ? 'attempt' : 'attempts'}`;
   const time = p95 === null ? 'no response' : `p95 ${duration(p95 / 1_000)}`;

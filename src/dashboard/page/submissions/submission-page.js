@@ -79,12 +79,7 @@ function WithDeliveries({ one, version }) {
         ${(/** @type {DeliveryPage} */ { deliveries, next_cursor }) =>
           deliveries.length === 0
             ? html`<p class="muted">No deliveries: no event yet, or no webhook subscribes to it.</p>`
-            : html`<${DeliveryTable}
-                  deliveries=${deliveries}
-                  caption="Deliveries of this submission, newest first"
-                  hidden=${['Submission']}
-                  onReplayed=${loaded.reload}
-                />
+            : html`<${DeliveryTable} deliveries=${deliveries} onReplayed=${loaded.reload} />
                 ${next_cursor !== null && html`<p class="muted">These are the newest ${DELIVERIES}; there are more.</p>`}`}
       <//>
     </section>
@@ -122,7 +117,6 @@ function factsOf(one) {
     ['Status', html`<${Badge} state=${one.status} />`],
     ['Upstream', one.upstream],
     ['Upstream state', one.upstream_state],
-    ['Error', one.error],
     ['Chain', one.chain && [one.chain, one.chain_reason].filter(Boolean).join(': ')],
     [
       'Explorer',
@@ -132,7 +126,6 @@ function factsOf(one) {
     ['Tracked', html`<${Time} at=${one.tracked_at} />`],
     ['Final', final && html`<${Time} at=${final} />`],
     ['Detection lag', lagOf(one)],
-    ['Time to finality', final === null ? null : between(one.tracked_at, final)],
     ['Requests', String(one.polls)],
     [
       'Last response',
