@@ -74,6 +74,18 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', () => {
     await expectShown([HOSTILE]);
   });
 
+  it('has columns and a count only for what nothing else shows', async () => {
+    const headers = async () => (await main().getByRole('columnheader').allTextContents()).join();
+    await goTo(page, 'submissions?metadata.of=all');
+    await main().getByText('4 submissions', { exact: true }).waitFor();
+    expect(await headers()).toBe('Submission,Status,Metadata,Tracked,Requests');
+    await page.getByRole('link', { name: /^Open/ }).click();
+    await main().getByText('4 submissions', { exact: true }).waitFor({ state: 'detached' });
+    expect(await page.getByRole('link', { name: /^Open/ }).getAttribute('aria-current')).toBe(
+      'true',
+    );
+  });
+
   it.each([
     ['status=done', 'must be one or more of tracking'],
     ['tracked_since=yesterday', 'tracked_since'],

@@ -19,10 +19,11 @@ export function SubmissionsPage({ query }) {
   // Rows do not move because of new submissions.
   useLive(loaded.reload, undefined, (event) => ids.has(submissionOf(event)?.submission_id ?? ''));
   const { overview } = useLiveData();
+  const tabs = tabsOf(filters, overview.data);
   return html`<${PageHeader} title="Submissions" />
-    <${Tabs} label="Submissions by state" of=${tabsOf(filters, overview.data)} />
+    <${Tabs} label="Submissions by state" of=${tabs} />
     <${Filters} list=${list} label="Submissions" fields=${fieldsOf(overview.data)} />
-    ${!loaded.error && html`<${Count} key=${JSON.stringify(filters)} filters=${filters} version=${loaded.data} />`}
+    ${!loaded.error && !tabs.some(({ isCurrent }) => isCurrent) && html`<${Count} key=${JSON.stringify(filters)} filters=${filters} version=${loaded.data} />`}
     <${List}
       list=${list}
       of="submissions"
@@ -62,7 +63,7 @@ function tabsOf(filters, overview) {
     label,
     href: hrefTo('submissions', undefined, { status }),
     number: overview && statuses.reduce((sum, one) => sum + (counts.get(one) ?? 0), 0),
-    isCurrent: filters.status === status,
+    isCurrent: JSON.stringify(filters) === JSON.stringify({ status }),
   }));
 }
 
