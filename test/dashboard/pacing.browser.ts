@@ -30,7 +30,7 @@ describe.skipIf(SKIPPED)('the pacing page', () => {
     const section = page.getByRole('region', { name: 'default', exact: true }).first();
     await section.locator('canvas').waitFor();
     await section.getByText('50 % are final within 40.0 s, 90 % are final within 56.0 s').waitFor();
-    await section.getByText('Polled after 42.0 s, 1 min').waitFor();
+    await section.getByText('First polls after 42.0 s, 1 min').waitFor();
     await section.getByText('every 20.0 s, 3 % empty').waitFor();
     await section.getByText('too few submissions').waitFor();
     expect(await page.locator('canvas').count()).toBe(2);

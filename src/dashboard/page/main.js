@@ -2,7 +2,7 @@ import { render } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { ApiError } from './data/api.js';
 import { usePreference } from './data/preferences.js';
-import { html } from './parts/html.js';
+import { html, Mark } from './parts/html.js';
 import { Failure, Loading } from './parts/parts.js';
 import { endSession, fetchSession, SignInPage, takeFailure } from './session/sign-in.js';
 import { SignedIn } from './session/signed-in.js';
@@ -73,10 +73,11 @@ function App() {
     return () => clearTimeout(timer);
   }, [failure]);
 
-  if (isChecking) return html`<main class="sign-in"><h1>dawatch</h1><${Loading} /></main>`;
+  if (isChecking)
+    return html`<main class="sign-in"><h1 class="brand"><${Mark} />dawatch</h1><${Loading} /></main>`;
   if (session)
     return html`<${SignedIn} key=${JSON.stringify(session)} session=${session} signOut=${signOut} onEnded=${onEnded} />`;
   if (failure)
-    return html`<main class="sign-in"><h1>dawatch</h1><${Failure} error=${failure} retry=${begin} /></main>`;
+    return html`<main class="sign-in"><h1 class="brand"><${Mark} />dawatch</h1><${Failure} error=${failure} retry=${begin} /></main>`;
   return html`<${SignInPage} reason=${reason} provider=${provider} onSignedIn=${change} />`;
 }

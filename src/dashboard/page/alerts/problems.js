@@ -42,7 +42,7 @@ export function Problems() {
       ${(/** @type {{ alerts: readonly Alert[] }} */ { alerts }) => html`
         <p class=${`headline ${isKnown ? (alerts.length > 0 ? 'bad' : 'good') : ''}`}>${isKnown ? headlineOf(alerts) : 'Unknown: the server cannot be reached'}</p>
         <ul>
-          ${[...quietLast(alerts)].map((alert) => html`<${Problem} key=${alert.id} alert=${alert} mayMute=${isAdmin(session)} />`)}
+          ${alerts.toSorted((a, b) => Number(a.muted_until !== null) - Number(b.muted_until !== null)).map((alert) => html`<${Problem} key=${alert.id} alert=${alert} mayMute=${isAdmin(session)} />`)}
         </ul>
       `}
     <//>
@@ -55,11 +55,6 @@ export function headlineOf(alerts) {
   if (alerts.length === 0) return 'Everything works';
   const problems = alerts.length === 1 ? '1 problem' : `${count(alerts.length)} problems`;
   return muted === 0 ? problems : `${problems}, ${count(muted)} of them muted`;
-}
-
-/** @param {readonly Alert[]} alerts */
-function quietLast(alerts) {
-  return alerts.toSorted((a, b) => Number(a.muted_until !== null) - Number(b.muted_until !== null));
 }
 
 /** @param {{ alert: Alert, mayMute: boolean }} props */

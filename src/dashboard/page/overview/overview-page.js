@@ -153,7 +153,7 @@ function Counts({ overview: { at, submissions, deliveries } }) {
       state: isLate ? 'failing' : 'waiting',
       number: deliveries.waiting,
       href: toDeliveries('waiting'),
-      note: isLate && html`<span class="muted">since <${Time} at=${oldest} /></span>`,
+      note: isLate && html`<span class="muted">oldest <${Time} at=${oldest} /></span>`,
     },
     {
       name: deliveries.dead === 1 ? 'dead letter' : 'dead letters',

@@ -136,14 +136,8 @@ function summaryOf({ curve, polls_ms: pollsMs, observed }) {
     return ms === null ? [] : [`${percent(share)} are final within ${duration(ms / 1_000)}`];
   });
   const polls = pollsMs.slice(0, MOST_POLLS).map((ms) => duration(ms / 1_000));
-  const more = pollsMs.length > MOST_POLLS ? ' …' : '';
-  return [
-    quantiles.length === 0 ? 'No data.' : `${quantiles.join(', ')}.`,
-    polls.length > 0 &&
-      `Polled after ${polls.join(', ')}${more}, until a poll finds it final; polls of other submissions can change the schedule.`,
-  ]
-    .filter(Boolean)
-    .join(' ');
+  const planned = polls.length === 0 ? '' : ` First polls after ${polls.join(', ')}.`;
+  return `${quantiles.join(', ') || 'No data'}.${planned}`;
 }
 
 const OPTIONS = {

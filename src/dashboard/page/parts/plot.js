@@ -46,6 +46,7 @@ function optionsOf({ series, unit, times, isLogarithmic = false }) {
         ...AXIS,
         size: 62,
         space: 24,
+        ...(isLogarithmic && { grid: { ...AXIS.grid, filter: powersOfTen } }),
         values: (_, /** @type {(number | null)[]} */ splits) =>
           splits.map((value) => (value === null ? '' : `${numbers.format(value)}${unit}`)),
       },
@@ -61,6 +62,9 @@ function optionsOf({ series, unit, times, isLogarithmic = false }) {
     ],
   };
 }
+
+/** Of the nine lines in each decade of a logarithmic axis. */
+const powersOfTen = (_, splits) => splits.map((value) => (Math.log10(value) % 1 ? null : value));
 
 const bars = uPlot.paths.bars?.({ size: [0.7, 24] });
 

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Api, ApiError, withQuery } from '../data/api.js';
-import { html } from '../parts/html.js';
+import { html, Mark } from '../parts/html.js';
 import { Command } from '../parts/parts.js';
 import { parseRoute } from '../router.js';
 
@@ -38,7 +38,7 @@ export function SignInPage({ reason, provider, onSignedIn }) {
   };
 
   return html`<main class="sign-in">
-    <h1>dawatch</h1>
+    <h1 class="brand"><${Mark} />dawatch</h1>
     ${notice && html`<p class="wrong" role="alert">${notice}</p>`}
     ${provider && html`<a class="provider primary" href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with single sign-on</a>`}
     <form class="form" onSubmit=${submit} novalidate>
