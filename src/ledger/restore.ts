@@ -180,13 +180,15 @@ export function restoreLedger(options: { file: string; backup: string; now: numb
 }
 
 function refuseUnusable(backup: string, path: string): void {
-  if (!statSync(backup, { throwIfNoEntry: false })?.isFile())
-    throw new LedgerError('read_only', `there is no file ${backup}`);
+  let isFile: boolean | undefined;
   try {
-    accessSync(backup, constants.R_OK);
+    isFile = statSync(backup, { throwIfNoEntry: false })?.isFile();
+    if (isFile) accessSync(backup, constants.R_OK);
   } catch (error) {
-    throw new LedgerError('read_only', `${backup} cannot be read: check its permissions`, error);
+    const message = `${backup} cannot be read: check its permissions and those of its folders`;
+    throw new LedgerError('read_only', message, error);
   }
+  if (!isFile) throw new LedgerError('read_only', `there is no file ${backup}`);
   if (realpathSync(backup) === path)
     throw new LedgerError('read_only', `${backup} is the ledger itself`);
   if ((statSync(`${backup}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0)

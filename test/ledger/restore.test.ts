@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -176,8 +177,11 @@ describe('a restore changes nothing', () => {
     expect(error.message).toMatch(message);
   });
 
-  it('from a missing file, a folder, or the ledger itself', async () => {
+  it('from a missing or unreadable file, a folder, or the ledger itself', async () => {
     const { file } = await openWorld();
+    const loop = join(tempFolder(), 'loop.db');
+    symlinkSync(loop, loop);
+    expect(refusal(file, loop).message).toMatch(/loop.db cannot be read/);
     expect(refusal(file, join(tempFolder(), 'nowhere.db')).message).toMatch(/there is no file/);
     expect(refusal(file, tempFolder()).message).toMatch(/there is no file/);
     expect(refusal(file, file).message).toMatch(/the ledger itself/);
