@@ -1,9 +1,13 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { get } from 'node:https';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { isPromtoolMissing, promtool } from '../support/app/metrics.ts';
-import { IS_NGINX_MISSING } from '../support/servers/nginx.ts';
+import { freePort } from '../support/servers/free-port.ts';
+import { IS_NGINX_MISSING, startNginx } from '../support/servers/nginx.ts';
+import { openReceiver, selfSigned } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const FOLDER = 'deploy/host';
@@ -12,6 +16,7 @@ const textOf = (name: string) => readFileSync(join(FOLDER, name), 'utf8');
 const UNITS = readdirSync(FOLDER).filter((name) => /\.(?:service|timer)$/.test(name));
 /** Out of 100, where 0 is least exposed. */
 const MAX_EXPOSURE = 15;
+const TLS = selfSigned();
 
 const isMissing = (program: string) =>
   !process.env.CI && spawnSync(program, ['--version']).status !== 0;
@@ -62,34 +67,20 @@ it('every unit writes to the journal that the file for journald limits', () => {
     expect(textOf(name)).toContain(`\nLogNamespace=${namespace}\n`);
 });
 
-it.skipIf(IS_NGINX_MISSING)('nginx accepts its file', () => {
-  const folder = tempFolder();
-  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
-  execFileSync(
-    'openssl',
-    ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'].concat([
-      '-subj',
-      '/CN=dawatch.example.com',
-      '-keyout',
-      key,
-      '-out',
-      certificate,
-    ]),
-    { stdio: 'ignore' },
-  );
-  const site = textOf('nginx.conf')
-    .replace(/\/etc\/letsencrypt\/\S+fullchain\.pem/, certificate)
-    .replace(/\/etc\/letsencrypt\/\S+privkey\.pem/, key)
-    // Only root may listen on the ports 80 and 443, and not every machine has IPv6.
-    .replaceAll(/listen \[::\].*\n/g, '')
-    .replaceAll(/listen (80|443)/g, (_, port) => `listen unix:${folder}/${port}`);
-  const file = join(folder, 'nginx.conf');
-  writeFileSync(
-    file,
-    `error_log stderr; pid ${folder}/pid; events {} http { access_log off; ${site} }`,
-  );
-  const { status, output } = run('nginx', ['-t', '-c', file, '-p', folder]);
-  expect(status, output).toBe(0);
+it.skipIf(IS_NGINX_MISSING || !TLS)('nginx hides the metrics, also below a path', async () => {
+  const server = await openReceiver();
+  const port = await freePort();
+  await startNginx({ port, path: '/watch/', target: server.url, tls: TLS ?? expect.fail() });
+  const statusOf = async (path: string) => {
+    const target = `https://127.0.0.1:${port}${path}`;
+    const [response] = await once(get(target, { rejectUnauthorized: false }), 'response');
+    response.resume();
+    return response.statusCode;
+  };
+  expect(await statusOf('/watch/readyz')).toBe(200);
+  for (const path of ['/metrics', '/watch/metrics', '/watch//%6Detrics'])
+    expect(await statusOf(path)).toBe(404);
+  expect(server.requests.map(({ path }) => path)).toEqual(['/readyz']);
 });
 
 it.skipIf(isPromtoolMissing())('Prometheus accepts its files in one folder', () => {

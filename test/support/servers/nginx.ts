@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { tempFolder } from '../temp-folder.ts';
@@ -12,8 +12,8 @@ const NGINX = 'nginx';
 export const IS_NGINX_MISSING = !process.env.CI && spawnSync(NGINX, ['-v']).status !== 0;
 
 /**
- * Starts nginx with https at a free port of 127.0.0.1 for the duration of a test. It serves the
- * server at `target` below `path`, which begins and ends with a slash.
+ * Starts nginx for the duration of a test, with its file of docs/production.md and https at a port
+ * of 127.0.0.1. It serves the server at `target` below `path`, which begins and ends with a slash.
  */
 export async function startNginx({
   port,
@@ -31,17 +31,17 @@ export async function startNginx({
     .map((name) => `${name}_temp_path ${folder}/${name};`)
     .join(' ');
   writeFileSync(join(folder, 'pair.pem'), `${tls.key}${tls.cert}`);
+  const site = readFileSync('deploy/host/nginx.conf', 'utf8')
+    .replaceAll(/\/etc\/letsencrypt\/\S+\.pem/g, join(folder, 'pair.pem'))
+    .replaceAll(/listen \[::\].*\n/g, '')
+    .replace('listen 80', `listen unix:${folder}/80`)
+    .replace('listen 443', `listen 127.0.0.1:${port}`)
+    .replace('location /', `location ${path}`)
+    .replace('http://127.0.0.1:8080', `${target}/`);
   const config = `
     daemon off; master_process off; error_log stderr notice; pid ${folder}/pid;
     events {}
-    http {
-      access_log off; ${temporary}
-      server {
-        listen 127.0.0.1:${port} ssl;
-        ssl_certificate ${folder}/pair.pem; ssl_certificate_key ${folder}/pair.pem;
-        location ${path} { proxy_pass ${target}/; proxy_http_version 1.1; proxy_buffering off; }
-      }
-    }`;
+    http { access_log off; ${temporary} ${site} }`;
   writeFileSync(join(folder, 'nginx.conf'), config);
   const child = spawn(NGINX, ['-c', join(folder, 'nginx.conf'), '-p', folder], {
     stdio: ['ignore', 'ignore', 'pipe'],
