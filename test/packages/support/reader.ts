@@ -1,5 +1,5 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { basename, join } from 'node:path';
@@ -17,7 +17,6 @@ import { startRedis } from '../../support/redis/redis-server.ts';
 import { freePort } from '../../support/servers/free-port.ts';
 import { installEnv, npxCliOf } from './pack.ts';
 
-const ROOT = join(import.meta.dirname, '../../..');
 const { server: tarball, client, npmCli, nodes } = inject('packages');
 const API_KEY = 'a-service-key-for-tests-0123456789';
 const ADMIN_TOKEN = 'an-admin-token-for-tests-0123456789';
@@ -69,7 +68,7 @@ const PREPARED = new Map([
   [
     'docs/migrate.md',
     `new_id | jq --raw-input --compact-output '{submission_id: .}' > open.ndjson
-     new_id > final-ids-of-the-old-poller.txt`,
+     new_id > old.txt`,
   ],
 ]);
 
@@ -102,11 +101,12 @@ export async function openMachine(folder: string) {
   for (const [name, cli] of Object.entries({ npm: npmCli, npx: npxCliOf(npmCli) }))
     symlinkSync(cli, join(bin, name));
   const path = `${bin}:${nodes['24.21.0']}:/usr/bin:/bin:/usr/sbin`;
-  const environment = { ...installEnv(path), NO_COLOR: '1' };
-  execFileSync('npm', ['install', '--global', '--prefix', join(folder, 'machine'), tarball], {
-    env: environment,
-    stdio: 'pipe',
-  });
+  const environment = {
+    ...installEnv(path),
+    NO_COLOR: '1',
+    npm_config_prefix: join(folder, 'machine'),
+  };
+  execFileSync('npm', ['install', '--global', tarball], { env: environment, stdio: 'pipe' });
   const sandbox = await startSandbox({ options: { speed: 40 } });
   // As the command does.
   sandbox.model.submit('hello', Date.now(), '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325');
@@ -189,7 +189,6 @@ function storeFiles(folder: string, page: { blocks: Block[]; receiverUrl: string
     channels: { ops: { type: 'apprise', url: page.receiverUrl } },
   };
   mkdirSync(join(folder, 'config'));
-  cpSync(join(ROOT, 'config/prometheus'), join(folder, 'config/prometheus'), { recursive: true });
   writeFileSync(join(folder, 'config/dawatch.yaml'), JSON.stringify(settings), { mode: 0o600 });
   for (const { file, text: code } of page.blocks)
     if (file !== undefined) writeFileSync(join(folder, basename(file)), code);
