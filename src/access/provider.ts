@@ -26,9 +26,9 @@ export function claimAt(claims: Claims, name: string): unknown {
 }
 
 /**
- * unavailable: the provider is not reached, or unlike the settings. denied: by the person or the
- * provider. invalid: failed a check. state: no sign-in of this browser is pending. The dashboard
- * has a message for each. `detail`: without tokens and personal data.
+ * unavailable: the provider is unreachable or differs from the settings. denied: by the person or
+ * the provider. invalid: a check failed. state: this browser has no pending sign-in. The dashboard
+ * has a message for each. `detail` has no tokens or personal data.
  */
 export class SignInError extends Error {
   override readonly name = 'SignInError';

@@ -85,9 +85,9 @@ export class Alerts {
   }
 
   /**
-   * Writes events for new conditions, for conditions that have ended, and for alerts whose mute has
-   * ended. The end of an alert is sent only if its beginning was sent. `linkOf` returns the address
-   * of the page about an alert. Returns the alerts of the events.
+   * Writes events for conditions that began or ended, and for alerts whose mute ended. The end of
+   * an alert is sent only if its beginning was. `linkOf` returns the address of the page about an
+   * alert. Returns the events with their alerts.
    */
   reconcile(
     conditions: readonly AlertCondition[],

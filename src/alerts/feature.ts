@@ -143,8 +143,8 @@ type AlertWatchDeps = {
 
 /**
  * Evaluates the alert rules every `checkMs`. Open alerts are stored in the ledger, so a restart
- * does not repeat them. That the ledger cannot be written is an alert in memory, which is recorded
- * and sent by the first check that can write.
+ * does not repeat them. While the ledger cannot be written, that alert is in memory; the first
+ * check that can write records and sends it.
  */
 export class AlertWatch {
   readonly #deps: AlertWatchDeps;

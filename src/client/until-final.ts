@@ -35,10 +35,9 @@ type Server = {
 const MAX_POLLED_AT_ONCE = 64;
 
 /**
- * Yields each submission when it is final. It follows the feed from now on, and looks up all
- * submissions once the feed is open and whenever the feed reports a gap, so that none is missed.
- * Other lookups are of those that an event reports as final. Throws ApiError, ConnectionError or
- * the reason of the signal.
+ * Yields each submission when it is final. Follows the feed. Looks up all submissions when the feed
+ * opens or reports a gap, and others when an event reports them as final. Throws ApiError,
+ * ConnectionError or the reason of the signal.
  */
 export async function* untilFinal(
   ids: Iterable<string>,

@@ -15,9 +15,9 @@ const CHECKPOINT_PAGES = 1_000;
 
 /**
  * Runs SQL, and is the only place where transactions begin. Methods are template tags, or get a
- * text and its parameters. Statements stay cached, so a text must be constant or of few variants.
- * Throws LedgerError for errors of SQLite and files. `LIMIT ? + 0` and `= (SELECT ?)` keep SQLite
- * from preparing a statement again at each execution.
+ * text and its parameters. Statements stay cached, so a text must have few variants. Throws
+ * LedgerError for errors of SQLite and files. `LIMIT ? + 0` and `= (SELECT ?)` keep SQLite from
+ * preparing a statement again at each execution.
  */
 export class LedgerDatabase {
   readonly connection: Database.Database;

@@ -24,8 +24,8 @@ const WRITE = `
 /**
  * Makes this installation the primary of an open ledger, and publishes that in the file
  * `….primary`, which is replicated beside the ledger. `isCopy`: another installation was the
- * primary, so this ledger was restored from its replica or backup. What that one did since is
- * unknown: its event numbers are skipped, and its polls count in the request budget until now.
+ * primary, so this ledger was restored from its replica or backup. It may have sent events and
+ * polls since: their numbers are skipped, and the request budget counts polls until now.
  */
 export function claimPrimary(
   database: LedgerDatabase,

@@ -14,9 +14,9 @@ export const REPLACEMENT = '.replacement';
 const BUSY_MS = 1_000;
 
 /**
- * The next process that writes copies the ledger first. Returns the error for the operator. The
- * marker itself is not synced: it is needed only while the system has pages in memory that it could
- * not write and regards as written; after a loss of power, they are gone.
+ * Marks the ledger, so that the next process that writes copies it first. Returns the error for the
+ * operator. The marker is not synced: a loss of power also removes the pages from memory that the
+ * system could not write.
  */
 export function markFailedSync(path: string, cause: unknown): LedgerError {
   const failed = `the disk failed while using ${path}, a sync returned an error`;
@@ -45,12 +45,12 @@ export function needsRecovery(path: string): boolean {
 }
 
 /**
- * Replaces a ledger that `needsRecovery` by a verified copy. After a failed sync, Linux regards
- * pages as written that it could not write, and returns them from memory until it drops them. They
- * are at the end of the log, where nothing was acknowledged, or both in the file and in the log.
- * SQLite reads all of the log from a copy: it verifies a frame once, and may read it again after it
- * was dropped. Must be called with the lock. Throws LedgerError, leaving the ledger unchanged, if
- * it is damaged, the disk is full, or another program has it open.
+ * Replaces a ledger that `needsRecovery` by a verified copy. After a failed sync, Linux counts
+ * pages as written that it could not write, and returns them from memory until it drops them. Lost
+ * pages are at the end of the log, where nothing was acknowledged, or in the file and also in the
+ * log. SQLite reads the log from a copy, because it verifies a frame once, but may read it again
+ * after Linux has dropped it. Must be called with the lock. Throws LedgerError and leaves the
+ * ledger unchanged if it is damaged, the disk is full, or another program has it open.
  */
 export function recoverLedger(path: string, file: string): void {
   const staging = openStaging(path);

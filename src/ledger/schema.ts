@@ -2,9 +2,9 @@ import type Database from 'better-sqlite3';
 import { LedgerError } from './errors.ts';
 
 /**
- * The values of the metadata of a row that searches find, as in SEARCHABLE: name and value as text,
- * at the top level, within the limits in UTF-8, the first 32. Every value of a schema is literal,
- * because a released schema does not change with the code.
+ * Selects the metadata of a row that searches find (SEARCHABLE): names and values as text, the
+ * first 32 at the top level, within the limits in UTF-8 bytes. Values are literal, because a
+ * released schema never changes.
  */
 const searchable = (row: string) => `
   SELECT key, CASE type WHEN 'text' THEN value ELSE ${row}.metadata -> fullkey END, ${row}.id

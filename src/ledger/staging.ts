@@ -81,9 +81,9 @@ export function lockLedger(path: string, file: string): Database.Database {
 export type Staging = ReturnType<typeof openStaging>;
 
 /**
- * Beside `target`, for this user only, so that no other can redirect writes by a link. Removes what
- * a killed process left. Throws LedgerError while another writes the same target, and on a file
- * system without locks, where SQLite reports even a new file as locked.
+ * Opens a folder beside `target` for this user only, so that no other can redirect writes by a
+ * link. Removes what a killed process left. Throws LedgerError while another process writes the
+ * same target, and on a file system without locks.
  */
 export function openStaging(target: string) {
   const prefix = `${target}.partial-`;

@@ -22,7 +22,7 @@ const MAX_RECOVERY_MS = 86_400_000;
  * Concurrency and pauses of one destination. The limit starts at 1, doubles with each delivery, and
  * returns to 1 on a failure, but not on a refusal (such as 400). 429, 502, 503 and 504 pause for
  * the Retry-After, or else 1, 2, 4 … 60 s. A success makes failed deliveries due, at most once a
- * minute, and four times rarer while some fail again: they would use up their attempts.
+ * minute. While some fail again, the interval grows fourfold, so that they keep their attempts.
  */
 class DestinationQueue implements Due {
   readonly destination: string;
@@ -152,8 +152,8 @@ const MAX_CALLBACKS = 1_024;
 /**
  * Sends due deliveries: ledger → channel → ledger. A delivery stays `waiting` until its result is
  * committed, so a crash sends it again with the same event id. A queue is ready, scheduled (until
- * `dueAt`) or idle (nothing due, or no concurrency left); ready ones are served round robin.
- * Attempts are limited per destination, so receivers that do not respond delay no others.
+ * `dueAt`) or idle (nothing due, or no concurrency left). Ready queues are served round robin, each
+ * within its limit, so a silent receiver delays no others.
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;

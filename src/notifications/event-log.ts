@@ -49,9 +49,9 @@ const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
 
 /**
  * Columns and joins of an event `o` with its subject as of the event. `laterChanges`: the first
- * later change of each option, one JSON text per line; without the comparison of versions, it would
- * take half of the time also if there is none. A callback is sent to the current URL. `endedAt`:
- * when the reported condition was over, if it is.
+ * later change of each option, one JSON text per line; comparing versions first halves the time if
+ * there is none. A callback is sent to the current URL. `endedAt`: when the reported condition
+ * ended, if it has.
  */
 export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail, o.alert,

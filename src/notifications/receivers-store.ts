@@ -43,10 +43,10 @@ export class Receivers {
   }
 
   /**
-   * Records an attempt; one with both a success and an error was refused by some recipients.
-   * Failures further apart than two attempts belong to different outages. A clock that was ahead
-   * may have recorded the first one. Returns since when the receiver only fails; null: it does
-   * not. Must be called inside a transaction.
+   * Records an attempt. If it is delivered and has an error, some recipients refused it. Failures
+   * further apart than two attempts belong to different outages. The earlier time counts: a clock
+   * may have been ahead. Returns since when all attempts have failed, or null. Must be called
+   * inside a transaction.
    */
   record(
     destination: string,

@@ -169,9 +169,9 @@ const LEAST_WEIGHT = 0.02;
 
 /**
  * The submissions that wait for an upstream's senders, and for finality, in order. With c serial
- * senders, which wait for finality each, submission n is sent when n - c have left the line. The
- * most likely number by the blocks of the finals counts; Infinity: all are sent at once. Times are
- * epoch ms.
+ * senders, each of which waits for finality, submission n is sent when n - c have left the line. c
+ * is the most likely number given the blocks of the finals; Infinity: all are sent at once. Times
+ * are epoch ms.
  */
 export class SenderLine {
   #items: (Candidate | undefined)[] = [];
@@ -286,8 +286,8 @@ export class SenderLine {
 
   /**
    * Learns from a submission in this block, `blocksFrom` a time of sending. `isLong`: it waited for
-   * more blocks than one that is sent at once. Only this is evidence for serial senders: with
-   * regular arrivals, blocks of equal size look like them. Returns whether the number has changed.
+   * more blocks than a submission that is sent at once. Only this is evidence for serial senders:
+   * regular arrivals also fill blocks equally. Returns whether the number has changed.
    */
   learn(
     item: Candidate,

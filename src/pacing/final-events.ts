@@ -31,9 +31,9 @@ export type SlotClockState = { periodMs: number; originMs: number };
 type Fit = { periodMs: number; length: number; at: number; score: number };
 
 /**
- * Slot time and phase of a chain, from its final events. It makes at most one block per slot, so a
- * slot is not longer than the time of a block; of these, the period in which events are the most
- * concentrated (Mardia and Jupp, "Directional Statistics", 2000). Times are epoch ms.
+ * Slot time and phase of a chain, from its final events. A slot has at most one block, so it is not
+ * longer than the time of a block. Of the remaining periods, the one in which events are most
+ * concentrated counts (Mardia and Jupp, "Directional Statistics", 2000). Times are epoch ms.
  */
 export class SlotClock {
   readonly #events: Event[] = [];
@@ -245,9 +245,9 @@ export class FinalEvents {
 }
 
 /**
- * After so many rows that their first poll found final, one is polled as soon as a head arrives: it
- * is final already if the node is late. So many blocks in succession end the trust in heads
- * (more if some were in time).
+ * `testEvery`: of so many rows that are final at their first poll, one is polled when a head
+ * arrives; if it is final then, the node is late. `doubts`, `provenDoubts`: blocks in succession
+ * that end the trust in heads, without and with earlier ones in time.
  */
 const TRUST = { testEvery: 16, doubts: 2, provenDoubts: 4 };
 /** A row that is final so long after its head was probably final before; response time excluded. */

@@ -40,9 +40,9 @@ type Awaited = { since: number; failure: string | null; isPolled: boolean };
 
 /**
  * The deadlines of the open submissions of one upstream. After a deadline, a last poll decides;
- * without an answer within a minute, the submission ends. A poll that waits for the budget or is in
- * flight is awaited for longer, unless an outage or a pause lasts a minute. The ledger has the
- * deadlines.
+ * without an answer within a minute, the submission ends. A poll in flight or delayed by the budget
+ * may take longer, unless an outage or a pause lasts a minute. The deadlines are stored in the
+ * ledger.
  */
 export class Deadlines {
   readonly #deps: DeadlinesDeps;

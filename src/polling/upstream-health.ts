@@ -38,9 +38,9 @@ type Meaning = 'good' | 'neutral' | Exclude<BreakerState, 'up'>;
  *     down          one probe at a time, at growing intervals
  *     unauthorized  the same at the longest interval: the upstream refuses the key
  *
- * A failed poll is evidence about its submission only. After several failures in a row a control is
- * polled, a submission that the upstream has returned and that did not fail: the circuit breaker
- * opens if that fails, too. The first good response closes it.
+ * A failed poll may concern its submission only. After several failures in a row, a control is
+ * polled: a submission that the upstream has returned before. If that fails, too, the circuit
+ * breaker opens. The first good response closes it.
  */
 export class UpstreamHealth {
   readonly #settings: BreakerSettings;

@@ -50,9 +50,9 @@ const RETENTION = {
 };
 
 /**
- * Splits a batch into jobs, whose return values are observations. Without Redis or workers this
- * process polls. Ids of a job without a result wait for the lease: a worker may poll them. After
- * such a job this process polls, until a worker has completed a test job, which has no ids.
+ * Splits a batch into jobs, which return observations. Without Redis or workers, this process
+ * polls. If a job returns nothing, its ids wait for the lease, because a worker may still poll
+ * them, and this process polls until a worker completes a test job without ids.
  */
 export class BullmqEngine implements PollEngine {
   readonly #deps: EngineDeps;

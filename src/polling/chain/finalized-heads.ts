@@ -27,8 +27,8 @@ type Node = {
 };
 
 /**
- * The finalized blocks that the nodes of a chain announce, and what they say about one another. Of
- * each number, the first announcement by a trusted node counts. A node is not trusted if it
+ * The finalized blocks that the nodes of a chain announce, compared with one another. The first
+ * announcement of a number by a trusted node counts. A node is not trusted if it
  *
  *     belongs to another chain    its block 0 is not the stored one, or that of most nodes
  *     is early                    most others announced its blocks 15 s later, and there are
@@ -36,9 +36,8 @@ type Node = {
  *     is behind                   most others announced its blocks 15 s before
  *     has another block           than most nodes, at the newest number that all announced
  *
- * Between equally many, the first one in the order of the settings is right. The judgment follows
- * from the newest announcements, so that trust returns by itself. Has no I/O and no clock; times
- * are epoch milliseconds.
+ * If two sides are equally many, that of the first node in the settings is right. Only the newest
+ * announcements count, so trust returns by itself. Times are epoch milliseconds.
  */
 export class FinalizedHeads {
   readonly #nodes: readonly Node[];

@@ -75,10 +75,10 @@ export type Chain = {
    */
   finalizedAt(blockNumber: number): number | null;
   /**
-   * Calls a method of the nodes that are used, in the order of the settings, until one responds
-   * with a result. `except`: the host of a node that is not asked if there is another one. Returns
-   * the host of the node that responded. Rejects with ChainError. The extrinsics in the result of
-   * chain_getBlock are a Buffer with the JSON of their list, without brackets.
+   * Calls a method of the trusted nodes, in the order of the settings, until one returns a result.
+   * `except`: the host of a node that is asked only if there is no other. `node`: the host that
+   * responded. Rejects with ChainError. The result of chain_getBlock has its extrinsics as a Buffer
+   * with JSON, without brackets.
    */
   call<T>(method: string, params: unknown[], except?: string): Promise<{ node: string; result: T }>;
   /**

@@ -26,9 +26,9 @@ export type QueueDeps = {
 };
 
 /**
- * Verifies again what the chain of one upstream has not confirmed: in a round at each finalized
- * block, or after 30 s. The ledger is the queue, so that a restart or a failed write loses nothing.
- * A round ends when a page settles nothing, and the next one continues where it ended.
+ * Verifies unconfirmed submissions of one upstream again, in a round at each finalized block, or
+ * after 30 s. The ledger is the queue, so a restart or a failed write loses nothing. A round ends
+ * when a page settles nothing, and the next round continues there.
  */
 export class VerificationQueue {
   readonly #deps: QueueDeps;

@@ -15,9 +15,9 @@ export type BlockSource = () => Block;
  * Returns a source of blocks from the slot that contains startMs (epoch ms). Slots begin at
  * multiples of the slot time since the epoch. An empty slot has no block and no block number.
  *
- * A round is completed roundMinS + exp(roundTailMeanS) after its block. When finality stalls at a
- * block, the round of that block and those of all blocks produced before the stall ends are
- * completed at the same time after its end. Stalls do not overlap.
+ * A round ends roundMinS + exp(roundTailMeanS) after its block. A stall begins at a block: the
+ * rounds of that and all later blocks until its end are completed together afterwards. Stalls do
+ * not overlap.
  */
 export function createBlockSource(
   options: SandboxOptions,

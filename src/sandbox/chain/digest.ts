@@ -8,9 +8,8 @@ export function digest(...parts: readonly (string | number)[]): string {
 const NUMBER_DIGITS = 8;
 
 /**
- * Returns the hash of a block that has no true header, 64 hex digits. It ends with the block
- * number, so that the block is found without a list. `chain`: names the chain, usually its seed.
- * Zeros for -1, the parent of block 0.
+ * Returns the hash of a block without a header: 64 hex digits, which end with the block number to
+ * find it without a list. `chain`: usually the seed. Zeros for -1.
  */
 export function blockHash(chain: string | number, blockNumber: number): string {
   if (blockNumber < 0) return '0'.repeat(64);

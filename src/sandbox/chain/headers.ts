@@ -15,9 +15,9 @@ const MAX_HEADERS = 100_000;
 type Sealed = Submitted & { hash: string; parentHash: string };
 
 /**
- * The headers of the blocks that were produced. A block is sealed when it or a later one is
- * requested; it must have been produced, so that no transaction is added later. Blocks before the
- * first of the run, and those no longer kept, have random hashes. Hashes are 64 hex digits.
+ * The headers of produced blocks. A request for a block seals it and all before it: no transaction
+ * can be added later. Blocks before the first of the run, and those no longer kept, have random
+ * hashes. Hashes are 64 hex digits.
  */
 export function createHeaders(seed: number, firstNumber: () => number | undefined) {
   /** Data of the blocks that are not sealed. */
