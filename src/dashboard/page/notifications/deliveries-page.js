@@ -271,7 +271,7 @@ function useWebhookNames(isNeeded) {
 }
 
 /** webhook:<id>, channel:<name>, or callback:<origin>. */
-function Destination({ to, names }) {
+function Destination({ to, names, Id = CopiedId }) {
   const webhook = /^webhook:(.+)$/.exec(to)?.[1];
   const href = webhook
     ? hrefTo('webhooks', webhook)
@@ -279,7 +279,7 @@ function Destination({ to, names }) {
   const name = webhook && names.get(webhook);
   return name
     ? html`<a title=${webhook} href=${href}>${name}</a>`
-    : html`<${CopiedId} id=${webhook ?? to} href=${href} />`;
+    : html`<${Id} id=${webhook ?? to} href=${href} />`;
 }
 
 /** A delivery with its attempts and its event. */
@@ -328,7 +328,7 @@ function factsOf(one, names) {
       submission_id &&
         html`<${IdLink} id=${submission_id} href=${hrefTo('submissions', submission_id)} />`,
     ],
-    ['To', html`<${Destination} to=${one.destination} names=${names} />`],
+    ['To', html`<${Destination} to=${one.destination} names=${names} Id=${IdLink} />`],
     ['Created', html`<${Time} at=${one.created_at} />`],
     ['Next attempt', next_at && html`<${Time} at=${next_at} />`],
     ['Ended', ended_at && html`<${Time} at=${ended_at} />`],

@@ -193,7 +193,7 @@ export function Facts({ of }) {
 
 const END_CHARS = 6;
 
-/** An id in a cell, without its middle where there is not enough space. `name`: as for CopyButton */
+/** An id in a cell, without its middle where space is short. `name`: as for CopyButton. */
 export function CopiedId({ id, href, name = 'the id' }) {
   return html`<${IdLink} id=${id} href=${href} /><${CopyButton} text=${id} name=${`${name} ${id}`} />`;
 }
