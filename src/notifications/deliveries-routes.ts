@@ -162,7 +162,7 @@ export const deliveryListSchema = z
   .describe('A page of deliveries')
   .meta({ id: 'DeliveryPage', examples: [{ deliveries: [EXAMPLE], next_cursor: null }] });
 
-export function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySchema> {
+function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySchema> {
   return {
     id: delivery.id,
     event_id: delivery.eventId,
