@@ -165,7 +165,7 @@ const REASONS = {
   undeliverable: 'its event cannot be read or written',
 };
 
-/** Those of one submission. @param {{ deliveries: readonly Delivery[], onReplayed: () => void }} props */
+/** Of one submission. @param {{ deliveries: readonly Delivery[], onReplayed: () => void }} props */
 export function DeliveryTable({ deliveries, onReplayed }) {
   const columns = useDeliveryColumns({ hidden: ['Submission'], onReplayed });
   return html`<${Table} caption="Deliveries of this submission, newest first" hidesCaption columns=${columns} rows=${deliveries} />`;
