@@ -67,7 +67,7 @@ it('removes the access of other users to the ledger at startup', async () => {
 });
 
 describe('without a configured key', () => {
-  it.each(['0.0.0.0', '::', '192.0.2.1', 'example.org', '::ffff:192.0.2.1'])(
+  it.each(['0.0.0.0', 'example.org', '::ffff:192.0.2.1'])(
     'refuses to listen on %s',
     async (host) => {
       const keys: string[] = [];
@@ -81,7 +81,7 @@ describe('without a configured key', () => {
     },
   );
 
-  it.each(['127.0.0.1', '127.0.0.2', 'localhost'])('listens on %s', async (host) => {
+  it.each(['127.0.0.1', 'localhost'])('listens on %s', async (host) => {
     const database = newLedger();
     const app = await start({ database, apiKey: null, host });
     expect((await call(app.url, '/livez')).status).toBe(200);
@@ -224,7 +224,6 @@ describe('a ledger whose file is removed while a server uses it', () => {
 
   it.each([
     ['all its files', ALL],
-    ['its file', ['']],
     ['its log', ['-wal']],
   ])('acknowledges nothing, alerts, and saves the data: without %s', async (_, removed) => {
     const { app, clock, database, saved } = await openWorld();

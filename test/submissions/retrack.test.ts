@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { toEventBody } from '../../src/notifications/event-body.ts';
-import { context, historyOf, observation, type VerdictName } from '../support/ledger/domain.ts';
+import { context, historyOf, observation } from '../support/ledger/domain.ts';
 import {
   type Ledger,
   openLedger,
@@ -131,25 +131,6 @@ describe('the events', () => {
       },
     });
   });
-});
-
-describe('a poll that was sent before the retrack', () => {
-  const late = (verdict: VerdictName) => ({
-    ...observation(verdict, 10_500, 's'),
-    durationMs: 600,
-  });
-
-  it.each(['rejected', 'not_found', 'unavailable'] as const)(
-    'counts as a request, and changes nothing: %s',
-    (verdict) => {
-      const ledger = openExpired();
-      ledger.track([trackRequest('s', RETRACK)], 10_000);
-      const before = ledger.submissions.get('s');
-      const [recorded] = ledger.record([late(verdict)], context());
-      expect(recorded?.result.change).toBeNull();
-      expect(ledger.submissions.get('s')).toEqual({ ...before, polls: (before?.polls ?? 0) + 1 });
-    },
-  );
 });
 
 describe('the schema', () => {

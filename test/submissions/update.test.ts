@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { toEventBody } from '../../src/notifications/event-body.ts';
-import { context, historyOf, observation } from '../support/ledger/domain.ts';
+import { context, observation } from '../support/ledger/domain.ts';
 import { type Ledger, openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
 
 const LIMITS = { deadlineAt: 10_000, graceEndsAt: 1_100, stuckAt: 2_100 };
@@ -35,7 +35,6 @@ describe('an update', () => {
 
 describe('a new callback URL', () => {
   const OLD = 'https://old.example/hook?token=secret';
-  const NEW = 'https://new.example/hook?token=secret';
   const deliveriesOf = (ledger: Ledger) =>
     ledger.deliveries
       .list({ limit: 10 })
@@ -48,24 +47,6 @@ describe('a new callback URL', () => {
     expect(deliveriesOf(ledger)).toEqual([['callback:https://old.example', 'waiting']]);
     return ledger;
   }
-
-  it('receives what still waits for the earlier one, and the history shows no secret', () => {
-    const ledger = openFailing();
-    const waiting: string[] = [];
-    ledger.deliveries.onWaiting((destinations) => waiting.push(...destinations));
-    ledger.update('s', { callbackUrl: NEW }, 300);
-    expect([deliveriesOf(ledger), waiting]).toEqual([
-      [['callback:https://new.example', 'waiting']],
-      ['callback:https://new.example'],
-    ]);
-    const query = { now: 400, limit: 10, except: new Set<number>() };
-    expect(ledger.deliveries.due('callback:https://new.example', query)).toMatchObject([
-      { callbackUrl: NEW },
-    ]);
-    expect(historyOf(ledger, 's').at(-1)?.changes).toEqual({
-      callbackOrigin: ['https://old.example', 'https://new.example'],
-    });
-  });
 
   it('that is null discards what still waits', () => {
     const ledger = openFailing();
