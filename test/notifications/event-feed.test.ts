@@ -103,7 +103,7 @@ it('sends every reader its matching events once and in order, in any interleavin
   const allSeqs: EventFilter = () => true;
   type Reading = { reader: ReturnType<typeof read>; from: number; filter: EventFilter };
   const [readers, left]: [Reading[], Reading[]] = [[], []];
-  for (let step = 0; step < 400; step++) {
+  for (let step = 0; step < 200; step++) {
     const [act, from] = [between(0, 5), between(0, log.newestSeq())];
     const filter = between(0, 3) === 0 ? oddSeqs : allSeqs;
     if (act === 0 && readers.length < 350)
