@@ -55,12 +55,12 @@ describe('unusual submissions', () => {
     const world = worldOf((now) => ({ at: now - 1_000_000, block: 7 }), seededRandom(1));
     const { submissions, requests } = simulate({
       world,
-      arrivals: Array.from({ length: 200 }, () => 1_000),
+      arrivals: Array.from({ length: 60 }, () => 1_000),
       budget: AMPLE,
       policy: LEARNED,
       seed: 1,
     });
-    expect(requests).toBeLessThan(220);
+    expect(requests).toBeLessThan(70);
     for (const { detectedAt } of submissions) expect(detectedAt).toBeLessThan(20_000);
   });
 
@@ -150,7 +150,7 @@ describe('the learned state', () => {
     const chain = periodic(20);
     const random = seededRandom(9);
     const rows = new Map<string, ReturnType<typeof chain>>();
-    for (let now = START_MS, i = 0; i < 300; i++, now += 4_000) {
+    for (let now = START_MS, i = 0; i < 100; i++, now += 4_000) {
       rows.set(`s${i}`, chain(now, random));
       scheduler.add({ submissionId: `s${i}`, trackedAt: now, seen: false }, now);
       poll(scheduler, now, now + 3_999, (id, at) =>
@@ -163,7 +163,7 @@ describe('the learned state', () => {
   }
 
   it('survives a restart, which polls each open submission at most once more', () => {
-    const now = START_MS + 1_200_000;
+    const now = START_MS + 400_000;
     const old = trainedScheduler();
     const scheduler = newScheduler();
     scheduler.restore(old.snapshot() as string);
@@ -202,7 +202,7 @@ describe('the learned state', () => {
     };
   }
 
-  it('is ignored if it is invalid or of another version', () => {
+  it('is ignored if it is invalid or of another version; an improbable one breaks no promise', () => {
     const own = JSON.parse(trainedScheduler().snapshot() as string);
     const random = seededRandom(4);
     const bytes = Array.from({ length: 10 }, () =>
@@ -233,7 +233,9 @@ describe('the learned state', () => {
     ]) {
       const scheduler = newScheduler();
       scheduler.restore(text);
-      const now = START_MS + 1_200_000;
+      if (scheduler.snapshot() === newScheduler().snapshot()) continue;
+      // A state that could have been learned, of another chain.
+      const now = START_MS + 400_000;
       scheduler.add({ submissionId: 'a', trackedAt: now, seen: false }, now);
       const { curve } = scheduler.outlook(now).description;
       expect(
