@@ -1,9 +1,9 @@
 // Opens a ledger, reports the result, and keeps the ledger open until it is killed.
 import { LedgerError } from '../../src/ledger/errors.ts';
-import { Ledger } from '../support/ledger/ledger-file.ts';
+import { openDatabase } from '../../src/ledger/open.ts';
 
 try {
-  const ledger = new Ledger({ file: process.argv[2] ?? '', now: 0 });
+  const ledger = openDatabase({ file: process.argv[2] ?? '', now: 0 });
   // Keeps a reference: an unreferenced ledger would be collected together with its lock.
   process.on('disconnect', () => ledger.close());
   process.send?.({ opened: true });
