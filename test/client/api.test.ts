@@ -1,9 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
-import { clientTypes, FILE } from '../../.ci/docs/client-types.ts';
-import { FILE as PAGE, withRouteTable } from '../../.ci/docs/route-table.ts';
 import { DawatchClient } from '../../src/client/index.ts';
-import { call } from '../support/app/http-calls.ts';
 import { type Documented, fetchDocument } from '../support/app/openapi-document.ts';
 import { useApp } from '../support/app/running-app.ts';
 
@@ -11,13 +7,6 @@ const app = useApp();
 let spec: Documented;
 beforeAll(async () => {
   spec = await fetchDocument(app.url);
-});
-
-it('has the types, and docs/http.md the routes, that npm run docs:client writes from /openapi.json', async () => {
-  const { text } = await call(app.url, '/openapi.json');
-  expect(readFileSync(FILE, 'utf8')).toBe(clientTypes(text));
-  const page = readFileSync(PAGE, 'utf8');
-  expect(page).toBe(withRouteTable(page, text));
 });
 
 const at = '2026-01-02T03:04:05Z';

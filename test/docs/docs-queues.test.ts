@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { storeExample } from '../support/documents.ts';
@@ -34,38 +34,31 @@ function start(name: string, redisUrl: string, args: string[] = []) {
   return { child, printed, ended };
 }
 
-describe.skipIf(isRedisMissing())('with Redis, the example of', () => {
-  async function openWorld() {
+it.skipIf(isRedisMissing())(
+  'with Redis, the example of a producer tracks submissions, and ends with the reason of a failed job; that of a consumer prints the events until SIGTERM',
+  async () => {
     const redis = await redisForTest();
     const sandbox = await startSandbox({ options: { speed: 200 } });
     onTestFinished(() => sandbox.close());
     const database = join(tempFolder(), 'ledger.db');
     const app = await openApp({ database, upstreamUrl: sandbox.url, redisUrl: redis.url });
     onTestFinished(() => app.close());
-    return { redis, submit: () => sandbox.model.submit('data', Date.now()) };
-  }
-
-  it('a producer tracks submissions, and that of a consumer prints their events until SIGTERM', async () => {
-    const { redis, submit } = await openWorld();
     const consumer = start('consume.mjs', redis.url);
-    const id = submit();
+    const id = sandbox.model.submit('data', Date.now());
     const { stdout, stderr, code } = await start('enqueue.mjs', redis.url, [id]).ended;
     expect([stderr, code]).toEqual(['', 0]);
     expect(stdout).toContain(
       'tracked {"accepted":1,"already_tracked":0,"already_final":0,"retracked":0,"kept_options":[]}',
     );
+    expect(await start('enqueue.mjs', redis.url, ['not an id']).ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(
+        'refused: the job data must be a request body of POST /v1/submissions',
+      ),
+    });
     const line = `submission.finalized ${id}`;
     await eventually(() => expect(consumer.printed.stdout).toContain(line));
     consumer.child.kill();
     expect(await consumer.ended).toMatchObject({ code: 0, stderr: '' });
-  });
-
-  it('a producer ends with the reason of a failed job', async () => {
-    const { redis } = await openWorld();
-    const { stderr, code } = await start('enqueue.mjs', redis.url, ['not an id']).ended;
-    expect(stderr).toContain(
-      'refused: the job data must be a request body of POST /v1/submissions',
-    );
-    expect(code).toBe(1);
-  });
-});
+  },
+);

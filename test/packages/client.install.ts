@@ -5,6 +5,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { clientTypes, FILE } from '../../.ci/docs/client-types.ts';
+import { FILE as PAGE, withRouteTable } from '../../.ci/docs/route-table.ts';
 import { bytesBelow } from '../../bench/support/folder-size.ts';
 import { DawatchClient } from '../../src/client/index.ts';
 import { toEventJson } from '../../src/notifications/event-body.ts';
@@ -31,6 +33,13 @@ function install(version: string): Installed {
   installations.set(version, installed);
   return installed;
 }
+
+it('the client has the types, and docs/http.md the routes, that npm run docs:client writes from /openapi.json', async () => {
+  const document = await (await fetch(`${app.url}/openapi.json`)).text();
+  expect(readFileSync(FILE, 'utf8')).toBe(clientTypes(document));
+  const page = readFileSync(PAGE, 'utf8');
+  expect(page).toBe(withRouteTable(page, document));
+});
 
 /** The examples run with each of these. */
 const RUNTIMES = [...CLIENT_NODES.map((version) => `Node ${version}`), 'Bun'];
