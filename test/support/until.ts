@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 import { STEP_MS } from './patience.ts';
 
-const PATIENCE = { timeout: STEP_MS, interval: 5 };
+const PATIENCE = { timeout: STEP_MS, interval: 20 };
 
 /** The result of the check, as soon as it does not throw. */
 export function eventually<T>(check: () => T | Promise<T>): Promise<T> {
