@@ -88,11 +88,6 @@ export class AuditTrail {
     this.#key = readOrCreateKey(database);
   }
 
-  /** Returns a hash that only the holder of this ledger can compute. */
-  keyedHash(text: string): string {
-    return this.#hash(text);
-  }
-
   /** Stores an entry durably; inside a transaction, together with the change it describes. */
   append(actor: Actor, at: number, entry: AuditedAction): void {
     const { action, result = 'done', subject = null, detail = null, email, bearer } = entry;
@@ -186,13 +181,10 @@ export class AuditTrail {
     return HASH.test(email) ? email : this.#hash(normalOf(email));
   }
 
+  /** Returns a hash that only the holder of this ledger can compute. */
   #hash(text: string): string {
-    return keyedHash(this.#key, text);
+    return createHmac('sha256', this.#key).update(text).digest('hex');
   }
-}
-
-function keyedHash(key: Buffer, text: string): string {
-  return createHmac('sha256', key).update(text).digest('hex');
 }
 
 const SELECT_ENTRY = `

@@ -1,4 +1,3 @@
-import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import {
@@ -193,16 +192,12 @@ export function registerCredentials(
         id: Number(id),
         isLastAllowed: hasConfiguredAdmin,
       });
-      if (result === 'unknown') return sendUnknown(reply, id);
+      if (result === 'unknown') return sendProblem(reply, 404, `there is no credential ${id}`);
       if (result !== 'last_admin') return reply.code(204).send(null);
       const detail = `credential ${id} is the last valid one with the role admin: create another one first`;
       return sendProblem(reply, 409, detail);
     },
   );
-}
-
-function sendUnknown(reply: FastifyReply, id: string): FastifyReply {
-  return sendProblem(reply, 404, `there is no credential ${id}`);
 }
 
 const usersBearerSchema = z

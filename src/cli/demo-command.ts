@@ -79,7 +79,7 @@ export function createDemoReport(demo: {
         `detection lag           ${spread(lagsMs)}  after the upstream first reported Finalized`,
       );
       print(
-        `requests per submission ${requestsText(all())}  (polling every 5 s of upstream time: ${mean(fixedPolls)})`,
+        `requests per submission ${requestsText(all())}  (polling every 5 s of upstream time: ${(sum(fixedPolls) / fixedPolls.length).toFixed(2)})`,
       );
       print(
         `  without a node        ${requestsText(withoutNode)}  (while dawatch learns when submissions become final)`,
@@ -109,10 +109,6 @@ function spread(ms: readonly number[]): string {
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
-}
-
-function mean(values: readonly number[]): string {
-  return (sum(values) / values.length).toFixed(2);
 }
 
 function requestsText({ requestsPerSubmission }: FinalitySum): string {

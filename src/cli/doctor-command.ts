@@ -36,10 +36,6 @@ function summaryOf(findings: readonly Finding[], paint: Paint): string {
   return paint(COLOURS[worst], `${counted('problem')}, ${counted('warning')}`);
 }
 
-export function doctorJson(findings: readonly Finding[]): string {
-  return `${toJson({ status: worstLevel(findings), checks: findings }, 2)}\n`;
-}
-
 type Options = {
   config?: string;
   full?: boolean;
@@ -80,7 +76,7 @@ Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
       if (options.ready) return checkReady(options);
       const findings = await check(options);
       const text = options.json
-        ? doctorJson(findings)
+        ? `${toJson({ status: worstLevel(findings), checks: findings }, 2)}\n`
         : doctorText(findings, paintFor(process.stdout));
       process.stdout.write(text);
       process.exitCode = EXIT_CODES[worstLevel(findings)];

@@ -59,20 +59,6 @@ export function table(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${line(row)}\n`).join('');
 }
 
-/** A line per known fact. The state is coloured; other values are escaped and truncated. */
-export function factTable(
-  facts: readonly (readonly [name: string, value: string | null])[],
-  maxChars?: number,
-): string {
-  const present = facts.filter((fact): fact is readonly [string, string] => fact[1] !== null);
-  return table(
-    present.map(([name, value]) => [
-      name,
-      name === 'state' ? coloured(value) : escapeText(value, maxChars),
-    ]),
-  );
-}
-
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -146,7 +146,7 @@ const DEFECTS: Partial<Record<LedgerProblem, string>> = {
 /** The text of a 5xx goes to the log only. `notFoundHint`: suffix of a 404 for a disabled path. */
 export function registerProblems(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
-    const path = pathOf(request);
+    const path = (request.url.split('?')[0] ?? '').slice(0, 200);
     return sendProblem(reply, 404, `there is no ${request.method} ${path}`);
   });
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -161,7 +161,10 @@ export function registerProblems(app: FastifyInstance): void {
       return sendProblem(reply, isFull ? 507 : 503, detail);
     }
     const status = error.statusCode ?? 500;
-    if (isClientError(status)) return sendProblem(reply, status, detailOf(error, request));
+    if (isClientError(status)) {
+      const detail = BODY_REFUSALS[error.code]?.(request) ?? 'the request cannot be read';
+      return sendProblem(reply, status, detail);
+    }
     logOf(request).error({ err: error }, 'http.failed');
     const detail =
       error instanceof DamagedRowError
@@ -198,14 +201,6 @@ const BODY_REFUSALS: Record<string, (request: FastifyRequest) => string> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => 'the length of the body differs from Content-Length',
 };
 
-function detailOf(error: FastifyError, request: FastifyRequest): string {
-  return BODY_REFUSALS[error.code]?.(request) ?? 'the request cannot be read';
-}
-
 function isClientError(status: number): status is ProblemStatus & (400 | 408 | 413 | 415) {
   return status in PROBLEMS && status < 500;
-}
-
-function pathOf(request: FastifyRequest): string {
-  return (request.url.split('?')[0] ?? '').slice(0, 200);
 }

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../cli/connect.ts';
 import { ExitCode } from '../cli/exit.ts';
 import { collectMetadata, collectTypes, parseCount } from '../cli/input.ts';
-import { coloured, factTable, table, toJson } from '../cli/output.ts';
+import { coloured, table, toJson } from '../cli/output.ts';
 import type {
   DawatchClient,
   Delivery,
@@ -158,9 +158,9 @@ function deliveryText(delivery: DeliveryDetails): string {
   const { state, dead_reason, next_at } = delivery;
   const isWaiting = state === 'waiting' && next_at !== null;
   const reason = dead_reason ? ` (${dead_reason})` : '';
-  const facts: [string, string][] = [
-    ['delivery', String(delivery.id)],
-    ['state', isWaiting ? `waiting until ${next_at}` : state + reason],
+  const facts = [
+    ['delivery', escapeText(String(delivery.id))],
+    ['state', coloured(isWaiting ? `waiting until ${next_at}` : state + reason)],
   ];
   const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
     const line = [
@@ -172,5 +172,5 @@ function deliveryText(delivery: DeliveryDetails): string {
     const body = response ? `    ${escapeText(response, MAX_RESPONSE_CHARS)}\n` : '';
     return `${line.join('  ')}\n${body}`;
   });
-  return `${factTable(facts)}attempts${attempts.length === 0 ? '    none' : ''}\n${attempts.join('')}`;
+  return `${table(facts)}attempts${attempts.length === 0 ? '    none' : ''}\n${attempts.join('')}`;
 }

@@ -61,10 +61,14 @@ export class LedgerStats {
   }
 
   counts(): LedgerCounts {
+    const { oldestWaitingAt: at, ...deliveries } = this.#db.row(COUNT_DELIVERIES) as DeliveryCounts;
     return {
       submissions: this.#counts.get(),
       oldestOpenAt: this.oldestOpenAt(),
-      deliveries: this.deliveries(),
+      deliveries: {
+        ...deliveries,
+        oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null,
+      },
     };
   }
 
@@ -76,11 +80,6 @@ export class LedgerStats {
       ['tracking', 'pending', 'failing'].map(first).join(' UNION ALL '),
     );
     return rows.length === 0 ? null : Math.min(...rows.map(({ at }) => nearestTime(at)));
-  }
-
-  deliveries(): DeliveryCounts {
-    const { oldestWaitingAt: at, ...counts } = this.#db.row(COUNT_DELIVERIES) as DeliveryCounts;
-    return { ...counts, oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null };
   }
 }
 

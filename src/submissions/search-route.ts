@@ -52,7 +52,9 @@ const metadataSchema = z
     const fields = typeof given === 'string' ? tryParse(given) : given;
     const reason = metadataRefusal(fields);
     if (reason === undefined)
-      return Object.fromEntries(Object.entries(fields as object).map(toTexts));
+      return Object.fromEntries(
+        Object.entries(fields as object).map(([name, value]) => [name, toText(value)]),
+      );
     context.addIssue({ code: 'custom', message: reason });
     return z.NEVER;
   })
@@ -163,10 +165,6 @@ function metadataRefusal(fields: unknown): string | undefined {
     if (reason !== undefined) return reason;
   }
   return undefined;
-}
-
-function toTexts([name, value]: [string, unknown]): [string, string] {
-  return [name, toText(value)];
 }
 
 function toText(value: unknown): string {

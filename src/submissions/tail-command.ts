@@ -52,7 +52,8 @@ export function addTail(program: Command): void {
         onGap,
       })) {
         onEvent();
-        process.stdout.write(`${options.json ? toJson(withoutSeq(event)) : toLine(event)}\n`);
+        const { seq: _, ...sent } = event;
+        process.stdout.write(`${options.json ? toJson(sent) : toLine(event)}\n`);
       }
     });
 }
@@ -86,10 +87,6 @@ const onGap: NonNullable<EventOptions['onGap']> = ({ after, through }) => {
     `dawatch: events between ${after + 1} and ${through} may be missing, because they have been deleted\n`,
   );
 };
-
-function withoutSeq({ seq: _, ...event }: FeedEvent): DawatchEvent {
-  return event;
-}
 
 function toLine(event: FeedEvent): string {
   const parts = [String(event.seq), event.timestamp, event.type, ...about(event)];

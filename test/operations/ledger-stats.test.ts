@@ -76,7 +76,7 @@ it('a replayed delivery waits since the replay, not since its event', () => {
   for (const id of ['s0', 's1']) ledger.cancel([id], 10);
   ledger.deliveries.endUnconfigured('channel:ops', 20);
   ledger.deliveries.replay(1, 5_000);
-  expect(ledger.stats.deliveries().oldestWaitingAt).toBe(5_000);
+  expect(ledger.stats.counts().deliveries.oldestWaitingAt).toBe(5_000);
   ledger.deliveries.replayDead('channel:ops', 4_000);
-  expect(ledger.stats.deliveries().oldestWaitingAt).toBe(4_000);
+  expect(ledger.stats.counts().deliveries.oldestWaitingAt).toBe(4_000);
 });

@@ -276,7 +276,7 @@ function describeAll(root: z.ZodType, config: object): Map<string, string> {
         path,
       );
     } else {
-      found.set(path, descriptionOf(schema));
+      found.set(path, (schema instanceof z.ZodType && schema.description) || '');
     }
   };
   walk(root, config, '');
@@ -292,10 +292,6 @@ function unwrap(schema: unknown): unknown {
   )
     return unwrap(schema.def.innerType);
   return schema;
-}
-
-function descriptionOf(schema: unknown): string {
-  return schema instanceof z.ZodType ? (schema.description ?? '') : '';
 }
 
 function leaves(tree: SettingsTree, prefix = ''): string[] {

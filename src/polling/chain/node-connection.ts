@@ -90,7 +90,8 @@ export function connectToNode({
     close(`it responds with HTTP ${statusCode} instead of a WebSocket`),
   );
   socket.on('error', (error) => {
-    if (isTooLarge(error)) close(tooLarge(maxBytes), 'too_large');
+    if (codeOf(error) === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH')
+      close(`it sends a message of more than ${maxBytes / 1_024} KiB`, 'too_large');
     else close(reasonOf(error));
   });
   socket.on('close', (code, reason) =>
@@ -213,14 +214,6 @@ function openSocket(url: URL, version: string, maxBytes: number): WebSocket {
     perMessageDeflate: false,
     ...(proxyVariables().length > 0 && { agent: new Agent({ proxyEnv: process.env }) }),
   });
-}
-
-function isTooLarge(error: Error): boolean {
-  return codeOf(error) === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
-}
-
-function tooLarge(limitBytes: number): string {
-  return `it sends a message of more than ${limitBytes / 1_024} KiB`;
 }
 
 /** Returns why a connection failed, without an address or a text of the node. */
