@@ -79,8 +79,8 @@ function failureOf(identity: Identity, statusCode: number): AuthenticationFailur
 }
 
 /**
- * Whether a forwarded bearer may be wrong. A response that does not show it counts, too: each such
- * request is an audit entry and a request to the upstream.
+ * Whether a forwarded bearer may be wrong. An unclear response counts, too, because each costs an
+ * audit entry and a request to the upstream.
  */
 function mayBeWrong(statusCode: number): boolean {
   return ![200, 400, 404, 429].includes(statusCode);

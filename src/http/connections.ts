@@ -203,8 +203,8 @@ export function sendUnreadable(error: Error & { code?: string }, socket: Socket)
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} Error\r\n${lines.join('')}\r\n${body}`);
-  // Destroying the socket at once would discard the response while input is unread; waiting without
-  // limit would let a client that keeps sending hold it open.
+  // Closing the socket at once would discard the response while input is unread. Without a limit, a
+  // client that keeps sending would hold it open.
   const linger = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(linger));
 }

@@ -162,8 +162,8 @@ export function lockFile(path: string): Database.Database {
 }
 
 /**
- * Closes a connection, and leaves its log as it is. The last connection of a file copies the log to
- * it and deletes the log, so the one that is closed last here cannot write.
+ * Closes a connection without changing its log. SQLite copies and deletes the log with the last
+ * connection, so the last one here is read-only.
  */
 export function closeUnchanged(db: Database.Database): void {
   if ((statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) {

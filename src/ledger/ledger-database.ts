@@ -149,8 +149,8 @@ export class LedgerDatabase {
   }
 
   /**
-   * Returns why nothing may be written; undefined if it may. Written to a file without a name, data
-   * would be lost with the process. With another lock file, another server may write.
+   * Returns why nothing may be written; undefined if it may. Data in a file without a name is lost
+   * with the process. If the lock file is another one, another server may write.
    */
   detached(): LedgerError | undefined {
     const [ledger, log, lock] = this.#currentIdentities();

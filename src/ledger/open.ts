@@ -152,9 +152,9 @@ function isMigrated(path: string, file: string): boolean {
 }
 
 /**
- * Throws LedgerError for a device or a pipe, whose permissions a start would change; for a file
- * with a second name, by which another server could use it with another log; and where a ledger
- * was removed.
+ * Throws LedgerError for a device or a pipe, because a start would change its permissions; for a
+ * file with a second name, because a server could use that with another log; and where a ledger was
+ * removed.
  */
 export function refuseUnsafe(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });

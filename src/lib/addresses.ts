@@ -49,8 +49,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Returns why the address of a service is refused: libraries would derive other parts from it than
- * its author meant. The reason contains no part of it.
+ * Returns why the address of a service is refused: libraries would read it differently than its
+ * author. The reason contains no part of it.
  */
 export function serviceAddressError(text: string, schemes: readonly string[]): string | undefined {
   const url = URL.parse(text);

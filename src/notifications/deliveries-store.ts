@@ -236,8 +236,8 @@ export class Deliveries {
   }
 
   /**
-   * Makes deliveries due whose times were written by a clock that was ahead: those without an
-   * attempt, which do not wait, and those that wait longer than any delivery does.
+   * Makes deliveries due that a clock ahead of time delayed: those without an attempt, and those
+   * that wait longer than any delivery may.
    */
   correctTimes(now: number): void {
     this.#db.transaction(

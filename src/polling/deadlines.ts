@@ -185,7 +185,7 @@ type RegistrationDeps = {
 
 /**
  * Registers the ledger's open submissions after a start, in pages, because a million take seconds.
- * Polling begins after all: whether "not found" is believed depends on them.
+ * Polling begins after all, because they decide whether "not found" is believed.
  */
 export class Registration {
   readonly #deps: RegistrationDeps;

@@ -146,8 +146,8 @@ export class PollLoop {
   };
 
   /**
-   * Registers a submission; while older ones are being registered, with them, because the ledger
-   * lists it last. The caller wakes the loop.
+   * Registers a submission. During the registration at the start, that does it: the ledger lists it
+   * last. The caller wakes the loop.
    */
   add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
     if (item.trackedAt < now - IMPORTED_MS) this.#detectionLags.begin(item.submissionId, now);

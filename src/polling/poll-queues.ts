@@ -9,9 +9,9 @@ export type BudgetSettings = {
 };
 
 /**
- * An exact sliding window. A request counts from its sending until `perMs` after its completion or
- * timeout, so the upstream never counts more, wherever its window begins, unless it reads a request
- * after that.
+ * An exact sliding window. A request counts from its start until `perMs` after its completion or
+ * timeout. The upstream never counts more, wherever its window begins, unless it reads a request
+ * later.
  */
 export class RequestBudget {
   readonly #settings: BudgetSettings;

@@ -251,8 +251,8 @@ export class Scheduler {
   }
 
   /**
-   * Until when a poll in flight, or one that `pollBy` requested and that is still to come, is worth
-   * waiting for; -Infinity: there is none. `patienceMs`: how long an outage or a pause may last.
+   * Returns until when to wait for a poll that is in flight or requested by `pollBy`; -Infinity:
+   * there is none. `patienceMs`: how long an outage or a pause may last.
    */
   awaitedUntil(submissionId: string, now: number, patienceMs: number): number {
     const entry = this.#entries.get(submissionId);

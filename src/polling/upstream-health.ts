@@ -178,7 +178,7 @@ export class UpstreamHealth {
 
   /**
    * Returns the submission to test with. In an outage, controls alternate with the newest and the
-   * longest due submission: the upstream may have lost what it returned.
+   * longest due submission, because the upstream may have lost the controls.
    */
   nextTest(
     mayPoll: (submissionId: string) => boolean,
@@ -249,8 +249,8 @@ export class UpstreamHealth {
         return 'good';
       case 'not_found': {
         if (!observation.ambiguous) return 'good';
-        // A failing database sends the same response for every id. For one that was returned before
-        // it is a failure; for another one it says something only if nothing was returned.
+        // A failing database sends the same response for every id. It is a failure for an id that
+        // the upstream returned before; for others, only if it returned none.
         if (observation.submissionId === MADE_UP_ID && isControl && this.isUp)
           return this.#isMissing ? 'down' : 'good';
         if (seen || this.hasReturned(observation.submissionId)) return 'down';

@@ -50,8 +50,8 @@ function handleErrors(redis: Redis): void {
 }
 
 /**
- * For BullMQ's endless loops: commands wait until Redis is reachable. `close` also closes the
- * duplicates that BullMQ opens, which it leaves open while Redis is unreachable.
+ * For BullMQ's endless loops: commands wait until Redis is reachable. `close` also closes BullMQ's
+ * duplicates, which it leaves open while Redis is unreachable.
  */
 export function openLoopRedis({ url }: RedisSettings) {
   const opened: Redis[] = [];

@@ -167,8 +167,8 @@ function inChunks(ids: readonly string[], workers: number): string[][] {
 const CHECK_MS = 100;
 
 /**
- * Resolves once no worker polls for the previous process, whose polls are not in this budget: at
- * the latest when its leases have expired, or on abort.
+ * Resolves when no worker polls for the previous process any more, because this budget does not
+ * count those polls: at the latest when its leases have expired, or on abort.
  */
 export async function untilPreviousPollsEnded(deps: {
   queue: Queue;

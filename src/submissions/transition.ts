@@ -175,8 +175,8 @@ function correct(submission: Submission, input: ObservedInput, context: Transiti
 }
 
 /**
- * A correction when the grace period is over. Until then it is polled, beyond its deadline if it
- * was before and the answer is not ambiguous.
+ * A correction after the grace period. Until then it is polled, beyond its deadline only if it was
+ * polled before and the answer is not ambiguous.
  */
 function vanished(submission: Submission, input: NotFound, context: TransitionContext): Next {
   const overdue = isOverdue(submission, input);
@@ -231,8 +231,8 @@ function notFound(submission: Submission, input: NotFound, context: TransitionCo
 }
 
 /**
- * Proven when the series of "not found" is as old as the grace period. An ambiguous answer counts
- * if the upstream has proved meanwhile that its database works.
+ * The id is unknown when "not found" has lasted for the grace period. An ambiguous answer counts if
+ * the upstream has proved meanwhile that its database works.
  */
 function absenceOf(
   { notFoundSince, trackedAt, graceEndsAt, polledAt }: Submission,
