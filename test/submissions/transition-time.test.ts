@@ -32,8 +32,6 @@ function polledAt(
   });
 }
 
-const every = (stepMs: number, untilMs: number) =>
-  Array.from({ length: untilMs / stepMs + 1 }, (_, i) => i * stepMs);
 const endOf = (statuses: readonly Status[]) => statuses.indexOf('unknown');
 
 describe('"not found"', () => {
@@ -41,20 +39,6 @@ describe('"not found"', () => {
     const outage = (at: number) => ({ upSince: at < HOUR ? Number.NEGATIVE_INFINITY : HOUR });
     const times = [0, HOUR, HOUR + 14 * MINUTE, HOUR + 15 * MINUTE];
     expect(endOf(polledAt(times, {}, outage))).toBe(3);
-  });
-
-  it('that is ambiguous counts if the upstream has proved since the last one that its database works', () => {
-    const times = every(MINUTE, HOUR);
-    const provenAt = (ms: number) => () => ({ provenAt: ms });
-    expect(endOf(polledAt(times, {}, provenAt(14 * MINUTE - 1)))).toBe(-1);
-    expect(endOf(polledAt(times, {}, provenAt(14 * MINUTE)))).toBe(15);
-    const before = submission({ graceEndsAt: MINUTE, notFoundSince: 0, polledAt: HOUR });
-    const result = (name: VerdictName) =>
-      transition(before, observation(name, 2 * HOUR), context({ provenAt: 0 }));
-    const late = { deadlineAt: 24 * HOUR };
-    Object.assign(before, late);
-    expect(result('not_found_500')).toMatchObject({ change: null, needsProof: true });
-    expect(result('not_found').change?.status, 'a 404').toBe('unknown');
   });
 });
 
