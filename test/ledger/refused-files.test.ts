@@ -39,7 +39,7 @@ function refusal(file: string): LedgerError {
 /** Creates a closed ledger of many pages. */
 function bigLedger(): string {
   const ledger = openLedger();
-  ledger.track(trackRequests(5_000), 0);
+  ledger.track(trackRequests(2_000), 0);
   ledger.close();
   expect(statSync(ledger.file).size).toBeGreaterThan(100 * PAGE_BYTES);
   return ledger.file;

@@ -47,7 +47,7 @@ it('removes a random secret, escaped at random within random JSON, and leaves va
       expect(reveals(redacted, secret)).toBe(false);
       expect(JSON.parse(redacted).other).toEqual(JSON.parse(json));
     }),
-    { numRuns: 100 },
+    { numRuns: 40 },
   );
 });
 
@@ -59,7 +59,7 @@ it('takes time proportional to the length of the text, even of a hostile one', (
     '/+/+/+/+/+/+',
   ]);
   for (const piece of ['\\', 'a', '%25', '\\u005c', '&#92;', '\\\\a', '/+'])
-    expect(redact(piece.repeat(100_000)).length).toBeGreaterThan(0);
+    expect(redact(piece.repeat(20_000)).length).toBeGreaterThan(0);
 });
 
 it('leaves strings too short to be recognized as secrets', () => {

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
+import { LEARNS_NOTHING } from '../../bench/pacing/rules.ts';
 import type { HttpResult } from '../../src/lib/http-call.ts';
+import type { Candidate } from '../../src/pacing/index.ts';
+import type { Entry } from '../../src/polling/poll-queues.ts';
 import { trackRequest } from '../support/ledger/ledger-file.ts';
 import {
   finalized,
@@ -64,7 +67,15 @@ test('the next poll of an open submission is known, and that of a final one is n
 });
 
 test('a submission that is tracked again while older ones are being registered is polled', async () => {
-  const world = openWatcher({ respond: () => finalized });
+  const isFirst = (item: Candidate) => (item as Entry).submissionId === 'first';
+  const world = openWatcher({
+    respond: () => finalized,
+    policy: () => ({
+      ...LEARNS_NOTHING,
+      register: (item, _, now) => (isFirst(item) ? now : now + 600 * MINUTE_MS),
+      learn: (_item, _observation, now) => now,
+    }),
+  });
   const far = world.clock.now() + 600 * MINUTE_MS;
   const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far };
   const ids = Array.from({ length: 6_000 }, (_, index) => `id-${index}`);

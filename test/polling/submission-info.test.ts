@@ -100,26 +100,20 @@ it.each([404, 500] as const)(
   },
 );
 
-it('an id that the upstream refuses is a 400 with its reason', async () => {
-  const { lookUp } = await open();
-  expect(problemOf(await lookUp('no-uuid'))).toMatchObject({
-    status: 400,
-    error: expect.stringContaining('invalid character'),
-  });
-});
-
-it.each([
-  ['no id', ''],
-  ['an empty id', '?submission_id='],
-  ['two ids', '?submission_id=a&submission_id=b'],
-  ['an id with a space', '?submission_id=a%20b'],
-  ['an unknown parameter', '?submission_id=a&other=1'],
-  ['an upstream that is not configured', '?submission_id=a&upstream=nowhere'],
-])('%s is 400 with a reason, without a request', async (_what, query) => {
+it('a query that is not valid is 400 with a reason, without a request', async () => {
   const { url, requests } = await open();
-  const problem = problemOf(await call(url, `/v1/get_submission_info${query}`));
-  expect([problem.status, problem.error]).toEqual([400, problem.detail]);
-  expect(problem.detail).toMatch(/^query\b/);
+  for (const query of [
+    '',
+    '?submission_id=',
+    '?submission_id=a&submission_id=b',
+    '?submission_id=a%20b',
+    '?submission_id=a&other=1',
+    '?submission_id=a&upstream=nowhere',
+  ]) {
+    const problem = problemOf(await call(url, `/v1/get_submission_info${query}`));
+    expect([problem.status, problem.error], query).toEqual([400, problem.detail]);
+    expect(problem.detail).toMatch(/^query\b/);
+  }
   expect(requests()).toBe(0);
 });
 
@@ -144,7 +138,11 @@ it.each([
 });
 
 it('requires a credential, and reports failures in the form of the interface', async () => {
-  const { url } = await open();
+  const { url, lookUp } = await open();
+  expect(problemOf(await lookUp('no-uuid'))).toMatchObject({
+    status: 400,
+    error: expect.stringContaining('invalid character'),
+  });
   const none = await call(url, info(UNKNOWN), { headers: { 'x-api-key': '' } });
   expect([none.status, problemOf(none).error]).toEqual([401, problemOf(none).detail]);
   const bearer = await call(url, info(UNKNOWN), {

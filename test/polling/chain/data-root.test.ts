@@ -213,7 +213,7 @@ it('computes the hash of a header of Avail', () => {
 });
 
 describe('a proof', () => {
-  const list = Array.from({ length: 300 }, (_, index) => text(`data ${index}`));
+  const list = Array.from({ length: 20 }, (_, index) => text(`data ${index}`));
   const block = blockOf(7, list.map(submits), { data: list });
   const dataAt = (index: number) => list[index] as Buffer;
   const prove = async (index: number) => {
@@ -226,7 +226,7 @@ describe('a proof', () => {
     const data = dataAt(5);
     verifyProof(JSON.parse(json), data);
     for (let position = 0; position < json.length; position += 1)
-      for (const byte of ['0', 'f', 'F', '7', '"', ' ']) {
+      for (const byte of ['0', 'F', '"']) {
         if (json[position] === byte) continue;
         const changed = json.slice(0, position) + byte + json.slice(position + 1);
         const document = parsed(changed);

@@ -11,12 +11,12 @@ import { createVirtualClock } from '../../support/virtual-time/virtual-clock.ts'
 type Options = { expected?: Record<string, string>; urls?: string[]; nodes?: string[] };
 
 /** The account of its sender contains a call with other data. */
-const DATA = Buffer.concat([Buffer.alloc(200_000, 0xab), Buffer.alloc(9)]);
+const DATA = Buffer.concat([Buffer.alloc(20_000, 0xab), Buffer.alloc(9)]);
 const SUBMIT = Buffer.from(submitDataExtrinsic({ seed: 1, blockNumber: 7, txIndex: 2 }, DATA));
 SUBMIT.set([29, 1, 4], 10);
 const MORE_DATA = Buffer.from('more data');
 const SUBMIT_MORE = submitDataExtrinsic({ seed: 1, blockNumber: 7, txIndex: 3 }, MORE_DATA);
-const EXTRINSICS = [Buffer.from('0102', 'hex'), Buffer.alloc(300_000, 0xab), SUBMIT, SUBMIT_MORE];
+const EXTRINSICS = [Buffer.from('0102', 'hex'), Buffer.alloc(30_000, 0xab), SUBMIT, SUBMIT_MORE];
 const hashOf = (bytes: Uint8Array) => Buffer.from(blake2b(bytes, { dkLen: 32 })).toString('hex');
 const [FIRST = '', SECOND = '', THIRD = '', FOURTH = ''] = EXTRINSICS.map(hashOf);
 const DATA_HASH = `0x${hashOf(DATA)}`;
