@@ -30,6 +30,14 @@ export function withAdmin(command: Command): Command {
   return withAddress(command).addHelpText('after', `\nThe token is read from ${ADMIN_VARIABLE}.`);
 }
 
+/** Runs requests with the admin token. Throws a CommandError without a token. */
+export function requestAsAdmin<T>(
+  options: ConnectOptions,
+  request: (client: DawatchClient) => Promise<T>,
+): Promise<T> {
+  return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice: ADMIN_ADVICE }, request);
+}
+
 export function serverAddress(options: ConnectOptions): string {
   const url = options.server ?? process.env.DAWATCH_URL ?? listeningAddress(settingsHere('none'));
   // "localhost:8080" parses as well, with localhost as the scheme.
@@ -60,21 +68,22 @@ export function connect(options: ConnectOptions): DawatchClient {
   return new DawatchClient({ url, apiKey });
 }
 
-/** Runs requests with the admin token. Throws a CommandError without a token. */
-export async function requestAsAdmin<T>(
+/** Takes the first of `variables` that is set. Errors include `advice` on how to get a token. */
+export async function requestWithToken<T>(
   options: ConnectOptions,
+  { variables, advice }: { variables: readonly string[]; advice: string },
   request: (client: DawatchClient) => Promise<T>,
 ): Promise<T> {
   const url = serverAddress(options);
-  const { variable, token } = tokenIn(ADMIN_VARIABLE) ?? {};
+  const { variable, token } = tokenIn(variables) ?? {};
   if (token === undefined)
-    throw new CommandError(`set ${ADMIN_VARIABLE} to a token: ${ADMIN_ADVICE}`, ExitCode.usage);
+    throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
   try {
     return await request(new DawatchClient({ url, token }));
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403))
       throw new CommandError(
-        `${escapeText(error.message, 2_000)} (the token was read from ${variable}; ${ADMIN_ADVICE})`,
+        `${escapeText(error.message, 2_000)} (the token was read from ${variable}; ${advice})`,
         ExitCode.server,
       );
     throw error;
@@ -83,16 +92,18 @@ export async function requestAsAdmin<T>(
 
 export function credentialHeaders(): Record<string, string> {
   const apiKey = serviceKey();
-  const { token } = tokenIn(ADMIN_VARIABLE) ?? {};
+  const { token } = tokenIn([ADMIN_VARIABLE]) ?? {};
   return {
     ...(apiKey !== undefined && { 'x-api-key': apiKey }),
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
   };
 }
 
-/** Returns the token in the variable, or in the file that `…_FILE` names. */
-function tokenIn(name: string): { variable: string; token: string } | undefined {
-  const variable = [name, `${name}_FILE`].find((one) => process.env[one]);
+/** Returns the token in the first variable that is set, or in the file that `…_FILE` names. */
+function tokenIn(variables: readonly string[]): { variable: string; token: string } | undefined {
+  const variable = variables
+    .flatMap((name) => [name, `${name}_FILE`])
+    .find((name) => process.env[name]);
   const value = variable && process.env[variable];
   if (!value) return undefined;
   const isFile = variable.endsWith('_FILE');
@@ -106,7 +117,7 @@ function tokenIn(name: string): { variable: string; token: string } | undefined 
 }
 
 function serviceKey(): string | undefined {
-  return tokenIn('DAWATCH_API_KEY')?.token ?? settingsHere('client').auth.service_key;
+  return tokenIn(['DAWATCH_API_KEY'])?.token ?? settingsHere('client').auth.service_key;
 }
 
 /** Without the admin token of the environment, which belongs to the client. */

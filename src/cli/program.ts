@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   cancel: async () => (await import('../submissions/track-command.ts')).addCancel,
   tail: async () => (await import('../submissions/tail-command.ts')).addTail,
   webhooks: async () => (await import('../notifications/webhooks-command.ts')).addWebhooks,
+  users: async () => (await import('../access/access-command.ts')).addUsers,
   token: async () => (await import('../access/access-command.ts')).addToken,
   api: async () => (await import('./api-command.ts')).addApi,
   config: async () => (await import('./config-command.ts')).addConfig,

@@ -444,7 +444,7 @@ it.each([`auth: { service_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
 );
 
 describe('a value in quotes, or a path that begins with ~, as tools without a shell pass it, is refused:', () => {
-  const NAMES = [...Object.keys(ENVIRONMENT), 'DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_API_KEY'];
+  const NAMES = [...Object.keys(ENVIRONMENT), 'DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_TOKEN'];
   it.each(NAMES)('%s', (name) => {
     const shown = expectedRefusal(name, `"${SECRET}"`);
     expect(shown).toMatch(new RegExp(`^${name} must not be in quotes; remove them`));
@@ -453,7 +453,7 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
 
   const isHidden = (name: string) =>
     name === 'DAWATCH_URL' ||
-    name === 'DAWATCH_API_KEY' ||
+    name === 'DAWATCH_TOKEN' ||
     isSecret((ENVIRONMENT as Record<string, string>)[name] ?? '');
 
   /** Returns the only problem of a variable. */
@@ -467,17 +467,15 @@ describe('a value in quotes, or a path that begins with ~, as tools without a sh
     return expect.fail(`${name}=${text} is accepted`);
   }
 
-  it.each([
-    'DAWATCH_DATABASE',
-    'DAWATCH_CONFIG',
-    'DAWATCH_SERVICE_KEY_FILE',
-    'DAWATCH_API_KEY_FILE',
-  ])('%s=~/x', (name) => {
-    expect(expectedRefusal(name, '~/x')).toBe(
-      `${name} must not begin with ~, which only a shell replaces; write ${homedir()} instead of ~`,
-    );
-    expect(expectedRefusal(name, '~dawatch/x')).toMatch(/; write the path from \/$/);
-  });
+  it.each(['DAWATCH_DATABASE', 'DAWATCH_CONFIG', 'DAWATCH_SERVICE_KEY_FILE', 'DAWATCH_TOKEN_FILE'])(
+    '%s=~/x',
+    (name) => {
+      expect(expectedRefusal(name, '~/x')).toBe(
+        `${name} must not begin with ~, which only a shell replaces; write ${homedir()} instead of ~`,
+      );
+      expect(expectedRefusal(name, '~dawatch/x')).toMatch(/; write the path from \/$/);
+    },
+  );
 
   it.each<[string, RegExp]>([
     ['file:///data/x.db', /must be a path, not an address; write the path: \/data\/x\.db$/],
@@ -585,7 +583,7 @@ describe('variables that begin with DAWATCH_', () => {
   it('are accepted if they are variables of the command line, empty or named differently', () => {
     const env = {
       DAWATCH_URL: 'http://h',
-      DAWATCH_API_KEY: 't',
+      DAWATCH_TOKEN: 't',
       DAWATCH_WEBHOOK_SECRET: 's',
       DAWATCH_ODD: '',
       DAWATCHER: '1',

@@ -5,7 +5,6 @@ import { call, post } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
-import { cli } from '../support/processes/cli.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -42,21 +41,15 @@ async function finalize(pollsOfEach: readonly number[]) {
 
 async function figuresOf(url: string) {
   const read = async (path: string) => JSON.parse((await call(url, path)).text);
-  const { stdout } = await cli(['pacing'], { env: { DAWATCH_URL: url } });
   return {
     overview: (await read('/v1/overview')).total.requests_per_submission,
     pacing: (await read('/v1/pacing')).upstreams[0].last_hour.requests_per_submission,
-    cli: /^ {2}last hour +(.*)$/m.exec(stdout)?.[1],
   };
 }
 
 it('is the same wherever it is shown, also after a restart', async () => {
   const { app, open } = await finalize([...Array(13).fill(1), ...Array(7).fill(5)]);
-  const expected = {
-    overview: 2.4,
-    pacing: 2.4,
-    cli: '2.40 requests per submission, mean lag not known, of 20 that became final',
-  };
+  const expected = { overview: 2.4, pacing: 2.4 };
   expect(await figuresOf(app.url)).toEqual(expected);
   const { text } = await scrape(app.url);
   const metric = (part: 'sum' | 'count') =>
@@ -71,6 +64,5 @@ it('is not shown while too few submissions have become final', async () => {
   expect(await figuresOf(app.url)).toEqual({
     overview: null,
     pacing: null,
-    cli: 'too few submissions: 19 became final',
   });
 });

@@ -44,15 +44,24 @@ async function evilServer(status = 200): Promise<string> {
       response.write(`: ${EVIL}\nid: 1\n\n`);
       return;
     }
+    const user = /get_user/.test(path) && { [EVIL]: EVIL, name: EVIL };
     const problem = status >= 400 && { title: EVIL, detail: `${EVIL}\ndawatch: all is well` };
-    const body = problem || (/lookup/.test(path) ? found : everything);
+    const body = problem || user || (/lookup/.test(path) ? found : everything);
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
   return url;
 }
 
 const ADMIN = { DAWATCH_ADMIN_TOKEN: 'an-admin-token-for-tests-0123456789' };
-const COMMANDS = ['list', 'status a', 'wait a', 'cancel a', 'webhooks list', 'api /v1/audit'];
+const COMMANDS = [
+  'list',
+  'status a',
+  'wait a',
+  'cancel a',
+  'webhooks list',
+  'users get --name a --email b@c.example',
+  'api /v1/audit',
+];
 
 describe('escapes control characters in every text that a server sends:', () => {
   it.each(COMMANDS)('dawatch %s', async (line) => {

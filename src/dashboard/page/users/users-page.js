@@ -75,7 +75,7 @@ function Lookups({ api, mayList }) {
 function Nothing({ isListed, mayList }) {
   return html`<${Empty} title=${isListed ? 'The upstream has no users.' : 'No user looked up yet.'}>
     <p>Look up a user here or from a terminal:</p>
-    <${Command}>${mayList ? "npx dawatch api '/admin/get_all_users?limit=50'" : "npx dawatch api '/users/get_user?name=Ada+Example&email=ada@example.com'"}<//>
+    <${Command}>${mayList ? 'npx dawatch users list --limit 50' : 'npx dawatch users get --name "Ada Example" --email ada@example.com'}<//>
   <//>`;
 }
 
