@@ -7,7 +7,7 @@ import {
   type LookupAll,
 } from '../../src/notifications/transport/address-guard.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
-import { cliProcess } from '../support/processes/cli.ts';
+import { cli, cliProcess } from '../support/processes/cli.ts';
 import { startConnectProxy } from '../support/servers/connect-proxy.ts';
 import { openReceiver, selfSigned } from '../support/servers/receiver.ts';
 import { deadAddress, openClient, serve } from '../support/servers/upstream-server.ts';
@@ -168,7 +168,7 @@ it('`dawatch doctor` reaches upstreams, channels, the heartbeat and the provider
 it.each(['http://user:100%@h.example', 'http://user:12/34@h.example', 'user:1234@h.example'])(
   'a proxy address from which another host would be derived is refused: %s',
   async (HTTPS_PROXY) => {
-    const { code, stderr } = await cliProcess(['config'], { env: { HTTPS_PROXY } });
+    const { code, stderr } = await cli(['config'], { env: { HTTPS_PROXY } });
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: expect.stringMatching(/^dawatch: HTTPS_PROXY must be .* write % as %25, /),
