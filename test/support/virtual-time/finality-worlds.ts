@@ -51,43 +51,33 @@ const aged =
 /**
  * Groups become final at each multiple of the period, `gap` periods after their own, a moment late.
  */
-export function periodic(
-  periodS: number,
-  { gap = 1, lateS = 1, hasBlocks = true, drift = 0 } = {},
-): Finality {
+export function periodic(periodS: number, { gap = 1, drift = 0 } = {}): Finality {
   const late = new Map<number, number>();
   return (now, random) => {
     const period = 1_000 * periodS * (1 + drift * Math.sin(now / 1e7));
     const slot = Math.floor(now / period) + 1 + gap;
-    const known = late.get(slot) ?? exponential(1_000 * lateS, random);
+    const known = late.get(slot) ?? exponential(1_000, random);
     late.set(slot, known);
-    return { at: slot * period + known + 1_000 * random(), block: hasBlocks ? slot : null };
+    return { at: slot * period + known + 1_000 * random(), block: slot };
   };
 }
 
 /** Shapes of finality time; seconds from tracking. */
 export const SHAPES: Record<string, Finality> = {
   exponential: aged((random) => exponential(30, random)),
-  'exponential, 20 minutes': aged((random) => exponential(1_200, random)),
-  uniform: aged((random) => 10 + 60 * random()),
   constant: aged(() => 47),
   instant: aged(() => 0),
-  'a fifth of a second': aged(() => 0.2),
   'two seconds': aged((random) => 1.5 + random()),
   bimodal: aged((random) => (random() < 0.5 ? 5 + random() : 300 + 20 * random())),
   'three modes': aged(
     (random) => ([2, 40, 900][Math.floor(3 * random())] as number) * (0.9 + 0.2 * random()),
   ),
-  'heavy tail': aged((random) => 10 * (1 - random()) ** (-1 / 1.1)),
-  'very heavy tail': aged((random) => Math.min(20_000, 5 * (1 - random()) ** (-1 / 0.8))),
+  'heavy tail': aged((random) => Math.min(20_000, 5 * (1 - random()) ** (-1 / 0.8))),
   'log-normal': aged(
     (random) => 60 * Math.exp(1.2 * (random() + random() + random() + random() - 2) * 1.7),
   ),
   '20 s slots': periodic(20),
-  '20 s slots without blocks': periodic(20, { hasBlocks: false }),
   '12.8 s slots, gap 2': periodic(12.8, { gap: 2 }),
-  '2 s slots': periodic(2, { lateS: 0.1 }),
-  '300 s slots': periodic(300, { lateS: 10 }),
   'a period that drifts': periodic(20, { drift: 0.02 }),
   'slow drift of the age': (now, random) => ({
     at: now + 1_000 * (40 + 30 * Math.sin(now / 2e6)) * (0.9 + 0.2 * random()),
