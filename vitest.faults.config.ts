@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { longestFirst } from './test/support/longest-first.ts';
+import { MEMORY } from './test/support/memory.ts';
 import { PATIENCE } from './test/support/patience.ts';
 
 /** The files that take longest on an idle machine. */
@@ -16,42 +17,18 @@ const LONGEST = [
 
 process.env.TEST_SEED ??= String(Date.now() % 2 ** 31);
 
-const shared = {
-  ...PATIENCE,
-  // Some start dozens of processes.
-  testTimeout: 3 * PATIENCE.testTimeout,
-  globalSetup: 'test/faults/support/print-seed.ts',
-  isolate: false,
-};
-
-const faults = {
-  ...shared,
-  // The tests mostly wait for processes.
-  maxWorkers: availableParallelism() + 2,
-  sequence: { groupOrder: 0 },
-};
-
 export default defineConfig({
   test: {
+    ...PATIENCE,
+    include: ['test/**/*.fault.ts', 'test/pacing/*.world.ts'],
+    // Some start dozens of processes.
+    testTimeout: 3 * PATIENCE.testTimeout,
+    globalSetup: 'test/faults/support/print-seed.ts',
+    isolate: false,
+    // The tests mostly wait for processes.
+    maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: longestFirst(LONGEST) },
-    projects: [
-      {
-        test: {
-          ...faults,
-          name: 'faults',
-          include: ['test/**/*.fault.ts', 'test/pacing/*.world.ts'],
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'load',
-          include: ['test/faults/**/*.load.ts'],
-          // Measurements run alone on the machine.
-          maxWorkers: 1,
-          sequence: { groupOrder: 1 },
-        },
-      },
-    ],
+    // As in vitest.config.ts. The loss of power is simulated on a recorded disk.
+    env: MEMORY === undefined ? {} : { TMPDIR: MEMORY },
   },
 });

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
 import { call } from '../support/app/http-calls.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
-import { cliProcess } from '../support/processes/cli.ts';
+import { cli } from '../support/processes/cli.ts';
 import { prepareServer, sleep } from '../support/processes/killable-server.ts';
 import { redisForTest } from '../support/redis/redis-server.ts';
 import { openSmtpReceiver } from '../support/servers/smtp-receiver.ts';
@@ -244,7 +244,7 @@ it.each([true, false])(
       ['api', '/v1/deliveries/1'],
       ['webhooks', 'list'],
     ]) {
-      const { stdout, stderr } = await cliProcess(args, { env });
+      const { stdout, stderr } = await cli(args, { env });
       locations.set(`dawatch ${args.slice(0, 2).join(' ')}`, stdout + stderr);
     }
     await redis.kill();

@@ -13,7 +13,7 @@ import { seeded } from '../support/seed.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { until } from '../support/until.ts';
 
-const ROUNDS = 4;
+const ROUNDS = 2;
 const PRUNING = new URL('./pruning-child.ts', import.meta.url);
 
 it('kill -9 during pruning leaves every open submission, each other one complete or deleted, and the audit pruned', async () => {

@@ -3,8 +3,8 @@ import { NODE_FAULT_KINDS } from '../../../src/sandbox/node/node-faults.ts';
 import { sleep } from '../../support/processes/killable-server.ts';
 import { prepareWorld } from '../support/world.ts';
 
-const KILLS = 30;
-const SUBMISSIONS = 2_000;
+const KILLS = 15;
+const SUBMISSIONS = 1_000;
 const BATCH = 25;
 const LIMIT = 100;
 

@@ -4,7 +4,7 @@ import { CRASH_API_KEY, sleep } from '../../support/processes/killable-server.ts
 import { trackOnce } from '../support/requests.ts';
 import { prepareWorld } from '../support/world.ts';
 
-const ROUNDS = 4;
+const ROUNDS = 2;
 /** More than SIGTERM may take on a slow machine. */
 const ENDLESS_MS = 2 * STEP_MS;
 const CLIENTS = 3;

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { CRASH_API_KEY, sleep } from '../../support/processes/killable-server.ts';
-import { allDelivered } from '../../support/servers/deliveries.ts';
-import { auditAfterFault } from '../support/audit.ts';
-import { watch } from '../support/probe.ts';
-import { prepareWorld } from '../support/world.ts';
+import { CRASH_API_KEY, sleep } from '../support/processes/killable-server.ts';
+import { allDelivered } from '../support/servers/deliveries.ts';
+import { auditAfterFault } from './support/audit.ts';
+import { watch } from './support/probe.ts';
+import { prepareWorld } from './support/world.ts';
 
 const MANY = 1_000;
 const CLIENTS = 128;

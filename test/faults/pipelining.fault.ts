@@ -6,11 +6,11 @@ import {
   type KillableServer,
   prepareServer,
   sleep,
-} from '../../support/processes/killable-server.ts';
-import { tempFolder } from '../../support/temp-folder.ts';
-import { watch } from '../support/probe.ts';
+} from '../support/processes/killable-server.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+import { watch } from './support/probe.ts';
 
-const LOADED_MS = 4_000;
+const LOADED_MS = 1_000;
 /** Responses of /livez during a load, however long that takes. */
 const PROBES = 20;
 const MAX_MIB = 400;
