@@ -8,8 +8,6 @@ export default defineConfig({
   test: {
     ...PATIENCE,
     include: ['test/packages/*.install.ts'],
-    // The registry may fail.
-    retry: process.env.CI ? 1 : 0,
     sequence: { sequencer: longestFirst(['/image.', '/docs.', '/helm.', '/browser.']) },
     // The tests mostly wait for the registry and for processes.
     maxWorkers: availableParallelism() + 2,

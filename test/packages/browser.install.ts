@@ -12,7 +12,7 @@ import { CRASH_API_KEY, prepareServer } from '../support/processes/killable-serv
 import { tempFolder } from '../support/temp-folder.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { installInto } from './support/installed.ts';
-import { CLIENT_NODES } from './support/pack.ts';
+import { CLIENT_NODE } from './support/pack.ts';
 
 const { client: tarball, npmCli, nodes } = inject('packages');
 const ENTRY = 'node_modules/@dawatch/client/dist/esm/index.js';
@@ -60,7 +60,7 @@ describe.skipIf(SKIPPED)('the installed client in a browser', () => {
   const origins: string[] = [];
 
   beforeAll(async () => {
-    installInto(folder, { tarball, npmCli, nodePath: nodes[CLIENT_NODES[1]] as string });
+    installInto(folder, { tarball, npmCli, nodePath: nodes[CLIENT_NODE] as string });
     for (const [name, html] of Object.entries(PAGES)) writeFileSync(join(folder, name), html);
     writeFileSync(join(folder, 'program.js'), PROGRAM);
     await build({ root: folder, logLevel: 'warn', build: { outDir: 'bundled' } });

@@ -14,7 +14,7 @@ import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
 import { blocksOf, storeExample } from '../support/documents.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { type Installed, installInto } from './support/installed.ts';
-import { CLIENT_NODES } from './support/pack.ts';
+import { CLIENT_NODE } from './support/pack.ts';
 
 const EXAMPLES = ['docs/client.md', 'docs/webhooks.md'].flatMap(blocksOf);
 /** A quarter of it is the types of the API, with their descriptions. */
@@ -23,16 +23,13 @@ const MAX_BYTES = 260_000;
 const { client: tarball, npmCli, nodes, bun } = inject('packages');
 const folder = removedAfterTests();
 const app = useAppWithSandbox();
-const installations = new Map<string, Installed>();
-/** The client as installed by this version of Node, once. */
-function install(version: string): Installed {
-  const known = installations.get(version);
-  if (known) return known;
-  const options = { tarball, npmCli, nodePath: nodes[version] as string };
-  const installed = installInto(join(folder, version), options);
-  installations.set(version, installed);
-  return installed;
-}
+const nodePath = nodes[CLIENT_NODE] as string;
+let installed: Installed;
+beforeAll(() => {
+  installed = installInto(folder, { tarball, npmCli, nodePath });
+  for (const { page, file } of EXAMPLES)
+    if (file?.endsWith('.mjs')) storeExample(page, file, installed.folder);
+});
 
 it('the client has the types, and docs/http.md the routes, that npm run docs:client writes from /openapi.json', async () => {
   const document = await (await fetch(`${app.url}/openapi.json`)).text();
@@ -41,20 +38,12 @@ it('the client has the types, and docs/http.md the routes, that npm run docs:cli
   expect(page).toBe(withRouteTable(page, document));
 });
 
-/** The examples run with each of these. */
-const RUNTIMES = [...CLIENT_NODES.map((version) => `Node ${version}`), 'Bun'];
-
-describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
-  const version = /^Node (.*)/.exec(runtime)?.[1];
-  let installed: Installed;
-  beforeAll(() => {
-    installed = install(version ?? CLIENT_NODES[1]);
-    for (const { page, file } of EXAMPLES)
-      if (file?.endsWith('.mjs')) storeExample(page, file, installed.folder);
-  });
-
+// docs.install.ts runs the examples with the newest Node.
+describe.each([
+  [`Node ${CLIENT_NODE}`, join(nodePath, 'node')],
+  ['Bun', bun],
+])('the installed client on %s', (_, program) => {
   function start(example: string, args: string[], env: Record<string, string>) {
-    const program = version === undefined ? bun : join(nodes[version] as string, 'node');
     const child = spawn(program, [example, ...args], { cwd: installed.folder, env });
     onTestFinished(() => void child.kill('SIGKILL'));
     return child;
@@ -152,8 +141,7 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
 });
 
 it('imports nothing of Node except for webhooks, so that browsers can load it', () => {
-  const { folder: at } = install(CLIENT_NODES[1]);
-  const modules = join(at, 'node_modules/@dawatch/client/dist/esm');
+  const modules = join(installed.folder, 'node_modules/@dawatch/client/dist/esm');
   const importing = readdirSync(modules).filter(
     (name) =>
       name.endsWith('.js') && /from ['"]node:/.test(readFileSync(join(modules, name), 'utf8')),
@@ -162,8 +150,7 @@ it('imports nothing of Node except for webhooks, so that browsers can load it', 
 });
 
 it('installs two dependencies, and is smaller than 260 kB without them', () => {
-  const { folder: at } = install(CLIENT_NODES[1]);
-  const modules = join(at, 'node_modules');
+  const modules = join(installed.folder, 'node_modules');
   expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual([
     '@dawatch',
     '@noble',

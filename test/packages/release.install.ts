@@ -7,6 +7,7 @@ import pkg from '../../package.json' with { type: 'json' };
 import lockfile from '../../package-lock.json' with { type: 'json' };
 import { cloneBelow, runInShell } from './support/clone.ts';
 import { removedAfterTests } from './support/folders.ts';
+import { NEWEST_NODE } from './support/pack.ts';
 
 const { npmCli, nodes } = inject('packages');
 const ROOT = join(import.meta.dirname, '../..');
@@ -27,7 +28,7 @@ describe('the packages that the release workflow makes', () => {
     };
     for (const { run } of jobs.package.steps)
       if (run && run !== 'npm ci')
-        await runInShell(run, { cwd: clone, nodePath: nodes['24.21.0'] as string, npmCli, env });
+        await runInShell(run, { cwd: clone, nodePath: nodes[NEWEST_NODE] as string, npmCli, env });
   }, 600_000);
 
   it.each([

@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { installEnv, type Packages } from './pack.ts';
+import { installEnv, NEWEST_NODE, type Packages } from './pack.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
@@ -95,7 +95,7 @@ export async function openContainers({ npmCli, nodes }: Pick<Packages, 'npmCli' 
       stdio: 'pipe',
       env,
     });
-    cpSync(realpathSync(join(nodes['24.21.0'] as string, 'node')), join(base, 'node'));
+    cpSync(realpathSync(join(nodes[NEWEST_NODE] as string, 'node')), join(base, 'node'));
     cpSync(dirname(dirname(npmCli)), join(base, 'npm'), { recursive: true });
     // Registries may use a private certificate authority.
     if (existsSync(CERTIFICATES)) cpSync(CERTIFICATES, join(base, 'debian', CERTIFICATES));

@@ -22,11 +22,12 @@ const ROOT = join(import.meta.dirname, '../../..');
 const SYSTEM_CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 
 /**
- * Versions of Node that the packages are installed and run with: the oldest and the newest that
- * each supports.
+ * Versions of Node that the packages are installed and run with: the oldest that the server and the
+ * client support, and the one that runs the commands of the documents.
  */
-export const SERVER_NODES = ['22.19.0', '24.21.0'] as const;
-export const CLIENT_NODES = ['20.19.0', '24.21.0'] as const;
+export const SERVER_NODE = '22.19.0';
+export const CLIENT_NODE = '20.19.0';
+export const NEWEST_NODE = '24.21.0';
 
 export type Packages = {
   /** The tarballs. */
@@ -65,17 +66,20 @@ export default async function setup(project: TestProject): Promise<() => void> {
     await npm(to, 'install', '--ignore-scripts', '--no-package-lock', spec);
     return join(to, 'node_modules');
   };
-  const nodeOf = async (version: string): Promise<[string, string]> => {
+  const downloadNode = async (version: string) => {
     const modules = await download(`node-${version}`, `node-${platform}@${version}`);
-    const binary = join(modules, `node-${platform}/bin/node`);
+    return join(modules, `node-${platform}/bin/node`);
+  };
+  const nodeOf = async (version: string): Promise<[string, string]> => {
+    const isThis = process.version === `v${version}`;
+    const binary = isThis ? process.execPath : await downloadNode(version);
     const path = join(folder, `path-${version}`);
     mkdirSync(path);
     symlinkSync(binary, join(path, 'node'));
     return [version, path];
   };
-  const versions = [...new Set([...SERVER_NODES, ...CLIENT_NODES])];
   const [nodes, bun] = await Promise.all([
-    Promise.all(versions.map(nodeOf)),
+    Promise.all([SERVER_NODE, CLIENT_NODE, NEWEST_NODE].map(nodeOf)),
     download('bun', `@oven/bun-${platform}@1.4.5`),
     pack(),
   ]);
@@ -102,6 +106,9 @@ export function installEnv(path = process.env.PATH): Record<string, string> {
     PATH: path ?? '',
     npm_config_fund: 'false',
     npm_config_audit: 'false',
+    // The tests install the same packages many times.
+    npm_config_prefer_offline: 'true',
+    npm_config_fetch_retries: '5',
     npm_config_update_notifier: 'false',
     ...(certificates && { NODE_EXTRA_CA_CERTS: certificates }),
   };

@@ -15,7 +15,7 @@ import {
 } from '../../support/documents.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
 import { freePort } from '../../support/servers/free-port.ts';
-import { installEnv, npxCliOf } from './pack.ts';
+import { installEnv, NEWEST_NODE, npxCliOf } from './pack.ts';
 
 const { server: tarball, client, npmCli, nodes } = inject('packages');
 const API_KEY = 'a-service-key-for-tests-0123456789';
@@ -100,7 +100,7 @@ export async function openMachine(folder: string) {
   mkdirSync(bin, { recursive: true });
   for (const [name, cli] of Object.entries({ npm: npmCli, npx: npxCliOf(npmCli) }))
     symlinkSync(cli, join(bin, name));
-  const path = `${bin}:${nodes['24.21.0']}:/usr/bin:/bin:/usr/sbin`;
+  const path = `${bin}:${nodes[NEWEST_NODE]}:/usr/bin:/bin:/usr/sbin`;
   const environment = {
     ...installEnv(path),
     NO_COLOR: '1',
