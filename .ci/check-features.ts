@@ -1,6 +1,6 @@
 // Checks that the optional features can be deleted: in a copy of the repository without their
-// folders, their sections of the settings and their lines in the lists below, the rest compiles, and
-// the tests of two other folders pass. `npm run check:features -- alerts` deletes one of them.
+// folders, their sections of the settings and their lines in the lists below, the rest compiles,
+// and the tests of two other folders pass. `npm run check:features -- alerts` deletes one of them.
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   cpSync,
