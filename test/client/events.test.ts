@@ -74,9 +74,9 @@ it('continues through cut connections without gap or repeat', async () => {
   const listener = listen(client(proxy.url), { after: 0 });
   const isReceived = (id: unknown) =>
     eventually(() =>
-      expect(listener.receivedEvents.at(-1)?.data).toMatchObject({
-        submission: { submission_id: id },
-      }),
+      expect(listener.receivedEvents.map(({ data }) => data)).toContainEqual(
+        expect.objectContaining({ submission: expect.objectContaining({ submission_id: id }) }),
+      ),
     );
   await listener.has(1);
   for (const [index, id] of ids.entries()) {
