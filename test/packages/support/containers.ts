@@ -14,7 +14,7 @@ import { installEnv, NEWEST_NODE, type Packages } from './pack.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
-const NEEDED = ['podman', 'runc', 'debootstrap', 'iptables'];
+const NEEDED = ['podman', 'runc', 'mmdebstrap', 'iptables'];
 
 /**
  * The reason to skip the tests in containers. CI skips them only where the kernel refuses
@@ -83,6 +83,7 @@ export async function openContainers({ npmCli, nodes }: Pick<Packages, 'npmCli' 
 
   async function makeBases(): Promise<void> {
     const base = join(folder, 'base');
+    mkdirSync(base);
     const [mirror = ''] = execFileSync(
       'apt-get',
       ['indextargets', '--format', '$(REPO_URI)', 'Codename: bookworm'],
@@ -91,7 +92,7 @@ export async function openContainers({ npmCli, nodes }: Pick<Packages, 'npmCli' 
       },
     ).split('\n');
     const options = ['--variant=minbase', '--include=ca-certificates,redis-server'];
-    execFileSync('debootstrap', [...options, 'bookworm', join(base, 'debian'), mirror], {
+    execFileSync('mmdebstrap', [...options, 'bookworm', join(base, 'debian'), mirror], {
       stdio: 'pipe',
       env,
     });
