@@ -28,6 +28,25 @@ const mute = (until: number): NewMute => ({
   reason: '',
 });
 
+it('an alert has the newest summary and count, and is reported when it begins and when it ends', () => {
+  const ledger = openLedger();
+  const report = (conditions: AlertCondition[], now: number) =>
+    ledger.alerts
+      .reconcile(conditions, now)
+      .map(({ type, alert }) => [type, alert.rule, alert.count, alert.since]);
+  expect(report([down], 10)).toEqual([['alert.raised', 'upstream_down', 3, 10]]);
+  expect(report([{ ...down, summary: 'it is still out', count: 5 }, stuck], 20)).toEqual([
+    ['alert.raised', 'stuck', 1, 20],
+  ]);
+  const { alerts } = ledger.alerts.list({ state: 'firing', limit: 10, now: 20 });
+  expect(alerts.map(({ summary }) => summary).toSorted()).toEqual([
+    '1 is stuck',
+    'it is still out',
+  ]);
+  expect(report([stuck], 30)).toEqual([['alert.resolved', 'upstream_down', 5, 10]]);
+  expect(report([stuck], 40)).toEqual([]);
+});
+
 /**
  * Runs one check of the alerts per time, and returns the types of the events: in parentheses if
  * they were not sent.

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isAddressRange } from '../../src/lib/addresses.ts';
 import {
+  checkHost,
   createAddressGuard,
   guardedConnector,
 } from '../../src/notifications/transport/address-guard.ts';
@@ -102,6 +103,12 @@ it('no v6 address outside 2000::/3 is allowed, except v4-mapped ones', () => {
       return text.startsWith('0:0:0:0:0:ffff:') || guard.check(text) !== undefined;
     }),
   );
+});
+
+it('a host name without an address is refused', async () => {
+  await expect(
+    checkHost('receiver.test', guard, (_hostname, _options, callback) => callback(null, [])),
+  ).rejects.toThrow('the host name has no address');
 });
 
 describe('the allow-list', () => {

@@ -158,6 +158,19 @@ it('ends its readers when the log cannot be read, and serves later ones', async 
 const gap = (after: number, through: number) =>
   `id: ${after}\nevent: feed.gap\ndata: {"id":"gap_${after}_${through}","type":"feed.gap","data":{"after":${after},"through":${through}}}\n\n`;
 
+it('reports missing events first, and only to readers that resume before them', async () => {
+  const log = openLog();
+  for (let count = 0; count < 5; count++) log.add();
+  log.missing = 3;
+  const feed = openFeed(log);
+  const [early, late] = [read(feed, 1), read(feed, 3)];
+  for (const { text } of [early, late])
+    await eventually(() => expect(text()).toContain('id: 5\nevent: upstream.up'));
+  expect(early.text()).toContain(`: dawatch 1\nid: 1\n\n${gap(1, 3)}id: 4\nevent: upstream.up`);
+  expect(late.text()).not.toContain('feed.gap');
+  feed.close();
+});
+
 it('reports a gap once if no event after it is left', async () => {
   const log = openLog();
   for (let count = 0; count < 3; count++) log.add();

@@ -61,6 +61,16 @@ it('sends new events as they occur', async () => {
   expect(reader.received[0]?.seq).toBeGreaterThan(before);
 });
 
+it('resumes after the event in Last-Event-ID, which has precedence over `after`', async () => {
+  const begin = await newest();
+  const id = randomUUID();
+  await open(id);
+  await cancel(id);
+  const reader = await readEvents(app.url, '?after=0', { 'last-event-id': String(begin) });
+  await reader.has(1);
+  expect(reader.received[0]?.seq).toBe(begin + 1);
+});
+
 describe('filters', () => {
   it.each<[string, string, string[]]>([
     ['one type', '?type=submission.cancelled', ['cancelled x', 'cancelled y']],

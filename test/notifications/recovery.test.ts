@@ -71,6 +71,18 @@ it.each(['webhook', 'callback'])(
   },
 );
 
+it('a new address gets what waits for the old one at once', async () => {
+  const world = openDispatcher({
+    receive: () => (world.ledger.webhooks.url(id)?.includes('old') ? failed() : delivered),
+  });
+  const id = world.webhook('https://old.example');
+  world.finalizeAll(numbered(20));
+  await world.clock.advance(3 * HOUR);
+  world.ledger.webhooks.update(id, { url: 'https://new.example' }, world.clock.now());
+  await world.clock.advance(5 * SECOND);
+  expect(rowsOf(world).every(({ state }) => state === 'delivered')).toBe(true);
+});
+
 it.each([
   ['refuses', { httpStatus: 400, refused: true }],
   ['fails at', { httpStatus: 500 }],

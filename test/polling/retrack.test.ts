@@ -11,22 +11,34 @@ import {
   response,
 } from '../support/virtual-time/virtual-watcher.ts';
 
-const rejected = response(406, { id: 'a', state: 'ERROR', error: 'invalid id' });
-
-test('the late result of a poll from before the retrack does not end the submission, which is polled again', async () => {
-  const late = Promise.withResolvers<HttpResult>();
-  const responses: (HttpResult | Promise<HttpResult>)[] = [late.promise];
-  const world = openWatcher({ respond: () => responses.shift() ?? finalized });
-  world.track(['a']);
-  await world.clock.advance(10_000);
-  expect(world.polls).toHaveLength(1);
-  world.cancel(['a']);
-  world.track(['a'], { retrack: true });
-  late.resolve(rejected);
-  await world.clock.advance(0);
-  expect(world.get('a').polls).toBe(2);
-  expect(world.statuses('a')).toEqual(['tracking', 'cancelled', 'tracking', 'finalized']);
-});
+test.each<[string, HttpResult]>([
+  ['rejection', response(406, { id: 'a', state: 'ERROR', error: 'invalid id' })],
+  ['"not found"', response(404, { error: 'not found' })],
+  ['failure', response(503, 'down')],
+])(
+  'a late %s of a poll from before the retrack does not count, and the id is polled again',
+  async (_what, result) => {
+    const [late, next] = [Promise.withResolvers<HttpResult>(), Promise.withResolvers<HttpResult>()];
+    const responses = [late.promise, next.promise];
+    const world = openWatcher({ respond: () => responses.shift() ?? finalized });
+    world.track(['a']);
+    await world.clock.advance(10_000);
+    expect(world.polls).toHaveLength(1);
+    world.cancel(['a']);
+    world.track(['a'], { retrack: true });
+    late.resolve(result);
+    await world.clock.advance(0);
+    expect(world.get('a')).toMatchObject({
+      status: 'tracking',
+      polledAt: null,
+      notFoundSince: null,
+    });
+    next.resolve(finalized);
+    await world.clock.advance(0);
+    expect(world.get('a').polls).toBe(2);
+    expect(world.statuses('a')).toEqual(['tracking', 'cancelled', 'tracking', 'finalized']);
+  },
+);
 
 test.each<[string, HttpResult]>([
   ['an outage', response(503, 'down')],

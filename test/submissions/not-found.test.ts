@@ -208,3 +208,16 @@ describe('the proof that the database works', () => {
     expect(await minutesUntilFinal(world, 'a', 60)).toBeLessThan(30);
   });
 });
+
+test('the next process respects a Retry-After', async () => {
+  let current: HttpResult = response(429, '', { retryAfter: '3000' });
+  const world = openWatcher({ respond: () => current });
+  world.track(['a'], FAR);
+  await world.clock.advance(MINUTE_MS);
+  current = pending;
+  await world.isDownFor(5 * MINUTE_MS);
+  await world.clock.advance(43 * MINUTE_MS);
+  expect(world.polls).toHaveLength(1);
+  await world.clock.advance(2 * MINUTE_MS);
+  expect(world.polls[1]?.at).toBeGreaterThanOrEqual(START_MS + 50 * MINUTE_MS);
+});
