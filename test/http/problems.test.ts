@@ -3,9 +3,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { registerProblems } from '../../src/http/problems.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { call, type HttpResponse, post, problemOf, sendRaw } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 
-const app = useApp();
+const app = useApp({ adminToken: ADMIN_TOKEN });
 
 /** Parses the only response on a raw connection. */
 function parseResponse(received: string): HttpResponse {
@@ -44,6 +45,17 @@ it('refuses a body above 8 MiB with 413, declared or not', async () => {
     ),
   );
   expect(chunked.status).toBe(413);
+});
+
+it('refuses any other body above 64 KiB with 413', async () => {
+  const headers = { 'x-api-key': ADMIN_TOKEN };
+  const statusAndDetail = async (bytes: number) => {
+    const body = 'x'.repeat(bytes);
+    const response = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body });
+    return [response.status, problemOf(response).detail];
+  };
+  expect(await statusAndDetail(65_536)).toEqual([400, expect.any(String)]);
+  expect(await statusAndDetail(65_537)).toEqual([413, expect.stringContaining('65536')]);
 });
 
 describe('invalid HTTP is refused with 400:', () => {

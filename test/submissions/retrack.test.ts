@@ -134,6 +134,19 @@ describe('the events', () => {
 });
 
 describe('the schema', () => {
+  it.each(['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'])(
+    'lets no change leave the status %s for one that is not tracking',
+    (status) => {
+      const ledger = openLedger();
+      ledger.track([trackRequest('s')], 0);
+      const raw = rawConnection(ledger.file);
+      raw.prepare('UPDATE submissions SET status = ?').run(status);
+      expect(() => raw.exec("UPDATE submissions SET status = 'pending'")).toThrow(
+        /only tracking an ended submission again/,
+      );
+    },
+  );
+
   it('lets no other change leave a final status', () => {
     const ledger = openExpired();
     const raw = rawConnection(ledger.file);

@@ -86,6 +86,24 @@ it('reproduces the neighbours in a test of Avail, in which empty data do not cou
   );
 });
 
+it.each([
+  ['one call with 256 KiB', 1, 2 ** 18],
+  ['8 calls with 32 KiB', 8, 2 ** 15],
+])('lets other work run while it reads a block of %s', async (_name, calls, bytes) => {
+  const extrinsics = Array.from({ length: calls }, (_, index) =>
+    submits(Buffer.alloc(bytes), index),
+  );
+  let [turns, isRead] = [0, false];
+  const count = () => {
+    turns += 1;
+    if (!isRead) setImmediate(count);
+  };
+  setImmediate(count);
+  await read(extrinsics, EMPTY);
+  isRead = true;
+  expect(turns).toBeGreaterThanOrEqual(4);
+});
+
 it('finds no data in a block without any', async () => {
   const others = [
     timestampExtrinsic(1_760_000_000_000),
