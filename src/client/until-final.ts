@@ -36,7 +36,7 @@ const MAX_POLLED_AT_ONCE = 64;
 
 /**
  * Yields each submission when it is final. Follows the feed. Looks up all submissions when the feed
- * opens or reports a gap, and others when an event reports them as final. Throws ApiError,
+ * opens or reports a gap, and one when an event reports it as final. Throws ApiError,
  * ConnectionError or the reason of the signal.
  */
 export async function* untilFinal(

@@ -92,7 +92,7 @@ const DAY_MS = 86_400_000;
 
 /**
  * Makes this server the primary. `onSyncFailed`: committed data could not be stored; must end the
- * process. By default the error does. Throws LedgerError.
+ * process. Default: the uncaught error does. Throws LedgerError.
  */
 export function openLedger({
   config,

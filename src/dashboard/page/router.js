@@ -37,11 +37,16 @@ export function hrefToList(page) {
   return lists.get(page) ?? hrefTo(page);
 }
 
-export function useRoute() {
-  const [route, setRoute] = useState(() => parseRoute(location.hash));
+function readRoute() {
+  const route = parseRoute(location.hash);
   if (route.id === undefined) lists.set(route.page, location.hash);
+  return route;
+}
+
+export function useRoute() {
+  const [route, setRoute] = useState(readRoute);
   useEffect(() => {
-    const change = () => setRoute(parseRoute(location.hash));
+    const change = () => setRoute(readRoute());
     window.addEventListener('hashchange', change);
     return () => window.removeEventListener('hashchange', change);
   }, []);
