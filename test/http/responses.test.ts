@@ -17,7 +17,7 @@ let spec: Documented;
 /** Documented responses that no request in this test causes, with the reason. */
 const LISTED: Record<string, string> = {
   413: 'the body is too large: test/http/problems.test.ts',
-  503: 'the ledger fails: test/http/problems.test.ts',
+  503: 'the ledger fails: test/scenarios/locked-ledger.test.ts',
   507: 'the disk is full: test/http/problems.test.ts',
   default: 'whatever else goes wrong: test/http/problems.test.ts',
 };
