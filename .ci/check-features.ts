@@ -1,6 +1,7 @@
-// Checks that the optional features can be deleted: in a copy of the repository without their
-// folders, their sections of the settings and their lines in the lists below, the rest compiles,
-// and the tests of two other folders pass. `npm run check:features -- alerts` deletes one of them.
+// Checks that the optional features can be deleted, each alone and all together: in a copy of the
+// repository without their folders, their sections of the settings and their lines in the lists
+// below, the rest compiles. Without all of them, or those that `npm run check:features -- alerts`
+// names, the tests of two other folders pass, too.
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -26,20 +27,25 @@ const LISTS = [
 ];
 const TESTED = ['test/submissions', 'test/polling'];
 
-const requested = process.argv.slice(2);
-if (!areDeletable(requested.length > 0 ? requested : FEATURES)) process.exit(1);
+const TYPES = ['tsc', '-p', 'tsconfig.rest.json'];
+const TESTS = ['vitest', 'run', '--reporter=dot', ...TESTED];
 
-function areDeletable(features: readonly string[]): boolean {
+const requested = process.argv.slice(2);
+const alone = requested.length > 0 ? [] : FEATURES;
+if (
+  !passesWithout(requested.length > 0 ? requested : FEATURES, TYPES, TESTS) ||
+  !alone.every((feature) => passesWithout([feature], TYPES))
+)
+  process.exit(1);
+
+function passesWithout(features: readonly string[], ...commands: string[][]): boolean {
   const copy = mkdtempSync(join(tmpdir(), 'dawatch-without-'));
   try {
     copyTo(copy);
     for (const feature of features) deleteFrom(copy, feature);
     const settings = { extends: './tsconfig.json', include: ['src', ...TESTED] };
     writeFileSync(join(copy, 'tsconfig.rest.json'), JSON.stringify(settings));
-    return (
-      succeeds(copy, features, 'tsc', '-p', 'tsconfig.rest.json') &&
-      succeeds(copy, features, 'vitest', 'run', '--reporter=dot', ...TESTED)
-    );
+    return commands.every((command) => succeeds(copy, features, command));
   } finally {
     rmSync(copy, { recursive: true });
   }
@@ -82,18 +88,10 @@ function withoutFeature(text: string, feature: string): string {
   return lines.filter((line) => !imports.includes(line) && !uses(line)).join('\n');
 }
 
-function succeeds(
-  cwd: string,
-  features: readonly string[],
-  command: string,
-  ...args: string[]
-): boolean {
-  const { status, stdout, stderr } = spawnSync('npx', [command, ...args], {
-    cwd,
-    encoding: 'utf8',
-  });
+function succeeds(cwd: string, features: readonly string[], command: readonly string[]): boolean {
+  const { status, stdout, stderr } = spawnSync('npx', command, { cwd, encoding: 'utf8' });
   console.log(
-    `without ${features.join(' and ')}: ${command} ${status === 0 ? 'passes' : `fails\n${stdout}${stderr}`}`,
+    `without ${features.join(' and ')}: ${command[0]} ${status === 0 ? 'passes' : `fails\n${stdout}${stderr}`}`,
   );
   return status === 0;
 }

@@ -402,18 +402,23 @@ describe('every event is delivered', () => {
     ]);
   });
 
-  it('deliveries for a channel that is not configured become dead letters, which can be replayed', async () => {
-    const world = openDispatcher({ receive: () => delivered });
+  it('deliveries for a channel that is not configured become dead letters, which can be replayed, and its failures are forgotten', async () => {
+    let works = false;
+    const world = openDispatcher({ receive: () => (works ? delivered : failed()) });
+    const resultsOf = () => world.ledger.receivers.results().get('channel:ops');
     const route = { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 };
     world.ledger.routes.setChannels([route]);
-    world.configured.ops = false;
     world.finalize('s1');
     await world.clock.advance(SECOND);
+    expect(resultsOf()).toMatchObject({ failingSince: expect.any(Number) });
+    world.configured.ops = false;
+    await world.clock.advance(DAY_MS);
     expect(world.deliveries()).toMatchObject([{ state: 'dead', deadReason: 'not_configured' }]);
-    world.configured.ops = true;
+    expect(resultsOf()).toBeUndefined();
+    [world.configured.ops, works] = [true, true];
     expect(world.ledger.deliveries.replayDead('channel:ops', world.clock.now())).toBe(1);
     await world.clock.advance(SECOND);
-    expect(world.sent).toHaveLength(1);
+    expect(world.deliveries()).toMatchObject([{ state: 'delivered' }]);
   });
 
   it('times in the future, from a clock that was ahead, are corrected at startup', async () => {

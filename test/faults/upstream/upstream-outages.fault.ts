@@ -51,7 +51,6 @@ test('an upstream that fails completely, in one way after another, loses nothing
   const upstream = await openFaultyUpstream();
   const world = await prepareWorld('upstream outages', {
     upstreamUrl: upstream.url,
-    upstream: { timeout_s: 2 },
     settings: { submissions: { unknown_grace_s: 1 } },
   });
   upstream.sandboxUrl = world.sandbox.url;
@@ -69,6 +68,8 @@ test('an upstream that fails completely, in one way after another, loses nothing
       expect((await fetch(`${world.server.url}/livez`)).status, name).toBe(200);
       await sleep(100);
     }
+    await world.server.kill();
+    await world.start();
     for (const id of ids) expect([name, (await client.get(id)).status]).toEqual([name, 'tracking']);
     upstream.stopFaults();
     for (const id of ids)
