@@ -142,17 +142,18 @@ describe.skipIf(SKIPPED)('a list in the dashboard', () => {
 
   it('emphasizes the states that differ from those of most rows', async () => {
     const of = randomUUID();
-    await app.cancelled([randomUUID(), randomUUID()], { metadata: { of } });
-    await post(app.url, { submission_id: randomUUID(), metadata: { of } });
+    const [usual = '', tracked = ''] = [randomUUID(), randomUUID()];
+    await app.cancelled([usual, randomUUID()], { metadata: { of } });
+    await post(app.url, { submission_id: tracked, metadata: { of } });
     const page = await open(`submissions?metadata.of=${of}`);
-    const ground = async (state: string) => {
-      await main(page).locator(`td .${state}`).first().waitFor();
-      return await page.evaluate<string>(
-        `getComputedStyle(document.querySelector('td .${state}')).backgroundColor`,
-      );
-    };
+    // Until all rows are there, they have no usual state.
+    await rowOf(page, tracked).waitFor();
+    const ground = (id: string) =>
+      rowOf(page, id)
+        .locator('.badge')
+        .evaluate((one) => getComputedStyle(one).backgroundColor);
     const none = 'rgba(0, 0, 0, 0)';
-    expect(await ground('cancelled')).toBe(none);
-    expect(await ground('tracking')).not.toBe(none);
+    expect(await ground(usual)).toBe(none);
+    expect(await ground(tracked)).not.toBe(none);
   });
 });
