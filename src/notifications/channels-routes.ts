@@ -50,26 +50,7 @@ const channelSchema = z
 const channelListSchema = z
   .object({ channels: z.array(channelSchema).describe('In the order of the settings') })
   .describe('All channels')
-  .meta({
-    id: 'ChannelList',
-    examples: [
-      {
-        channels: [
-          {
-            name: 'ops',
-            type: 'slack',
-            address: 'https://hooks.slack.com/********',
-            routes: [{ types: ['alert.*'], metadata: null }],
-            last_success_at: '2026-01-02T03:04:05.123Z',
-            last_failure_at: null,
-            last_error: null,
-            failing_since: null,
-            deliveries: { waiting: 0, dead: 0 },
-          },
-        ],
-      },
-    ],
-  });
+  .meta({ id: 'ChannelList' });
 
 const params = z.strictObject({
   name: z

@@ -58,36 +58,7 @@ const replaySchema = z
 const replayedSchema = z
   .object({ replayed: z.int().describe('Number of deliveries that were scheduled again') })
   .describe('The dead letters are scheduled again')
-  .meta({ id: 'ReplayedDeliveries', examples: [{ replayed: 12 }] });
-
-const EXAMPLE = {
-  id: 4711,
-  event_id: 'evt_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11',
-  event_type: 'upstream.down',
-  submission_id: null,
-  destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11',
-  state: 'waiting',
-  dead_reason: null,
-  attempts_made: 1,
-  last_http_status: 503,
-  last_error: 'HTTP 503',
-  next_at: '2026-01-02T03:04:10.456Z',
-  created_at: '2026-01-02T03:04:05.123Z',
-  ended_at: null,
-} as const;
-const ATTEMPT_EXAMPLE = {
-  at: '2026-01-02T03:04:05.130Z',
-  duration_ms: 12,
-  http_status: 503,
-  error: 'HTTP 503',
-  response: 'busy',
-};
-const EVENT_EXAMPLE = {
-  id: EXAMPLE.event_id,
-  type: EXAMPLE.event_type,
-  timestamp: EXAMPLE.created_at,
-  data: { sequence: 42, upstream: 'default', reason: 'HTTP 503 Service Unavailable' },
-};
+  .meta({ id: 'ReplayedDeliveries' });
 
 const deliveryStateSchema = z
   .enum(DELIVERY_STATES)
@@ -127,7 +98,7 @@ export const deliverySchema = z
     ended_at: timeSchema.nullable(),
   })
   .describe('The delivery of one event to one destination')
-  .meta({ id: 'Delivery', examples: [EXAMPLE] });
+  .meta({ id: 'Delivery' });
 
 const attemptSchema = z
   .object({
@@ -149,10 +120,7 @@ export const deliveryDetailsSchema = deliverySchema
     attempts: z.array(attemptSchema).describe('All attempts, oldest first'),
   })
   .describe('A delivery with its event and attempts')
-  .meta({
-    id: 'DeliveryDetails',
-    examples: [{ ...EXAMPLE, event: EVENT_EXAMPLE, attempts: [ATTEMPT_EXAMPLE] }],
-  });
+  .meta({ id: 'DeliveryDetails' });
 
 export const deliveryListSchema = z
   .object({
@@ -160,7 +128,7 @@ export const deliveryListSchema = z
     next_cursor: nextCursorSchema,
   })
   .describe('A page of deliveries')
-  .meta({ id: 'DeliveryPage', examples: [{ deliveries: [EXAMPLE], next_cursor: null }] });
+  .meta({ id: 'DeliveryPage' });
 
 function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySchema> {
   return {

@@ -353,13 +353,7 @@ const streamResponse = {
             'object that a webhook receives. A comment is sent every 15 s; blocks without data only update the position. An ' +
             'event `feed.gap` at the start reports that events up to `data.through` may be missing, because they were pruned ' +
             'or a backup was restored; later in the stream it replaces an event that is damaged in the ledger.',
-        )
-        .meta({
-          examples: [
-            ': dawatch\nid: 41\n\nid: 42\nevent: upstream.up\ndata: {"id":"evt_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11","type":"upstream.up",' +
-              '"timestamp":"2026-01-02T03:04:05.123Z","data":{"upstream":"default"}}\n\n',
-          ],
-        }),
+        ),
     },
   },
 };

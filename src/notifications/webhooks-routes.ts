@@ -38,26 +38,6 @@ const disabledReasonSchema = z
   )
   .meta({ id: 'WebhookDisabledReason' });
 
-const EXAMPLE = {
-  id: 'wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11',
-  url: 'https://hooks.example.com/dawatch',
-  types: ['submission.*'],
-  metadata: { team: 'billing' },
-  description: '',
-  header_names: [],
-  enabled: true,
-  disabled_reason: null,
-  failing_since: null,
-  last_day: { attempts: 1_204, success_rate: 0.9917, response_p95_ms: 340 },
-  created_at: '2026-01-02T03:04:05.123Z',
-  updated_at: '2026-01-02T03:04:05.123Z',
-} as const;
-const SECRET_EXAMPLE = {
-  ...EXAMPLE,
-  last_day: null,
-  secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=',
-};
-
 const lastDaySchema = z
   .object({
     attempts: z.int(),
@@ -93,14 +73,14 @@ export const webhookSchema = z
     updated_at: timeSchema,
   })
   .describe('A webhook, without its secret')
-  .meta({ id: 'Webhook', examples: [EXAMPLE] });
+  .meta({ id: 'Webhook' });
 
 export const webhookWithSecretSchema = webhookSchema
   .extend({
     secret: z.string().describe('Returned only here'),
   })
   .describe('A webhook with its new secret')
-  .meta({ id: 'WebhookWithSecret', examples: [SECRET_EXAMPLE] });
+  .meta({ id: 'WebhookWithSecret' });
 
 export const webhookListSchema = z
   .object({
@@ -108,7 +88,7 @@ export const webhookListSchema = z
     next_cursor: nextCursorSchema,
   })
   .describe('A page of webhooks')
-  .meta({ id: 'WebhookPage', examples: [{ webhooks: [EXAMPLE], next_cursor: null }] });
+  .meta({ id: 'WebhookPage' });
 
 /** `webhook.url`: as the caller may see it. */
 function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> {
@@ -192,11 +172,6 @@ const newWebhookSchema = z
         types: ['submission.*'],
         metadata: { team: 'billing' },
       },
-      {
-        url: 'https://ops.example.com/',
-        types: ['upstream.*', 'alert.*'],
-        description: 'on call',
-      },
     ],
   });
 
@@ -216,7 +191,7 @@ const webhookPatchSchema = z
   )
   .meta({
     id: 'WebhookPatch',
-    examples: [{ enabled: true }, { types: ['submission.finalized', 'submission.failed'] }],
+    examples: [{ enabled: true }],
   });
 
 const rotationSchema = z

@@ -165,50 +165,7 @@ const pacingSchema = z
     upstreams: z.array(upstreamSchema),
   })
   .describe('The pacing of all upstreams')
-  .meta({
-    id: 'Pacing',
-    examples: [
-      {
-        at: '2026-01-02T03:04:05.123Z',
-        upstreams: [
-          {
-            upstream: 'default',
-            state: 'up',
-            reason: null,
-            paused_until: null,
-            tracked: 150,
-            lag_price: 1,
-            mode: 'slots',
-            slot: {
-              period_ms: 20_000,
-              next_event_at: '2026-01-02T03:04:12.400Z',
-              empty_share: 0.03,
-            },
-            chain: null,
-            senders: null,
-            observed: 200,
-            curve: [
-              { after_ms: 21_000, probability: 0.02 },
-              { after_ms: 32_000, probability: 0.48 },
-              { after_ms: 42_000, probability: 0.96 },
-              { after_ms: 62_000, probability: 0.99 },
-            ],
-            polls_ms: [24_000, 43_500, 64_000],
-            last_hour: { finalized: 7_201, requests_per_submission: 1.41, mean_lag_s: 0.52 },
-            budget: { requests: 100, per_ms: 10_000, used: 12, concurrency: 16, in_flight: 2 },
-            next: {
-              submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
-              at: '2026-01-02T03:04:10.500Z',
-              reason: 'scout',
-              held_by: null,
-            },
-            recent_polls: [{ at: '2026-01-02T03:04:04.310Z', duration_ms: 84, result: 'pending' }],
-            recent_heads: [],
-          },
-        ],
-      },
-    ],
-  });
+  .meta({ id: 'Pacing' });
 
 const OPERATIONS = operations('operations', {
   getPacing: {

@@ -14,28 +14,7 @@ const envelopeSchema = z
     data: z.looseObject({}).nullable().optional(),
   })
   .describe("The upstream's own response, unchanged")
-  .meta({
-    id: 'UpstreamSubmission',
-    examples: [
-      {
-        id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
-        state: 'Finalized',
-        error: null,
-        data: {
-          amount_data: '4.00 B',
-          block_hash: '0x6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b',
-          block_number: 1462784,
-          created_at: '2026-01-02T03:04:05.123Z',
-          data_billed: '4',
-          data_hash: '0xd4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35',
-          fees: '124361091113205017',
-          tx_hash: '0x4e07408562bedb8b60ce05c1decfe3ad16b72230967de01f640b7e4729b49fce',
-          tx_index: 1,
-          user_id: 'a0b1c2d3-e4f5-4a6b-8c7d-9e0f1a2b3c4d',
-        },
-      },
-    ],
-  });
+  .meta({ id: 'UpstreamSubmission' });
 
 const OPERATIONS = operations('submissions', {
   getSubmissionInfo: {

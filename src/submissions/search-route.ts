@@ -32,12 +32,7 @@ import {
   SUBMISSION_ID_PATTERN,
   type Submission,
 } from './submission.ts';
-import {
-  SUBMISSION_EXAMPLE,
-  type SubmissionBody,
-  submissionListSchema,
-  submissionSchema,
-} from './submission-body.ts';
+import { type SubmissionBody, submissionListSchema, submissionSchema } from './submission-body.ts';
 import type { SubmissionQueries } from './submission-queries.ts';
 import { submissionIdSchema } from './track-request.ts';
 
@@ -187,7 +182,7 @@ const countSchema = z
     ),
   })
   .describe('A number of submissions')
-  .meta({ id: 'SubmissionCount', examples: [{ count: 42, next_cursor: null }] });
+  .meta({ id: 'SubmissionCount' });
 
 const lookupSchema = z
   .strictObject({
@@ -199,7 +194,7 @@ const lookupSchema = z
   })
   .meta({
     id: 'LookupRequest',
-    examples: [{ submission_ids: [SUBMISSION_EXAMPLE.submission_id, 'never-tracked'] }],
+    examples: [{ submission_ids: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325'] }],
   });
 
 export const foundSchema = z
@@ -215,10 +210,7 @@ export const foundSchema = z
       ),
   })
   .describe('The submissions of these ids')
-  .meta({
-    id: 'FoundSubmissions',
-    examples: [{ submissions: [SUBMISSION_EXAMPLE], not_found: ['never-tracked'], remaining: [] }],
-  });
+  .meta({ id: 'FoundSubmissions' });
 
 const OPERATIONS = operations('submissions', {
   listSubmissions: {

@@ -142,57 +142,6 @@ export function toSubmissionFields(submission: ShownSubmission): z.output<typeof
   };
 }
 
-export const SUBMISSION_EXAMPLE = {
-  submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
-  upstream: 'default',
-  status: 'finalized',
-  upstream_state: 'Finalized',
-  data: { amount_data: '4.00 B', block_number: 1_462_784, fees: '124361091113205017', tx_index: 1 },
-  error: null,
-  chain: 'confirmed',
-  chain_reason: null,
-  tracked_at: '2026-01-02T03:04:05.123Z',
-  finalized_at: '2026-01-02T03:05:11.456Z',
-  finality_at: '2026-01-02T03:05:11.032Z',
-  finality_source: 'chain',
-  deadline_at: '2026-01-03T03:04:05.123Z',
-  polls: 11,
-  last_polled_at: '2026-01-02T03:05:11.456Z',
-  next_poll_at: null,
-  not_found_since: null,
-  unknown_grace_s: 900,
-  stuck_after_s: 600,
-  callback_url: null,
-  ...byName(() => null),
-  data_root: null,
-  metadata: { order: 4711 },
-} as const;
-const HISTORY_EXAMPLE = [
-  {
-    seq: 1,
-    at: SUBMISSION_EXAMPLE.tracked_at,
-    status: 'tracking',
-    previous_status: null,
-    upstream_state: null,
-    data: null,
-    chain: null,
-  },
-  {
-    seq: 2,
-    at: SUBMISSION_EXAMPLE.finalized_at,
-    status: 'finalized',
-    previous_status: 'tracking',
-    upstream_state: 'Finalized',
-    data: SUBMISSION_EXAMPLE.data,
-    chain: SUBMISSION_EXAMPLE.chain,
-  },
-].map((entry) => ({ ...entry, error: null, chain_reason: null }));
-
-const RECENT_POLLS_EXAMPLE = [
-  { at: '2026-01-02T03:04:48.200Z', duration_ms: 84, result: 'pending' },
-  { at: '2026-01-02T03:05:08.400Z', duration_ms: 79, result: 'finalized' },
-] as const;
-
 export const submissionSchema = z
   .object({
     ...submissionFields,
@@ -235,7 +184,7 @@ export const submissionSchema = z
       .describe('Block explorer; absent if none is configured, or `data` have no block'),
   })
   .describe('A tracked submission')
-  .meta({ id: 'Submission', examples: [SUBMISSION_EXAMPLE] });
+  .meta({ id: 'Submission' });
 export type SubmissionBody = z.output<typeof submissionSchema>;
 
 const changed = <T extends z.ZodType>(value: T) => z.object({ from: value, to: value });
@@ -289,16 +238,7 @@ export const submissionWithHistorySchema = submissionSchema
       ),
   })
   .describe('A tracked submission with its history')
-  .meta({
-    id: 'SubmissionWithHistory',
-    examples: [
-      {
-        ...SUBMISSION_EXAMPLE,
-        history: HISTORY_EXAMPLE,
-        recent_polls: RECENT_POLLS_EXAMPLE,
-      },
-    ],
-  });
+  .meta({ id: 'SubmissionWithHistory' });
 
 export const trackedSchema = z
   .object({
@@ -325,19 +265,7 @@ export const trackedSchema = z
       .describe('In the order of the request, without duplicates'),
   })
   .describe('The submissions are stored on disk')
-  .meta({
-    id: 'TrackedSubmissions',
-    examples: [
-      {
-        accepted: 1,
-        already_tracked: 0,
-        already_final: 0,
-        retracked: 0,
-        kept_options: [],
-        submissions: [SUBMISSION_EXAMPLE],
-      },
-    ],
-  });
+  .meta({ id: 'TrackedSubmissions' });
 
 export const submissionListSchema = z
   .object({
@@ -345,10 +273,7 @@ export const submissionListSchema = z
     next_cursor: nextCursorSchema,
   })
   .describe('A page of submissions')
-  .meta({
-    id: 'SubmissionPage',
-    examples: [{ submissions: [SUBMISSION_EXAMPLE], next_cursor: 'czEuNDcxMQ' }],
-  });
+  .meta({ id: 'SubmissionPage' });
 
 /** `callbackUrl`: what the reader may see. Without `next_poll_at`, which only the server knows. */
 export function toSubmissionBody(

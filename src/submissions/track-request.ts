@@ -140,28 +140,7 @@ export const trackBodySchema = z
   })
   .meta({
     id: 'TrackRequest',
-    examples: [
-      { submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325' },
-      {
-        submission_ids: [
-          '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
-          '0c9e2d7a-1111-4222-8333-444455556666',
-        ],
-        deadline: '2100-01-01T00:00:00Z',
-        metadata: { order: 4711 },
-      },
-      {
-        submissions: [
-          { submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325', metadata: { order: 4711 } },
-          {
-            submission_id: '0c9e2d7a-1111-4222-8333-444455556666',
-            metadata: { order: 4712 },
-            tracked_at: '2026-01-02T03:04:05Z',
-          },
-        ],
-        stuck_after_s: 3_600,
-      },
-    ],
+    examples: [{ submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325' }],
   });
 export type TrackBody = z.output<typeof trackBodySchema>;
 
@@ -347,10 +326,7 @@ export const updateBodySchema = z
   .describe('Absent fields are unchanged')
   .meta({
     id: 'SubmissionPatch',
-    examples: [
-      { metadata: { order: 4711 }, callback_url: null },
-      { deadline: '2100-01-01T00:00:00Z' },
-    ],
+    examples: [{ metadata: { order: 4711 }, callback_url: null }],
   });
 export type UpdateBody = z.output<typeof updateBodySchema>;
 

@@ -11,19 +11,6 @@ import { levelsOf, toHex } from './data-root.ts';
 
 const LEAF_BYTES = 32;
 
-/** For the data 0xabcd, which are alone in their block. */
-const EXAMPLE = {
-  block_number: 1462797,
-  block_hash: '0x4fae2570af81c02453514a8b24db3352cd29a1b6e2fb0ef1ad97e67f6b5612ea',
-  header:
-    '0xff483e972a04a9a62bb4b7d04ae403c615604e4090521ecc5bb7af67f71be09c3648590069e39af32bd0cc2d5f8ad822a3afcd7fe8d7211e4ca7c42654cdbda7a9b745164f812d38ede2df35b4470f878d10e7a6d3894653d2c698dc02c0fae914cf2add00020400041000f1f399f7e0d8c8ed712df0c21b4ec78f3b8533f1c3d0215e4023e1b7c80bfd91',
-  data_root: '0xf1f399f7e0d8c8ed712df0c21b4ec78f3b8533f1c3d0215e4023e1b7c80bfd91',
-  bridge_root: '0x0000000000000000000000000000000000000000000000000000000000000000',
-  leaf: '0xdbe576b4818846aa77e82f4ed5fa78f92766b141f282d36703886d196df39322',
-  index: 0,
-  siblings: [],
-};
-
 const hashSchema = z.string().regex(/^0x[0-9a-f]{64}$/);
 const proofSchema = z
   .object({
@@ -41,7 +28,7 @@ const proofSchema = z
       .describe('Neighbours of the hash of the leaf and of the nodes above it, from the bottom'),
   })
   .describe('Proof that a block contains the data of a submission')
-  .meta({ id: 'Proof', examples: [EXAMPLE] });
+  .meta({ id: 'Proof' });
 
 type ProofBody = z.output<typeof proofSchema>;
 
