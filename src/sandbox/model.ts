@@ -32,7 +32,6 @@ type Submission = {
   /** undefined: no row yet. */
   state: RowState | undefined;
   error: string | null;
-  attempts: number;
   /** The transaction that its sender waits for. */
   inFlight: Transaction | undefined;
   placement: Included | undefined;
@@ -141,7 +140,6 @@ export function createModel(options: SandboxOptions) {
   }
 
   function send(submission: Submission, sentMs: number): void {
-    submission.attempts += 1;
     if (submission.ahead === undefined) return;
     const { fate, data } = submission.ahead;
     const attempt = fate.nextAttempt();
@@ -204,19 +202,17 @@ export function createModel(options: SandboxOptions) {
       return;
     }
     submission.placement = submission.rival;
-    submission.attempts += 1;
     write(submission, ROW_STATE.finalized);
   }
 
   function rowOf(submission: Submission, state: RowState): Row {
-    const { id, error, submittedMs, contents, attempts, placement } = submission;
+    const { id, error, submittedMs, contents, placement } = submission;
     const row: Row = {
       submissionId: id,
       state,
       error,
       createdAtMs: submittedMs,
       amountBytes: contents.amountBytes,
-      attempts,
     };
     if (state !== ROW_STATE.finalized || placement === undefined) return row;
     const blockHash = headers.hashOf(placement.blockNumber);
@@ -248,7 +244,6 @@ export function createModel(options: SandboxOptions) {
         ahead: fate.isLost ? undefined : { fate, data: bytes },
         state: undefined,
         error: null,
-        attempts: 0,
         inFlight: undefined,
         placement: undefined,
         rival: undefined,

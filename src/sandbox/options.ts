@@ -79,39 +79,9 @@ export const sandboxOptionFields = z.object({
     .default(60)
     .describe('Seconds of the sliding rate-limit window.'),
 
-  wrapped: z
-    .boolean()
-    .default(false)
-    .describe('true = one user is returned inside {"state","message","data"}.'),
-  listingForm: z
-    .enum(['array', 'results', 'resultsOk', 'data', 'dataOk', 'dataErr'])
-    .default('array')
-    .describe('Envelope of the user listing; dataErr = a database error with HTTP 200.'),
-  userParams: z
-    .enum(['query', 'ignored'])
-    .default('query')
-    .describe(
-      'query = name and email are required and must match; ignored = returns the user of the bearer token.',
-    ),
-  users: z.int().min(1).default(25).describe('Number of users.'),
-
-  unknownStatus: z
-    .literal([404, 500])
-    .default(500)
-    .describe('HTTP status for an unknown id or user.'),
-  extraFields: z
-    .boolean()
-    .default(false)
-    .describe('true = responses include fields that only some versions have.'),
-
   ...nodeFaultFields,
 
   apiKey: z.string().min(1).default('sandbox-key').describe('The accepted x-api-key.'),
-  adminToken: z
-    .string()
-    .min(1)
-    .default('sandbox-admin-token')
-    .describe('Bearer token of an administrator.'),
 });
 
 /** The options with the values of the world, which tests and measurements override. */

@@ -57,7 +57,7 @@ export async function startSandbox({
   const context: SandboxContext = {
     options,
     model: createModel(options),
-    users: createUsers(options),
+    users: createUsers(options.seed),
     traffic: { ...NO_TRAFFIC, requestsBySubmission: new Map() },
     rateLimit: createRateLimit(options),
     faults: createFaults(),

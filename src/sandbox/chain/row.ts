@@ -13,8 +13,6 @@ export type Row = {
   error: string | null;
   createdAtMs: number;
   amountBytes: number;
-  /** Sending attempts so far. */
-  attempts: number;
   /** Set in state Finalized only. */
   block?: { number: number; hash: string; txHash: string; txIndex: number };
   /** Set in state Finalized only; decimal integers, too large for a number. */

@@ -1,8 +1,6 @@
-import type { ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import { retryAfterOf } from './rate-limit.ts';
 
-const DRIP_EVERY_MS = 200;
 const HUGE_BYTES = 10 * 1024 * 1024;
 const BODY = JSON.stringify({
   id: '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77',
@@ -21,23 +19,18 @@ type SendFault = (reply: FastifyReply, parameters: Parameters) => FastifyReply;
 /** Faults by kind, as proxies, database pools and networks produce them. */
 const FAULTS = {
   hang: (reply) => reply.hijack(),
-  reset: (reply) => raw(reply, (response) => response.destroy()),
+  reset(reply) {
+    reply.raw.destroy();
+    return reply.hijack();
+  },
   html_502: (reply) => html(reply, 502, 'Bad Gateway'),
   html_503: (reply) => html(reply, 503, 'Service Temporarily Unavailable'),
-  html_504: (reply) => html(reply, 504, 'Gateway Time-out'),
-  empty_502: (reply) => reply.code(502).send(),
   throttle: (reply, { retryAfterS }) => throttled(reply, retryAfterOf(retryAfterS * 1000)),
   unauthorized: (reply) => reply.code(401).type('text/plain').send('Invalid API key'),
-  key_store: (reply) => reply.code(500).type('text/plain').send('Internal error. Contact admin'),
-  firewall: (reply) => html(reply, 403, 'Forbidden'),
   database: (reply) => reply.code(500).send({ state: 'ERROR', error: 'Database connection error' }),
   truncated: (reply) => reply.code(200).headers(JSON_HEADERS).send(HALF),
-  cut: (reply) => raw(reply, cutShort),
   not_json: (reply) =>
     reply.code(200).headers(JSON_HEADERS).send('<!doctype html><title>Welcome</title>'),
-  empty_200: (reply) => reply.code(200).headers(JSON_HEADERS).send(''),
-  drip: (reply) => raw(reply, drip),
-  endless: (reply) => raw(reply, sendEndlessly),
   huge: (reply) => reply.code(200).send({ error: 'x'.repeat(HUGE_BYTES) }),
   redirect: (reply, { redirectTo }) => reply.redirect(redirectTo, 302),
 } satisfies Record<string, SendFault>;
@@ -70,39 +63,4 @@ function html(reply: FastifyReply, status: number, reason: string): FastifyReply
     .send(
       `<html>\r\n<head><title>${title}</title></head>\r\n<body>\r\n<center><h1>${title}</h1></center>\r\n`,
     );
-}
-
-/** Bypasses Fastify for invalid responses that Fastify would refuse to send. */
-function raw(reply: FastifyReply, send: (response: ServerResponse) => void): FastifyReply {
-  reply.hijack();
-  send(reply.raw);
-  return reply;
-}
-
-/** Closes the connection in the middle of the announced body. */
-function cutShort(response: ServerResponse): void {
-  response.writeHead(200, { ...JSON_HEADERS, 'content-length': Buffer.byteLength(BODY) });
-  response.write(HALF, () => response.destroy());
-}
-
-/**
- * Sends one byte at a time, so that only a deadline for the whole request ends it, but no idle
- * timeout.
- */
-function drip(response: ServerResponse): void {
-  response.writeHead(200, JSON_HEADERS);
-  response.write('{');
-  const timer = setInterval(() => response.write(' '), DRIP_EVERY_MS);
-  response.on('close', () => clearInterval(timer));
-}
-
-/** Sends data without end as fast as the client reads, so that only a size limit ends it. */
-function sendEndlessly(response: ServerResponse): void {
-  const chunk = Buffer.alloc(64 * 1024, 0x20);
-  const pour = () => {
-    while (!response.destroyed && response.write(chunk));
-  };
-  response.writeHead(200, JSON_HEADERS);
-  response.on('drain', pour);
-  pour();
 }

@@ -11,7 +11,7 @@ const lookupSchema = z.object({ submission_id: z.string() });
 /** POST /v1/submit_data and /v1/submit_raw_data, and GET /v1/get_submission_info. */
 export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContext): void {
   const { options, model, traffic, faults, rateLimit, now } = context;
-  const userId = context.users.own('user').id;
+  const userId = context.users.list(1)[0]?.id ?? '';
 
   app.post('/v1/submit_data', async (request, reply) => {
     const body = submitSchema.safeParse(request.body);
@@ -87,10 +87,8 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     const id = parseSubmissionId(query.data.submission_id);
     if (!id.ok) return reply.code(406).send({ error: id.error });
     const row = model.read(id.submissionId, now());
-    if (row !== undefined) return reply.send(submissionBody(row, { userId, dialect: options }));
-    return options.unknownStatus === 404
-      ? reply.code(404).send({ error: `Submission ${id.submissionId} not found` })
-      : reply.code(500).send({ error: 'Record not found' });
+    if (row !== undefined) return reply.send(submissionBody(row, userId));
+    return reply.code(500).send({ error: 'Record not found' });
   }
 }
 

@@ -1,14 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { SandboxContext } from '../context.ts';
-import type { SandboxOptions } from '../options.ts';
-import type { UserRecord } from '../users.ts';
 import { sendFault } from './fault-responses.ts';
 
-type Principal = 'user' | 'admin';
 type Handler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
 
+/** Bearer tokens of a user and of an administrator. */
 const USER_TOKEN = 'sandbox-user-token';
+const ADMIN_TOKEN = 'sandbox-admin-token';
 
 const userQuerySchema = z.object({ name: z.string(), email: z.string() });
 // The upstream parses an unsigned integer. Number() alone would accept '' and '1e3'.
@@ -19,7 +18,7 @@ const listingQuerySchema = z.object({ limit: z.string().regex(/^\d+$/).transform
  * serve under /v1.
  */
 export function addUserRoutes(app: FastifyInstance, context: SandboxContext): void {
-  const { options, users } = context;
+  const { users } = context;
   for (const path of ['/users/get_user', '/user/get_user', '/v1/user/get_user'])
     app.get(path, guarded(sendUser));
   for (const path of ['/admin/get_all_users', '/v1/admin/get_all_users'])
@@ -36,49 +35,27 @@ export function addUserRoutes(app: FastifyInstance, context: SandboxContext): vo
   }
 
   function sendUser(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const principal = principalOf(request, options);
-    if (principal === undefined) return unauthorized(reply);
-    if (options.userParams === 'ignored')
-      return reply.send(userBody(users.own(principal), options));
+    if (![USER_TOKEN, ADMIN_TOKEN].includes(tokenOf(request))) return unauthorized(reply);
     const query = userQuerySchema.safeParse(request.query);
     if (!query.success)
       return badRequest(reply, 'Query deserialize error: missing field `name` or `email`');
     const user = users.find(query.data.name, query.data.email);
-    return user === undefined ? unknownUser(reply, options) : reply.send(userBody(user, options));
+    return user === undefined
+      ? reply.code(500).send({ state: 'ERROR', error: 'Record not found' })
+      : reply.send(user);
   }
 
   function sendListing(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    if (principalOf(request, options) !== 'admin') return unauthorized(reply);
+    if (tokenOf(request) !== ADMIN_TOKEN) return unauthorized(reply);
     const query = listingQuerySchema.safeParse(request.query);
     if (!query.success)
       return badRequest(reply, 'Query deserialize error: missing or invalid field `limit`');
-    return reply.send(listingBody(users.list(query.data.limit), options.listingForm));
+    return reply.send(users.list(query.data.limit));
   }
 }
 
-function userBody(user: UserRecord, { wrapped }: SandboxOptions): object {
-  return wrapped ? { state: 'SUCCESS', message: 'User retrieved successfully', data: user } : user;
-}
-
-function listingBody(users: readonly UserRecord[], form: SandboxOptions['listingForm']): object {
-  const bodies = {
-    array: users,
-    results: { results: users },
-    resultsOk: { results: { Ok: users } },
-    data: { state: 'SUCCESS', data: users },
-    dataOk: { data: { Ok: users } },
-    dataErr: { data: { Err: 'Database connection error' } },
-  } satisfies Record<typeof form, object>;
-  return bodies[form];
-}
-
-function principalOf(
-  request: FastifyRequest,
-  { adminToken }: SandboxOptions,
-): Principal | undefined {
-  const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
-  if (token === adminToken) return 'admin';
-  return token === USER_TOKEN ? 'user' : undefined;
+function tokenOf({ headers }: FastifyRequest): string {
+  return /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1] ?? '';
 }
 
 function unauthorized(reply: FastifyReply): FastifyReply {
@@ -87,10 +64,4 @@ function unauthorized(reply: FastifyReply): FastifyReply {
 
 function badRequest(reply: FastifyReply, reason: string): FastifyReply {
   return reply.code(400).type('text/plain').send(reason);
-}
-
-function unknownUser(reply: FastifyReply, { unknownStatus }: SandboxOptions): FastifyReply {
-  return unknownStatus === 404
-    ? reply.code(404).type('text/plain').send('User not found')
-    : reply.code(500).send({ state: 'ERROR', error: 'Record not found' });
 }

@@ -1,8 +1,4 @@
 import { ROW_STATE, type Row } from '../chain/row.ts';
-import type { SandboxOptions } from '../options.ts';
-
-/** Options that affect the format of responses. */
-type Dialect = Pick<SandboxOptions, 'extraFields'>;
 
 const UNITS = ['B', 'KB', 'MB', 'GB'] as const;
 
@@ -14,20 +10,16 @@ function formatAmount(amountBytes: number): string {
 }
 
 /** Returns the response body of get_submission_info. */
-export function submissionBody(
-  row: Row,
-  { userId, dialect }: { userId: string; dialect: Dialect },
-): object {
+export function submissionBody(row: Row, userId: string): object {
   return {
     id: row.submissionId,
     state: row.state,
     error: row.error,
-    data: row.state === ROW_STATE.error ? null : metadata(row, userId, dialect),
-    ...(dialect.extraFields ? { submission: rawRow(row, userId) } : {}),
+    data: row.state === ROW_STATE.error ? null : metadata(row, userId),
   };
 }
 
-function metadata({ block, bill, ...row }: Row, userId: string, dialect: Dialect): object {
+function metadata({ block, bill, ...row }: Row, userId: string): object {
   return {
     amount_data: formatAmount(row.amountBytes),
     block_hash: prefixed(block?.hash),
@@ -39,30 +31,6 @@ function metadata({ block, bill, ...row }: Row, userId: string, dialect: Dialect
     tx_hash: prefixed(block?.txHash),
     tx_index: block?.txIndex ?? null,
     user_id: userId,
-    ...(dialect.extraFields ? { retry_count: Math.max(0, row.attempts - 1), wallet: null } : {}),
-  };
-}
-
-/**
- * Returns the database row that some versions add, with other names and types and hashes without
- * 0x.
- */
-function rawRow({ block, bill, ...row }: Row, userId: string): object {
-  return {
-    id: row.submissionId,
-    user_id: userId,
-    state: row.state,
-    error: row.error,
-    amount_data: row.amountBytes,
-    block_hash: block?.hash ?? null,
-    block_number: block?.number ?? null,
-    created_at: new Date(row.createdAtMs).toISOString(),
-    converted_fees: bill?.dataBilled ?? null,
-    data_hash: bill?.dataHash ?? null,
-    fees: bill?.fees ?? null,
-    tx_hash: block?.txHash ?? null,
-    extrinsic_index: block?.txIndex ?? null,
-    retry_count: Math.max(0, row.attempts - 1),
   };
 }
 

@@ -122,7 +122,7 @@ export function createUpstream(deps: {
       checkLimits(sent);
       polledAt.set(id, machine.now);
       const row = model.read(id, machine.now);
-      const body = row && submissionBody(row, { userId: 'user', dialect: options });
+      const body = row && submissionBody(row, 'user');
       const truth =
         body && !alwaysFails(id)
           ? json(200, body)

@@ -7,7 +7,6 @@ import { ROLES, type Role, sha256 } from '../../../src/access/access.ts';
 import { makeToken } from '../../../src/access/credentials-store.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import type { UpstreamConfig } from '../../../src/polling/settings.ts';
-import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import type { Config } from '../../../src/wiring/settings.ts';
 import { createLedger, Ledger } from '../ledger/ledger-file.ts';
@@ -22,7 +21,6 @@ export const UPSTREAM_BEARER = 'sandbox-admin-token';
 export const SECOND = { name: 'User 2', email: 'user2@example.com' };
 
 type Setting = {
-  sandbox?: SandboxOptionsInput;
   /** An upstream other than the sandbox. */
   upstreamUrl?: string;
   clock?: Clock;
@@ -58,7 +56,6 @@ export function useLookups(setting: Setting = {}): () => Lookups {
 }
 
 async function startLookups({
-  sandbox: options = {},
   bearer = UPSTREAM_BEARER,
   ...setting
 }: Setting) {
@@ -76,7 +73,7 @@ async function startLookups({
     );
   ledger.close();
 
-  const sandbox = await startSandbox({ options });
+  const sandbox = await startSandbox({ options: {} });
   let logs = '';
   const app = await openApp({
     database,
