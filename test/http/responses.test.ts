@@ -9,7 +9,6 @@ const TIMEOUT_MS = 10_000;
 const clock = new HeldClock(TIMEOUT_MS);
 const lookups = useLookups({
   clock,
-  sandbox: { rowDelayMs: 0 },
   channels: { ops: { type: 'slack', url: 'http://127.0.0.1:1' } },
 });
 let spec: Documented;

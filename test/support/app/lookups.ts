@@ -55,10 +55,7 @@ export function useLookups(setting: Setting = {}): () => Lookups {
   return useOpened(() => startLookups(setting));
 }
 
-async function startLookups({
-  bearer = UPSTREAM_BEARER,
-  ...setting
-}: Setting) {
+async function startLookups({ bearer = UPSTREAM_BEARER, ...setting }: Setting) {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
   const database = join(folder, 'ledger.db');
   const [tokens, revoked] = [tokensOfRoles(), tokensOfRoles()];
@@ -73,7 +70,7 @@ async function startLookups({
     );
   ledger.close();
 
-  const sandbox = await startSandbox({ options: {} });
+  const sandbox = await startSandbox({ options: { rowDelayMs: 0 } });
   let logs = '';
   const app = await openApp({
     database,
