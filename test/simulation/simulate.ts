@@ -72,7 +72,6 @@ export async function simulate({
 
   const disk = new Disk(join(parent, 'disk'), {
     machine,
-    random: createRandom(seed, 'disk'),
     note,
   });
   const network = new Network(machine, createRandom(seed, 'network'));

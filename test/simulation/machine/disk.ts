@@ -1,16 +1,14 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Machine } from './machine.ts';
-import type { Random } from './random.ts';
-import { SyncedLog } from './synced-log.ts';
 
 /** Read once a minute or more often: `pragma` would prepare a statement each time. */
 const READ_OFTEN = ['auto_vacuum', 'page_count', 'freelist_count'];
 
 class Killed extends Error {}
 
-type DiskDeps = { machine: Machine; random: Random; note: (occurrence: string) => void };
+type DiskDeps = { machine: Machine; note: (occurrence: string) => void };
 
 /** Whether an error only shows that a killed process went on until its promises had settled. */
 export function isOfKilledProcess(error: unknown): boolean {
@@ -21,35 +19,23 @@ export function isOfKilledProcess(error: unknown): boolean {
 
 /**
  * The disk of the machine: a folder in memory. It observes the connections of the process to its
- * SQLite files, so that a kill can stop them before or after any commit, and a full disk rejects
- * commits. If the power is lost or a sync fails before the end of a commit, some sectors of it
- * survive.
+ * SQLite files, so that a kill can stop them before or after any commit, a full disk rejects
+ * commits, and a sync can fail after one. test/faults/power-loss tests the loss of power.
  */
 export class Disk {
   readonly folder: string;
   isFull = false;
   /** The number of commits until the disk is full. */
   #fullIn = Number.POSITIVE_INFINITY;
-  /** Whether the sync of the next commit fails, which loses the commit. */
+  /** Whether the sync of the next commit fails. */
   failsNextSync = false;
-  /** Whether the next kill is a loss of power. */
-  #losesPower = false;
-  /** The number of commits until the power is lost in one. */
-  #lossIn = Number.POSITIVE_INFINITY;
-  /** The log of each ledger that a process has opened. */
-  readonly #logs = new Map<string, SyncedLog>();
   readonly #connections = new Set<Database.Database>();
-  readonly #random: Random;
-  readonly #note: (occurrence: string) => void;
 
-  constructor(folder: string, { machine, random, note }: DiskDeps) {
+  constructor(folder: string, { machine, note }: DiskDeps) {
     this.folder = folder;
-    this.#random = random;
-    this.#note = note;
     const { prototype } = Database;
     const { transaction, exec, pragma } = prototype;
     const connections = this.#connections;
-    const track = (file: string) => this.#track(`${file}-wal`);
     prototype.exec = function (sql) {
       connections.add(this);
       return exec.call(this, sql);
@@ -60,8 +46,6 @@ export class Disk {
       // in memory with one user.
       if (source === 'journal_mode = WAL') pragma.call(this, 'locking_mode = EXCLUSIVE');
       if (READ_OFTEN.includes(source)) return readPragma(this, source);
-      // The ledger is open.
-      if (source === 'wal_autocheckpoint = 0') track(this.name);
       return pragma.call(this, source.replace(/^synchronous = .*/, 'synchronous = OFF'), options);
     };
     const beforeCommit = () => {
@@ -69,18 +53,13 @@ export class Disk {
       if (this.#fullIn-- <= 0) this.isFull = true;
       if (this.isFull) throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL');
     };
-    /** The commit is written; then the log is synced. */
-    const afterCommit = (connection: Database.Database) => {
-      if (this.#lossIn-- <= 0) machine.kill();
-      if (!machine.survives()) throw new Killed('Killed before the sync of a commit');
+    const afterCommit = () => {
+      if (!machine.survives()) throw new Killed('Killed after a commit');
       if (this.failsNextSync) {
         this.failsNextSync = false;
-        this.losePower();
         note('failed syncs');
         throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_FSYNC');
       }
-      this.#logs.get(`${connection.name}-wal`)?.sync();
-      if (!machine.survives()) throw new Killed('Killed after a commit');
     };
     prototype.transaction = function (
       this: Database.Database,
@@ -97,7 +76,7 @@ export class Disk {
         try {
           if (!machine.isAlive) throw new Killed('Killed before a transaction');
           const result = guarded.immediate(...args);
-          afterCommit(this);
+          afterCommit();
           return result;
         } finally {
           isWrite = false;
@@ -118,7 +97,7 @@ export class Disk {
         return run.apply(this, args);
       beforeCommit();
       const result = run.apply(this, args);
-      afterCommit(this.database);
+      afterCommit();
       return result;
     };
     machine.onKilled(() => this.#crash());
@@ -128,39 +107,10 @@ export class Disk {
   #crash(): void {
     const image = `${this.folder}.image`;
     copyFiles(this.folder, image);
-    if (this.#losesPower) this.#loseUnsynced(image);
-    this.#losesPower = false;
-    this.#lossIn = Number.POSITIVE_INFINITY;
     this.close();
     rmSync(this.folder, { recursive: true });
     copyFiles(image, this.folder);
     rmSync(image, { recursive: true });
-  }
-
-  #loseUnsynced(image: string): void {
-    this.#note('power losses');
-    for (const log of this.#logs.values()) {
-      const copy = join(image, relative(this.folder, log.path));
-      // Until the start of a process has tracked the log, SQLite syncs each commit, and a copy of
-      // the ledger may have replaced it.
-      if (existsSync(copy) && log.ledger === inodeOf(ledgerOf(log.path)))
-        log.losePower(copy, ledgerOf(copy), this.#random);
-    }
-  }
-
-  /**
-   * The next kill is a loss of power. `commits`: the process is killed in the commit after this
-   * number, before its sync.
-   */
-  losePower(commits = Number.POSITIVE_INFINITY): void {
-    this.#losesPower = true;
-    this.#lossIn = commits;
-  }
-
-  #track(path: string): void {
-    const log = new SyncedLog(path, inodeOf(ledgerOf(path)));
-    this.#logs.set(path, log);
-    log.sync();
   }
 
   /** Closes the connections of the process. */
@@ -195,14 +145,6 @@ export class Disk {
     lock.close();
     this.#connections.delete(lock);
   }
-}
-
-function ledgerOf(log: string): string {
-  return log.replace(/-wal$/, '');
-}
-
-function inodeOf(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.ino;
 }
 
 const readings = new WeakMap<Database.Database, Map<string, Database.Statement>>();

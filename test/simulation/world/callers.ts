@@ -99,11 +99,6 @@ export class Callers {
     void this.#call('GET', `/v1/get_submission_info?submission_id=${id}`);
   }
 
-  submit(): void {
-    const { random, upstream } = this.#deps;
-    void this.#track([upstream.submit()], random.next());
-  }
-
   /** More than the request budget allows at once. */
   submitMany(): void {
     const { random, upstream } = this.#deps;

@@ -19,7 +19,6 @@ export const OCCURRENCES: readonly string[] = [
   ...ACTIONS,
   ...NODE_FAULT_KINDS.filter((kind) => kind !== 'none').map((kind) => `node ${kind}`),
   ...DISK_FAULTS.map((fault) => `disk ${fault}`),
-  'power losses',
   'failed syncs',
   'deletions',
   'expiries',
@@ -47,16 +46,11 @@ export class Faults {
   readonly #lastAt = new Map<FaultKind, number>();
   /** By kind: how many faults last. */
   readonly #running = new Map<FaultKind, number>();
-  /** Total milliseconds in which the upstream sent no truth, or the clock skipped. */
-  outageMs = 0;
-  /** Total milliseconds by which the clock was set. */
-  clockMs = 0;
-  count = 0;
   isActive = true;
   readonly #deps: FaultsDeps;
   readonly #without: ReadonlySet<string>;
-  /** Ends the running faults, with the times when they began. */
-  readonly #ends = new Map<() => void, { kind: FaultKind; from: number }>();
+  /** Ends the running faults. */
+  readonly #ends = new Set<() => void>();
 
   constructor(deps: FaultsDeps & { seed: number; without: ReadonlySet<string> }) {
     this.#deps = deps;
@@ -78,7 +72,6 @@ export class Faults {
         deps.machine.later(random.waitMs(meanMs[kind]), () => {
           if (!this.isActive) return;
           this.#lastAt.set(kind, deps.machine.now);
-          this.count += 1;
           deps.note(kind);
           this.#cause(kind, random);
           repeat();
@@ -97,18 +90,10 @@ export class Faults {
     return Math.max(this.#deps.server.bootedAt, ...kinds.map(lastAt));
   }
 
-  /** Total milliseconds for which the running faults have lasted that may be outages. */
-  runningMs(): number {
-    return this.#ends
-      .values()
-      .filter(({ kind }) => kind !== 'node')
-      .reduce((sum, { from }) => sum + this.#deps.machine.now - from, 0);
-  }
-
   /** Ends all faults and causes no more. */
   heal(): void {
     this.isActive = false;
-    for (const end of this.#ends.keys().toArray()) end();
+    for (const end of [...this.#ends]) end();
   }
 
   #cause(kind: FaultKind, random: Random): void {
@@ -182,8 +167,6 @@ export class Faults {
       }
       case 'clock': {
         const ms = random.between(1, random.chance(0.5) ? 10 * MINUTE_MS : HOUR_MS);
-        this.outageMs += ms;
-        this.clockMs += ms;
         if (random.chance(0.5)) machine.skip(ms);
         else {
           // A clock that is set back is followed at the next start.
@@ -201,23 +184,11 @@ export class Faults {
     const { machine, server } = this.#deps;
     if (!this.isActive) return;
     this.#lastAt.set('kills', machine.now);
-    const losesPower = random.chance(0.5);
-    if (losesPower && random.chance(0.7)) this.#losePowerInCommit(random);
-    else {
-      if (losesPower) this.#deps.disk.losePower();
-      machine.killAfter(random.between(0, 80));
-    }
+    machine.killAfter(random.between(0, 80));
     // Without any reading or writing, it is killed while it waits.
     machine.later(MINUTE_MS, () => {
       if (server.bootedAt < machine.now - MINUTE_MS) machine.kill();
     });
-  }
-
-  #losePowerInCommit(random: Random): void {
-    const { machine, disk, callers } = this.#deps;
-    disk.losePower(random.between(0, 6));
-    for (let left = random.between(0, 6); left > 0; left--)
-      machine.later(random.between(0, 1_000), () => callers.submit());
   }
 
   /** Until the fault ends, the disk is full again and again, each time from a random commit on. */
@@ -231,17 +202,14 @@ export class Faults {
 
   #during(kind: FaultKind, durationMs: number, onEnd: () => void): void {
     const { machine } = this.#deps;
-    const from = machine.now;
     this.#running.set(kind, (this.#running.get(kind) ?? 0) + 1);
     const end = () => {
       if (!this.#ends.delete(end)) return;
       this.#running.set(kind, (this.#running.get(kind) ?? 0) - 1);
       this.#lastAt.set(kind, machine.now);
-      // Without the node, the upstream is polled as ever.
-      if (kind !== 'node') this.outageMs += machine.now - from;
       onEnd();
     };
-    this.#ends.set(end, { kind, from });
+    this.#ends.add(end);
     machine.later(durationMs, end);
   }
 }

@@ -105,8 +105,6 @@ export function createUpstream(deps: {
   };
   return {
     polls: 0,
-    /** Total milliseconds of the pauses that were requested, at most. */
-    pausedMs: 0,
     /** When each submission was polled last. */
     polledAt,
     node,
@@ -128,14 +126,7 @@ export function createUpstream(deps: {
           ? json(200, body)
           : json(500, { error: body ? 'Database error' : 'Record not found' });
       if (this.fault === 'throttled') {
-        const agoMs = machine.now - throttledAt;
-        if (agoMs >= RETRY_AFTER_S * 1_000) {
-          throttledFrom = machine.now;
-          // A pause lasts from the first response that arrives until the last one and its
-          // Retry-After.
-          this.pausedMs += ON_THE_WAY_MS;
-        }
-        this.pausedMs += Math.min(agoMs, RETRY_AFTER_S * 1_000);
+        if (machine.now - throttledAt >= RETRY_AFTER_S * 1_000) throttledFrom = machine.now;
         throttledAt = machine.now;
       }
       return this.fault === undefined ? truth : UPSTREAM_FAULTS[this.fault](truth);
