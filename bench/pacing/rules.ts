@@ -45,7 +45,7 @@ export const LEARNS_NOTHING: Omit<PacingPolicy, 'register' | 'learn'> = {
   snapshot: () => null,
   restore: () => {},
   describe: () => NOTHING_LEARNED,
-  reasonOf: () => 'age',
+  isOverdue: () => false,
 };
 
 /** Polls at once, and again after each response with the delay of the rule. */

@@ -622,16 +622,6 @@ export type Pacing = {
 export type PacingMode = 'heads' | 'slots' | 'age';
 
 /**
- * Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream
- */
-export type PollDelay = 'budget' | 'pause';
-
-/**
- * slot: likely to become final in this slot; head: likely to be in a block that the chain has announced as final; scout: polled first, on behalf of all submissions likely to become final with it; age: polled by its age; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether the upstream works
- */
-export type PollReason = 'slot' | 'head' | 'scout' | 'age' | 'net' | 'recheck' | 'probe';
-
-/**
  * pending, finalized, error: the state that the upstream reports; not_found, rejected: it does not know or accept the id; unauthorized: it refuses the key; throttled: it requests a pause; unavailable: no usable response
  */
 export type PollResult =
@@ -1122,14 +1112,6 @@ export type UpstreamPacing = {
     /** Requests in flight */
     in_flight: number;
   };
-  /** The next poll as currently scheduled; null if there is none */
-  next: {
-    submission_id: string;
-    /** null: as soon as a request in flight ends */
-    at: string | null;
-    reason: PollReason;
-    held_by: PollDelay | null;
-  } | null;
   /** Polls of the last 2 minutes, oldest first; those since the start of the server, the newest 2,000 at most */
   recent_polls: RecentPoll[];
   /** Final blocks of the same time, oldest first; empty without a chain */

@@ -258,7 +258,7 @@ export class DawatchClient {
     return this.#request<Submission>('DELETE', pathOf(submissionId));
   }
 
-  /** Returns the learned finality model of each upstream and the reason for its next poll. */
+  /** Returns the learned finality model of each upstream. */
   pacing(): Promise<Pacing> {
     return this.#request('GET', '/v1/pacing');
   }

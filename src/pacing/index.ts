@@ -6,7 +6,6 @@ export type {
   PacingDescription,
   PacingPolicy,
   PolicyFactory,
-  PolicyReason,
   PollResult,
 } from './port.ts';
 export { ceilingMs, NEVER } from './port.ts';

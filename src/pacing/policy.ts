@@ -16,7 +16,6 @@ import {
   type PacingDescription,
   type PacingPolicy,
   type PolicyFactory,
-  type PolicyReason,
   type PollResult,
 } from './port.ts';
 
@@ -170,11 +169,8 @@ class EventPacing implements PacingPolicy {
     return before + within * (window.mean[Math.max(0, window.cellAt(now))] as number);
   }
 
-  reasonOf(item: Candidate, now: number): PolicyReason {
-    if (now >= this.#netAt(item, now)) return 'net';
-    if (!this.#model.window || item.order === 0) return 'age';
-    if (this.#scout === item) return 'scout';
-    return now < this.#model.silentAt ? 'head' : 'slot';
+  isOverdue(item: Candidate, now: number): boolean {
+    return now >= this.#netAt(item, now);
   }
 
   lagOf(item: Candidate, found: { blockNumber: number | null; at: number }): number | null {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { operations } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
-import { type Clock, iso, isoOrNull } from '../lib/clock.ts';
+import { type Clock, iso } from '../lib/clock.ts';
 import { type FinalitySums, LEAST_FINALIZED } from '../submissions/ledger-stats.ts';
 import {
   MAX_RECENT_POLLS,
@@ -42,18 +42,6 @@ const modeSchema = z
     'heads: a node of the chain announces each final block, and polls follow it; slots: submissions become final in groups, with the slots of a chain, so that a poll of one is evidence about the others; age: no period is known, so each submission is polled by its age',
   )
   .meta({ id: 'PacingMode' });
-const reasonSchema = z
-  .enum(['slot', 'head', 'scout', 'age', 'net', 'recheck', 'probe'])
-  .describe(
-    'slot: likely to become final in this slot; head: likely to be in a block that the chain has announced as final; scout: polled first, on behalf of all submissions likely to become final with it; age: polled by its age; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether the upstream works',
-  )
-  .meta({ id: 'PollReason' });
-const heldBySchema = z
-  .enum(['budget', 'pause'])
-  .describe(
-    'Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream',
-  )
-  .meta({ id: 'PollDelay' });
 
 /** For how long polls and heads are shown. */
 const RECENT_MS = 120_000;
@@ -125,15 +113,6 @@ const upstreamSchema = z
       concurrency: z.int().describe('Limit of requests in flight'),
       in_flight: z.int().describe('Requests in flight'),
     }),
-    next: z
-      .object({
-        submission_id: z.string(),
-        at: timeSchema.nullable().describe('null: as soon as a request in flight ends'),
-        reason: reasonSchema,
-        held_by: heldBySchema.nullable(),
-      })
-      .nullable()
-      .describe('The next poll as currently scheduled; null if there is none'),
     recent_polls: z
       .array(recentPollSchema)
       .describe(
@@ -218,7 +197,7 @@ export function registerPacing(
   );
 }
 
-function toPacingBody({ description, budget, next, ...health }: UpstreamPacing): PacingBody {
+function toPacingBody({ description, budget, ...health }: UpstreamPacing): PacingBody {
   const { mode, slot, senders, observed, lagPrice, curve, pollsMs } = description;
   return {
     upstream: health.upstream,
@@ -246,12 +225,6 @@ function toPacingBody({ description, budget, next, ...health }: UpstreamPacing):
       used: budget.used,
       concurrency: budget.concurrency,
       in_flight: health.inFlight,
-    },
-    next: next && {
-      submission_id: next.submissionId,
-      at: isoOrNull(next.at),
-      reason: next.reason,
-      held_by: next.heldBy,
     },
   };
 }

@@ -260,10 +260,6 @@ export class PollQueues {
     return this.#leased.earliest;
   }
 
-  best(now: number): Entry | undefined {
-    return this.#backlog.best(now) ?? this.#waiting.earliest;
-  }
-
   /**
    * Returns the due entry to poll, which stays in its queue. `available`: polls that the budget
    * allows.

@@ -4,7 +4,6 @@ import {
   type PacingDescription,
   type PacingPolicy,
   type PolicyFactory,
-  type PolicyReason,
 } from '../pacing/index.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { Watched } from '../submissions/store-results.ts';
@@ -20,18 +19,11 @@ import {
 } from './poll-queues.ts';
 import { type BreakerSettings, UpstreamHealth } from './upstream-health.ts';
 
-/** `at`: epoch ms; null: after a poll in flight. `heldBy`: what delays it beyond its due time. */
-export type NextPoll = {
-  submissionId: string;
-  at: number | null;
-  reason: PolicyReason | 'recheck' | 'probe';
-  heldBy: 'pause' | 'budget' | null;
-};
-
 export type Outlook = {
   description: PacingDescription;
   budget: BudgetSettings & { used: number };
-  next: NextPoll | null;
+  /** Whether the budget or a pause delays the next poll. */
+  isDelayed: boolean;
 };
 
 export type SchedulerSettings = {
@@ -135,7 +127,7 @@ export class Scheduler {
     return {
       description: this.#policy.describe(now),
       budget: { ...this.budget.settings, used: this.budget.used(now) },
-      next: this.#nextPoll(now),
+      isDelayed: this.#isDelayed(now),
     };
   }
 
@@ -336,16 +328,12 @@ export class Scheduler {
    */
   #nextTest(now: number): Entry | undefined {
     if (!this.health.isTestDue) return undefined;
-    const test = this.#chooseTest();
+    const test = this.health.nextTest(this.#mayTest, this.#queues.earliest?.submissionId);
     const entry = this.#entryOf(test.submissionId, now);
     this.health.testing(test);
     if (!this.#queues.isInFlight(entry)) return entry;
     if (!this.health.isUp) this.health.probing(now);
     return undefined;
-  }
-
-  #chooseTest() {
-    return this.health.nextTest(this.#mayTest, this.#queues.earliest?.submissionId);
   }
 
   /** Not in flight. A poll of a finalized submission would replace its recheck. */
@@ -374,33 +362,13 @@ export class Scheduler {
     if (this.#unregistered.has(entry)) return { gain: 0, isOverdue: true };
     return {
       gain: this.#policy.gain(entry, now),
-      isOverdue: this.#policy.reasonOf(entry, now) === 'net',
+      isOverdue: this.#policy.isOverdue(entry, now),
     };
   }
 
-  #nextPoll(now: number): NextPoll | null {
-    if (this.health.isTestDue) {
-      const { submissionId } = this.#chooseTest();
-      const dueAt = this.health.isUp ? now : Math.max(now, this.health.probeAt);
-      return { submissionId, ...this.#sendAt(dueAt), reason: 'probe' };
-    }
-    const entry = this.#queues.best(now);
-    if (!entry || entry.dueAt === Number.POSITIVE_INFINITY) return null;
-    const isRecheck = this.#unregistered.has(entry);
-    const reason = isRecheck ? 'recheck' : this.#policy.reasonOf(entry, now);
-    return {
-      submissionId: entry.submissionId,
-      ...this.#sendAt(Math.max(now, entry.dueAt)),
-      reason,
-    };
-  }
-
-  #sendAt(dueAt: number): Pick<NextPoll, 'at' | 'heldBy'> {
-    const at = Math.max(dueAt, this.#sendableAt(dueAt));
-    return {
-      at: at === Number.POSITIVE_INFINITY ? null : at,
-      heldBy: at === dueAt ? null : at === this.budget.availableAt() ? 'budget' : 'pause',
-    };
+  #isDelayed(now: number): boolean {
+    const dueAt = Math.max(now, this.#queues.earliest?.dueAt ?? Number.POSITIVE_INFINITY);
+    return Math.max(this.health.pausedUntil, this.budget.availableAt()) > dueAt;
   }
 
   /** Makes submissions without a result due again, without priority over others. */

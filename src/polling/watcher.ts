@@ -220,7 +220,7 @@ export class Watcher {
     return [...this.#loops].filter(([, loop]) => !isPolled(loop)).map(([upstream]) => upstream);
   }
 
-  /** The state of each upstream's pacing, and the reason for its next poll. */
+  /** The state of each upstream's pacing. */
   pacing(): UpstreamPacing[] {
     const now = this.#clock.now();
     return [...this.#loops].map(([upstream, loop]) => ({

@@ -20,8 +20,7 @@ function tightScheduler({ gainOf, confirm = (_item, now) => now }: World): Sched
     learn: (_item, _observation, now) => now,
     confirm,
     gain: gainOf,
-    reasonOf: (item, now) =>
-      now - Math.max(item.trackedAt, item.openAt) >= LIMIT_MS ? 'net' : 'slot',
+    isOverdue: (item, now) => now - Math.max(item.trackedAt, item.openAt) >= LIMIT_MS,
   };
   return createScheduler({ requests: 1, perMs: 1_000, concurrency: 1, policy: () => policy });
 }

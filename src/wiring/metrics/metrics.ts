@@ -189,7 +189,7 @@ const UPSTREAM_GAUGES: LabelledGauges<UpstreamPacing> = {
   pacing_in_flight_requests: ['Requests in flight', ({ inFlight }) => inFlight],
   pacing_next_request_delayed: [
     '1: the budget or a pause delays the next poll',
-    ({ next }) => Number(next !== null && next.heldBy !== null),
+    ({ isDelayed }) => Number(isDelayed),
   ],
 };
 

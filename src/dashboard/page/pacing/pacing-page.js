@@ -16,16 +16,6 @@ const MODES = {
   slots: 'in groups, with the slots of a chain',
   age: 'by age: no period is known',
 };
-/** @type {Record<string, string>} */
-const REASONS = {
-  slot: 'it is likely to become final in this slot',
-  head: 'it is likely to be in a block that the chain has announced',
-  scout: 'on behalf of all that are likely to become final with it',
-  age: 'by its age',
-  net: 'it was left unpolled for the longest time allowed',
-  recheck: 'it is final, and polled once more',
-  probe: 'to find out whether the upstream works',
-};
 
 export function PacingPage() {
   const { api } = useDashboard();
@@ -43,7 +33,7 @@ export function PacingPage() {
 /** @param {{ upstream: UpstreamPacing, now: number }} props */
 function Upstream({ upstream, now }) {
   const { upstream: name, state, reason, paused_until: paused } = upstream;
-  const { mode, slot, senders, observed, lag_price: price, next, tracked, budget } = upstream;
+  const { mode, slot, senders, observed, lag_price: price, tracked, budget } = upstream;
   const id = `pacing-${name}`;
   return html`<section aria-labelledby=${id}>
     <h2 id=${id}>${name} ${state !== 'up' && html`<${Badge} state=${state} />`}</h2>
@@ -80,11 +70,6 @@ function Upstream({ upstream, now }) {
               observed === 0
                 ? 'nothing yet: default estimate'
                 : `${count(observed)} finalized submissions`,
-            ],
-            [
-              'Next poll',
-              next &&
-                html`<a href=${hrefTo('submissions', next.submission_id)}>${next.at === null ? 'after the next response' : `in ${untilText(next.at, now)}`}</a>: ${REASONS[next.reason] ?? next.reason}`,
             ],
           ]}
         />
