@@ -33,9 +33,8 @@ export function sandboxWorld(given: SandboxOptionsInput, gapChange?: Chain['gapC
     },
     respond(submissionId, now) {
       changeGap(now);
-      const admission = limit.admit('key', now);
-      if (admission && !admission.admitted)
-        return { kind: 'throttled', error: 'HTTP 429', retryAfterMs: admission.retryAfterMs };
+      const retryAfterMs = limit.refuses('key', now);
+      if (retryAfterMs !== undefined) return { kind: 'throttled', error: 'HTTP 429', retryAfterMs };
       return classify(model.read(submissionId, now));
     },
     finalizedAt: (submissionId, now) => model.finalizedAt(submissionId, now),

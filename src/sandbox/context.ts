@@ -4,16 +4,13 @@ import type { Faults } from './routes/faults.ts';
 import type { RateLimit } from './routes/rate-limit.ts';
 import type { Users } from './users.ts';
 
-/** Numbers of requests, for demos, tests and benchmarks. Requests are lookups of submissions. */
-export const NO_TRAFFIC = { requests: 0, throttled: 0, unauthorized: 0, redirectsFollowed: 0 };
-
 /** State shared by the routes of a running sandbox. */
 export type SandboxContext = {
   options: SandboxOptions;
   model: Model;
   users: Users;
-  /** `requestsBySubmission`: by submission id, whatever the response. */
-  traffic: typeof NO_TRAFFIC & { readonly requestsBySubmission: Map<string, number> };
+  /** Numbers of lookups of submissions, and of those refused with 429. */
+  traffic: { requests: number; throttled: number };
   rateLimit: RateLimit;
   faults: Faults;
   /** Epoch milliseconds. */
@@ -22,6 +19,4 @@ export type SandboxContext = {
   after: (delayMs: number, run: () => void) => () => void;
   /** Waits for the duration set by the latency options. */
   delay: () => Promise<void>;
-  /** Where the fault `redirect` leads. */
-  redirectTo: () => string;
 };

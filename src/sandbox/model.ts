@@ -77,7 +77,6 @@ export function createModel(options: SandboxOptions) {
   );
   const submissions = new Map<string, Submission>();
   let reachedMs = Number.NEGATIVE_INFINITY;
-  let finalizedCount = 0;
 
   function advance(nowMs: number): void {
     reachedMs = Math.max(reachedMs, nowMs);
@@ -184,7 +183,6 @@ export function createModel(options: SandboxOptions) {
 
   function firstFinalized(submission: Submission, atMs: number): void {
     submission.finalizedMs = atMs;
-    finalizedCount += 1;
     const regression = submission.ahead?.fate.regression ?? 'none';
     if (regression !== 'error') submission.ahead = undefined;
     if (regression === 'none') return;
@@ -270,11 +268,6 @@ export function createModel(options: SandboxOptions) {
       advance(nowMs);
       return submissions.get(submissionId)?.finalizedMs;
     },
-    /** Returns the number of submissions that have been Finalized at least once. */
-    finalizedCount(nowMs: number): number {
-      advance(nowMs);
-      return finalizedCount;
-    },
     /**
      * Returns the time of the next change after nowMs, or undefined if there is none without
      * further calls.
@@ -322,10 +315,6 @@ export function createModel(options: SandboxOptions) {
     setFinalityGap(blocks: number, nowMs: number): void {
       advance(nowMs);
       chain.setFinalityGap(blocks, reachedMs);
-    },
-    /** Number of submissions. */
-    get size() {
-      return submissions.size;
     },
   };
 }

@@ -3,13 +3,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import Fastify from 'fastify';
 import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
-import { NO_TRAFFIC, type SandboxContext } from './context.ts';
+import type { SandboxContext } from './context.ts';
 import { createModel, type Model } from './model.ts';
 import type { NodeFault } from './node/node-faults.ts';
 import { addNode, createNodeServer } from './node/node-server.ts';
 import { type SandboxOptions, type SandboxOptionsInput, sandboxOptionsSchema } from './options.ts';
 import { createFaults, type FaultOrder } from './routes/faults.ts';
-import { addOperatorRoutes, REDIRECT_PATH, statsOf } from './routes/operator-routes.ts';
 import { createRateLimit } from './routes/rate-limit.ts';
 import { addSubmissionRoutes } from './routes/submission-routes.ts';
 import { addUserRoutes } from './routes/user-routes.ts';
@@ -20,7 +19,8 @@ export type Sandbox = {
   /** Base address without a trailing slash. */
   url: string;
   model: Model;
-  stats(): ReturnType<typeof statsOf>;
+  /** Numbers of lookups; `maxRequestsPerWindow`: the most with one key in a window of the limit. */
+  stats(): SandboxContext['traffic'] & { maxRequestsPerWindow: number };
   /** Replaces the next responses by a fault. */
   injectFault(order: FaultOrder): void;
   /** Replaces the fault of the chain's node. */
@@ -53,29 +53,29 @@ export async function startSandbox({
 }: SandboxSetting): Promise<Sandbox> {
   const options = sandboxOptionsSchema.parse(given);
   const closing = new AbortController();
-  let redirectTo = REDIRECT_PATH;
   const context: SandboxContext = {
     options,
     model: createModel(options),
     users: createUsers(options.seed),
-    traffic: { ...NO_TRAFFIC, requestsBySubmission: new Map() },
+    traffic: { requests: 0, throttled: 0 },
     rateLimit: createRateLimit(options),
     faults: createFaults(),
     now,
     after,
     delay: createLatency(options, closing.signal),
-    redirectTo: () => redirectTo,
   };
 
   const { app, setNodeFault } = buildApp(context);
   const url = await app.listen({ host, port });
-  redirectTo = otherHost(url);
 
   let closed: Promise<void> | undefined;
   return {
     url,
     model: context.model,
-    stats: () => statsOf(context),
+    stats: () => ({
+      ...context.traffic,
+      maxRequestsPerWindow: context.rateLimit.maxPerWindow,
+    }),
     injectFault: (order) => context.faults.inject(order),
     setNodeFault,
     close() {
@@ -92,7 +92,6 @@ function buildApp(context: SandboxContext) {
   addUserRoutes(app, context);
   const node = createNodeServer(context);
   addNode(app, node);
-  addOperatorRoutes(app, { ...context, setNodeFault: node.setFault });
   app.setNotFoundHandler(async (_request, reply) =>
     reply.code(404).type('text/plain').send('Not Found'),
   );
@@ -109,16 +108,6 @@ function buildApp(context: SandboxContext) {
 function realTimer(delayMs: number, run: () => void): () => void {
   const timer = setTimeout(run, Math.ceil(delayMs));
   return () => clearTimeout(timer);
-}
-
-/**
- * Returns the same address with another host name, which stands for a host that must not receive
- * the key.
- */
-function otherHost(url: string): string {
-  const { hostname, port } = new URL(url);
-  const otherName = hostname === 'localhost' ? '127.0.0.1' : 'localhost';
-  return `http://${otherName}:${port}${REDIRECT_PATH}`;
 }
 
 /** Returns a function that waits for the simulated latency, or until `signal` aborts. */

@@ -10,7 +10,6 @@ export type OpenSandbox = Sandbox & {
   submit(data?: string): Promise<string>;
   lookUp(submissionId: string, headers?: Record<string, string>): Promise<Response>;
   get(path: string, headers?: Record<string, string>): Promise<Response>;
-  order(fault: object): Promise<Response>;
 };
 
 /**
@@ -38,7 +37,6 @@ export async function openSandbox(options: SandboxOptionsInput = {}): Promise<Op
     ...sandbox,
     clock,
     get,
-    order: (fault) => post('/_sandbox/faults', fault),
     lookUp: (submissionId, headers = key) =>
       get(`/v1/get_submission_info?submission_id=${submissionId}`, headers),
     async submit(data = 'some data') {

@@ -25,14 +25,6 @@ async function openSandbox(): Promise<Sandbox> {
   return sandbox;
 }
 
-function setFault(sandbox: Sandbox, fault: string, seconds = 60): Promise<Response> {
-  return fetch(`${sandbox.url}/_sandbox/node`, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify({ fault, seconds }),
-  });
-}
-
 /** An app whose upstream is `sandbox`, and the node of `node`. */
 async function open({
   sandbox,
@@ -92,7 +84,7 @@ async function open({
 
 it('reports a contradiction once, with an event and an alert', async () => {
   const sandbox = await openSandbox();
-  await setFault(sandbox, 'lying');
+  sandbox.setNodeFault({ kind: 'lying', seconds: 60 });
   const { connected, track, until, eventsUntil, logged } = await open({ sandbox });
   await connected();
   const id = await track();
@@ -119,25 +111,25 @@ it('verifies a pending submission when the node is back', async () => {
   await connected();
   // The pace of the sandbox is learned.
   await until(await track(), { status: 'finalized' });
-  await setFault(sandbox, 'silent');
+  sandbox.setNodeFault({ kind: 'silent', seconds: 60 });
   const id = await track();
   await until(id, {
     status: 'pending',
     chain: 'unavailable',
     chain_reason: expect.stringContaining('is not final on the chain') as never,
   });
-  await setFault(sandbox, 'none');
+  sandbox.setNodeFault({ kind: 'none', seconds: 60 });
   await until(id, { status: 'finalized', chain: 'confirmed' });
 });
 
 it('confirms a finalized submission when the node is back, without another poll or event', async () => {
   const sandbox = await openSandbox();
-  await setFault(sandbox, 'silent');
+  sandbox.setNodeFault({ kind: 'silent', seconds: 60 });
   const { track, until, read, eventsUntil } = await open({ sandbox });
   const id = await track();
   await until(id, { status: 'finalized', chain: 'unavailable' });
   const { polls } = await read(id);
-  await setFault(sandbox, 'none');
+  sandbox.setNodeFault({ kind: 'none', seconds: 60 });
   await until(id, { status: 'finalized', chain: 'confirmed', chain_reason: null });
   expect(await read(id)).toMatchObject({ polls });
   expect((await eventsUntil('submission.finalized')).map(({ type }) => type)).toEqual([
@@ -192,14 +184,14 @@ it('keeps a submission pending until the chain confirms its block, if that is re
   expect(await first.metrics()).toMatch(
     /dawatch_chain_verifications_total\{upstream="default",verdict="confirmed"\} [1-9]/,
   );
-  await setFault(sandbox, 'lying');
+  sandbox.setNodeFault({ kind: 'lying', seconds: 60 });
   const contradicted = await first.track();
   await first.until(contradicted, { status: 'pending', chain: 'contradicted' });
   await first.app.close();
   const second = await open({ sandbox, verify: 'require', database: first.database });
   expect(await second.read(confirmed)).toMatchObject({ status: 'finalized', chain: 'confirmed' });
   expect(await second.read(contradicted)).toMatchObject({ chain: 'contradicted' });
-  await setFault(sandbox, 'none');
+  sandbox.setNodeFault({ kind: 'none', seconds: 60 });
   await second.until(contradicted, { status: 'finalized', chain: 'confirmed', chain_reason: null });
   const { history } = await second.read(contradicted);
   expect(history.filter(({ chain }) => chain === 'contradicted')).toHaveLength(1);

@@ -71,25 +71,19 @@ it('an outage is reported once to the chat of the operators, as is its end', asy
     channels: { ops: { type: 'slack', url: `${chat.url}/services/SECRET` } },
     routes: [{ types: ['alert.*'], channels: ['ops'] }],
   });
-  await respondWith('database');
+  sandbox.injectFault({ kind: 'database' });
   await client.track(Array.from({ length: 50 }, submit));
   const raised = () => chat.requests.filter(({ body }) => body.includes('is not responding'));
   await until(() => raised().length > 0);
   const { requests } = sandbox.stats();
   await until(() => sandbox.stats().requests >= requests + 5);
-  await respondWith('none');
+  sandbox.injectFault({ kind: 'none' });
   await until(() => chat.requests.length >= 2);
   expect(chat.requests).toHaveLength(2);
   expect(chat.requests[0]?.body).toContain(
     'The upstream default is not responding (HTTP 500 Database connection error); 50 submissions are waiting for it',
   );
   expect(chat.requests[1]?.body).toMatch(/resolved|over/i);
-
-  async function respondWith(kind: string): Promise<void> {
-    const headers = { 'content-type': 'application/json' };
-    const order = { method: 'POST', headers, body: JSON.stringify({ kind }) };
-    expect((await fetch(`${sandbox.url}/_sandbox/faults`, order)).status).toBe(204);
-  }
 });
 
 it('no secret of a webhook, a callback or a channel is logged, whatever fails', async () => {

@@ -36,11 +36,3 @@ export const nodeFaultFields = {
     .default(60)
     .describe('Seconds of the node faults lagging, closing and pruned.'),
 };
-
-/** The body of POST /_sandbox/node. */
-export const nodeFaultSchema = z
-  .object({
-    fault: nodeFaultFields.nodeFault.unwrap(),
-    seconds: nodeFaultFields.nodeFaultS,
-  })
-  .transform(({ fault: kind, seconds }): NodeFault => ({ kind, seconds }));

@@ -11,10 +11,8 @@ const BODY = JSON.stringify({
 const HALF = BODY.slice(0, BODY.length / 2);
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
-/** `redirectTo`: where a `redirect` leads; `retryAfterS`: of a `throttle`. */
-type Parameters = { redirectTo: string; retryAfterS: number };
-
-type SendFault = (reply: FastifyReply, parameters: Parameters) => FastifyReply;
+/** `retryAfterS`: of a `throttle`. */
+type SendFault = (reply: FastifyReply, retryAfterS: number) => FastifyReply;
 
 /** Faults by kind, as proxies, database pools and networks produce them. */
 const FAULTS = {
@@ -25,28 +23,21 @@ const FAULTS = {
   },
   html_502: (reply) => html(reply, 502, 'Bad Gateway'),
   html_503: (reply) => html(reply, 503, 'Service Temporarily Unavailable'),
-  throttle: (reply, { retryAfterS }) => throttled(reply, retryAfterOf(retryAfterS * 1000)),
+  throttle: (reply, retryAfterS) => throttled(reply, retryAfterOf(retryAfterS * 1000)),
   unauthorized: (reply) => reply.code(401).type('text/plain').send('Invalid API key'),
   database: (reply) => reply.code(500).send({ state: 'ERROR', error: 'Database connection error' }),
   truncated: (reply) => reply.code(200).headers(JSON_HEADERS).send(HALF),
   not_json: (reply) =>
     reply.code(200).headers(JSON_HEADERS).send('<!doctype html><title>Welcome</title>'),
   huge: (reply) => reply.code(200).send({ error: 'x'.repeat(HUGE_BYTES) }),
-  redirect: (reply, { redirectTo }) => reply.redirect(redirectTo, 302),
+  redirect: (reply) => reply.redirect('http://elsewhere.invalid/', 302),
 } satisfies Record<string, SendFault>;
 
-type FaultKind = keyof typeof FAULTS;
-export const FAULT_KINDS = Object.keys(FAULTS) as [FaultKind, ...FaultKind[]];
+export type Fault = { kind: keyof typeof FAULTS; retryAfterS: number };
 
-export type Fault = { kind: FaultKind; retryAfterS: number };
-
-export function sendFault(
-  reply: FastifyReply,
-  { kind, retryAfterS }: Fault,
-  redirectTo: string,
-): FastifyReply {
+export function sendFault(reply: FastifyReply, { kind, retryAfterS }: Fault): FastifyReply {
   const send: SendFault = FAULTS[kind];
-  return send(reply, { redirectTo, retryAfterS });
+  return send(reply, retryAfterS);
 }
 
 /** Sends a 429 response with a plain-text body, as proxies do. */

@@ -1,9 +1,7 @@
-import { z } from 'zod';
-import { FAULT_KINDS, type Fault } from './fault-responses.ts';
+import type { Fault } from './fault-responses.ts';
 
 /** Which responses a fault replaces: those about submissions (default) or users. */
-const FAULT_TARGETS = ['submissions', 'users'] as const;
-type FaultTarget = (typeof FAULT_TARGETS)[number];
+type FaultTarget = 'submissions' | 'users';
 
 export type FaultOrder = {
   kind: Fault['kind'] | 'none';
@@ -13,16 +11,6 @@ export type FaultOrder = {
   /** Retry-After of a `throttle` in seconds of the client's clock; default 1. */
   retryAfterS?: number | undefined;
 };
-
-/** The body of POST /_sandbox/faults. */
-export const faultOrderSchema = z
-  .object({
-    kind: z.enum(['none', ...FAULT_KINDS]),
-    count: z.int().positive().optional(),
-    target: z.enum(FAULT_TARGETS).optional(),
-    retry_after_s: z.number().min(0).optional(),
-  })
-  .transform(({ retry_after_s: retryAfterS, ...order }): FaultOrder => ({ ...order, retryAfterS }));
 
 export type Faults = ReturnType<typeof createFaults>;
 

@@ -3,13 +3,6 @@ import type { SandboxOptions } from '../options.ts';
 /** Window of the request meter if there is no limit. */
 const METER_WINDOW_MS = 1000;
 
-export type Admission = {
-  admitted: boolean;
-  limit: number;
-  remaining: number;
-  retryAfterMs: number;
-};
-
 export type RateLimit = ReturnType<typeof createRateLimit>;
 
 /**
@@ -32,7 +25,6 @@ export function createRateLimit(options: SandboxOptions) {
   }
 
   return {
-    windowMs,
     /** Counts a request in the statistics, whether it is admitted or not. */
     meter(key: string, nowMs: number): void {
       const window = windowOf(metered, key);
@@ -40,28 +32,15 @@ export function createRateLimit(options: SandboxOptions) {
       maxPerWindow = Math.max(maxPerWindow, window.count(nowMs));
     },
     /**
-     * Admits or refuses a request. Only admitted requests count against the limit. Returns
-     * undefined without a limit.
+     * Returns the milliseconds until a refused request is possible; undefined: it is admitted, and
+     * counts against the limit.
      */
-    admit(key: string, nowMs: number): Admission | undefined {
+    refuses(key: string, nowMs: number): number | undefined {
       if (limit === 0) return undefined;
       const window = windowOf(admitted, key);
-      const used = window.count(nowMs);
-      if (used >= limit) {
-        return {
-          admitted: false,
-          limit,
-          remaining: 0,
-          retryAfterMs: window.untilOldestLeavesMs(nowMs),
-        };
-      }
+      if (window.count(nowMs) >= limit) return window.untilOldestLeavesMs(nowMs);
       window.add(nowMs);
-      return {
-        admitted: true,
-        limit,
-        remaining: limit - used - 1,
-        retryAfterMs: window.untilOldestLeavesMs(nowMs),
-      };
+      return undefined;
     },
     /** Maximum number of requests of one key within one window. */
     get maxPerWindow() {
@@ -96,10 +75,8 @@ class SlidingWindow {
     return this.#times.length;
   }
 
-  /**
-   * Returns the milliseconds until the oldest entry leaves the window, or 0 if the window is empty.
-   */
+  /** Returns the milliseconds until the oldest entry leaves the window. */
   untilOldestLeavesMs(nowMs: number): number {
-    return this.count(nowMs) === 0 ? 0 : (this.#times[0] ?? 0) + this.#windowMs - nowMs;
+    return (this.#times[0] ?? nowMs) + this.#windowMs - nowMs;
   }
 }

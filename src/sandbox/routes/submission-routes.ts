@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { SandboxContext } from '../context.ts';
 import { sendFault, throttled } from './fault-responses.ts';
-import { type Admission, retryAfterOf } from './rate-limit.ts';
+import { retryAfterOf } from './rate-limit.ts';
 import { submissionBody } from './wire.ts';
 
 const submitSchema = z.object({ data: z.string().min(1) });
@@ -42,7 +42,7 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
   }
 
   app.get('/v1/get_submission_info', async (request, reply) => {
-    count(request);
+    traffic.requests += 1;
     const key = keyOf(request);
     const receivedMs = now();
     rateLimit.meter(key ?? '', receivedMs);
@@ -50,35 +50,16 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     const refusal = keyRefusal(key, options.apiKey);
     // Decided before the latency, which reorders responses and would make the window inexact.
     const isCounted = fault === undefined && refusal === undefined;
-    const admission = isCounted ? rateLimit.admit(key ?? '', receivedMs) : undefined;
+    const retryAfterMs = isCounted ? rateLimit.refuses(key ?? '', receivedMs) : undefined;
     await context.delay();
 
-    if (fault !== undefined) sendFault(reply, fault, context.redirectTo());
+    if (fault !== undefined) sendFault(reply, fault);
     else if (refusal !== undefined) text(reply, 401, refusal);
-    else if (isAdmitted(reply, admission)) lookUp(request, reply);
-    if (reply.statusCode === 401) traffic.unauthorized += 1;
+    else if (retryAfterMs !== undefined) throttled(reply, retryAfterOf(retryAfterMs));
+    else lookUp(request, reply);
     if (reply.statusCode === 429) traffic.throttled += 1;
     return reply;
   });
-
-  function count(request: FastifyRequest): void {
-    traffic.requests += 1;
-    const query = lookupSchema.safeParse(request.query);
-    const id = query.success ? parseSubmissionId(query.data.submission_id) : undefined;
-    if (!id?.ok) return;
-    const counts = traffic.requestsBySubmission;
-    counts.set(id.submissionId, (counts.get(id.submissionId) ?? 0) + 1);
-  }
-
-  /** Sets the rate-limit headers, and sends a 429 response if the request was not admitted. */
-  function isAdmitted(reply: FastifyReply, admission: Admission | undefined): boolean {
-    if (admission === undefined) return true;
-    reply.header('x-ratelimit-limit', admission.limit);
-    reply.header('x-ratelimit-remaining', admission.remaining);
-    reply.header('x-ratelimit-reset', Math.ceil(admission.retryAfterMs / 1000));
-    if (!admission.admitted) throttled(reply, retryAfterOf(admission.retryAfterMs));
-    return admission.admitted;
-  }
 
   function lookUp(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const query = lookupSchema.safeParse(request.query);

@@ -28,9 +28,7 @@ export function addUserRoutes(app: FastifyInstance, context: SandboxContext): vo
     return async (request: FastifyRequest, reply: FastifyReply) => {
       const fault = context.faults.takeNext('users');
       await context.delay();
-      return fault === undefined
-        ? handler(request, reply)
-        : sendFault(reply, fault, context.redirectTo());
+      return fault === undefined ? handler(request, reply) : sendFault(reply, fault);
     };
   }
 

@@ -32,7 +32,8 @@ test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged and
   const tracking = trackAll();
   for (let kill = 0; kill < KILLS; kill++) {
     // The last faults are none: what the chain has not confirmed stays open.
-    await setNodeFault(sandbox.url, kill < KILLS - 2 ? kill % NODE_FAULT_KINDS.length : 0);
+    const fault = kill < KILLS - 2 ? kill % NODE_FAULT_KINDS.length : 0;
+    sandbox.setNodeFault({ kind: NODE_FAULT_KINDS[fault] ?? 'none', seconds: 1 });
     // Every third process is killed before it listens; the others run for a random time.
     if (kill % 3 !== 0) await server.listening();
     await sleep(world.between(0, 600));
@@ -50,12 +51,3 @@ test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged and
   expect(sandbox.stats()).toMatchObject({ throttled: 0 });
   expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(LIMIT);
 });
-
-async function setNodeFault(url: string, index: number): Promise<void> {
-  const response = await fetch(`${url}/_sandbox/node`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ fault: NODE_FAULT_KINDS[index], seconds: 1 }),
-  });
-  expect(response.ok).toBe(true);
-}

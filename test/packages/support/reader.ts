@@ -24,7 +24,7 @@ const TOMORROW = new Date(Date.now() + 86_400_000).toISOString();
 
 /** Programs that run until they are stopped, and their signs of life (machine.sh). */
 const UNTIL_STOPPED: [command: RegExp, sign: string][] = [
-  [/dawatch sandbox/, '$SANDBOX/_sandbox/stats'],
+  [/dawatch sandbox/, '$SANDBOX'],
   [/^node receive-webhooks\.mjs/, 'http://127.0.0.1:$PORT/'],
   [/python3 receive\.py/, 'http://127.0.0.1:$PYTHON_PORT/'],
   [/^php -S/, 'http://127.0.0.1:$PHP_PORT/'],
