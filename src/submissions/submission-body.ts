@@ -5,7 +5,6 @@ import { nearestTime } from '../lib/json.ts';
 import { type Observation, storedData } from './classify.ts';
 import { durationsOf } from './option-changes.ts';
 import {
-  byName,
   CHAIN_VERDICTS,
   FINALITY_SOURCES,
   type HistoryEntry,
@@ -173,7 +172,10 @@ export const submissionSchema = z
       .describe(
         'Receives the events; only the role admin sees the whole address, others see scheme, host and port, because the rest may be secret',
       ),
-    ...byName(({ returned }) => z.string().nullable().describe(returned)),
+    data_hash: z
+      .string()
+      .nullable()
+      .describe('Hash that the data must have; null: none is required'),
     data_root: z
       .string()
       .nullable()
@@ -205,7 +207,7 @@ const changesSchema = z
     stuck_after_s: changedSecondsSchema,
     metadata: changed(z.record(z.string(), z.unknown()).nullable()),
     callback_url: changedTextSchema,
-    ...byName(() => changedTextSchema),
+    data_hash: changedTextSchema,
   })
   .partial()
   .describe(
@@ -291,7 +293,7 @@ export function toSubmissionBody(
     unknown_grace_s: toSeconds(unknownGraceMs),
     stuck_after_s: toSeconds(stuckAfterMs),
     callback_url: callbackUrl,
-    ...byName(({ key }) => submission[key]),
+    data_hash: submission.dataHash,
     data_root: submission.proof?.dataRoot ?? null,
   };
 }
@@ -313,8 +315,7 @@ export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntry
 
 function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
   const { trackedAt, deadlineAt, unknownGraceMs, stuckAfterMs } = changes;
-  const { metadata, callbackOrigin } = changes;
-  const texts = byName(({ key }) => changes[key] && fromTo(changes[key], (text) => text));
+  const { metadata, callbackOrigin, dataHash } = changes;
   return {
     ...(trackedAt && { tracked_at: fromTo(trackedAt, toTime) }),
     ...(deadlineAt && { deadline_at: fromTo(deadlineAt, toTime) }),
@@ -322,7 +323,7 @@ function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
     ...(stuckAfterMs && { stuck_after_s: fromTo(stuckAfterMs, toSeconds) }),
     ...(metadata && { metadata: fromTo(metadata, (value) => value) }),
     ...(callbackOrigin && { callback_url: fromTo(callbackOrigin, (origin) => origin) }),
-    ...texts,
+    ...(dataHash && { data_hash: fromTo(dataHash, (hash) => hash) }),
   };
 }
 

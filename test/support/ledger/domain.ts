@@ -1,11 +1,6 @@
 import type { HttpResult } from '../../../src/lib/http-call.ts';
 import type { Classification, Observation } from '../../../src/submissions/classify.ts';
-import {
-  byKey,
-  type HistoryEntry,
-  type Status,
-  type Submission,
-} from '../../../src/submissions/submission.ts';
+import type { HistoryEntry, Status, Submission } from '../../../src/submissions/submission.ts';
 import {
   contextOfRequest,
   type TransitionContext,
@@ -78,7 +73,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     stuckAt: 2_000,
     metadata: null,
     callbackUrl: null,
-    ...byKey(() => null),
+    dataHash: null,
     status: 'tracking',
     trackedAt: 0,
     finalizedAt: null,
