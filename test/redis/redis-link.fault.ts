@@ -128,6 +128,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const send = () => channel.send([event], new AbortController().signal);
     await eventually(async () => expect((await send()).kind).toBe('delivered'));
     expect(await openQueue(next, EVENTS_QUEUE).getJob(event.event.id)).toBeDefined();
+    const connections = () => server.logged.filter(({ msg }) => msg === 'redis.connected');
+    await until(() => connections().length === 2);
     await server.sees(1);
     await server.pollByWorker('b');
     await eventually(async () => expect(await submissions.getCompletedCount()).toBe(1));
