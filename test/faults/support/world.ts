@@ -1,4 +1,5 @@
 import { expect, onTestFinished } from 'vitest';
+import type { TrackOptions } from '../../../src/client/index.ts';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import {
@@ -35,7 +36,7 @@ type WorldOptions = {
   folder?: string;
 };
 
-const UPSTREAM = {
+export const UPSTREAM = {
   api_key: 'sandbox-key',
   lag_price: 1_000,
   budget: { requests: 400, per_s: 1, concurrency: 64 },
@@ -107,9 +108,9 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
       if (!receiver.secret) receiver.secret = await createWebhook(server.url, receiver.url);
     },
     /** Tracks new ids, with retries until they are acknowledged. */
-    async track(count: number): Promise<string[]> {
+    async track(count: number, options?: TrackOptions): Promise<string[]> {
       const ids = submit(count);
-      await trackUntilAcknowledged(server.client, ids);
+      await trackUntilAcknowledged(server.client, ids, options);
       for (const id of ids) expected.set(id, 'finalized');
       return ids;
     },

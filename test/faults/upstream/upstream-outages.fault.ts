@@ -1,16 +1,14 @@
 import { expect, test } from 'vitest';
 import { STEP_MS } from '../../support/patience.ts';
-import { sleep } from '../../support/processes/killable-server.ts';
+import { eventually } from '../../support/until.ts';
 import {
   type FaultyUpstream,
   openFaultyUpstream,
   type ResponseFault,
 } from '../support/faulty-upstream.ts';
 import { dataByIdOf } from '../support/stored-data.ts';
-import { prepareWorld } from '../support/world.ts';
+import { prepareWorld, UPSTREAM } from '../support/world.ts';
 import { fake, respondWith } from './false-responses.ts';
-
-const OUT_MS = 1_200;
 
 /** How a whole upstream fails, and the state that dawatch reports. */
 type Outage = {
@@ -34,50 +32,69 @@ const atConnection = (act: NonNullable<FaultyUpstream['atConnection']>): Outage 
 const plain = { 'content-type': 'text/plain' };
 const throttled = (headers = {}) => respondWith(429, 'Too many requests', { ...plain, ...headers });
 
+/** By the name of the upstream. */
 const OUTAGES: Record<string, Outage> = {
-  'connections that are reset': atConnection((socket) => socket.resetAndDestroy()),
-  'connections that are silent': atConnection(() => undefined),
-  '401 to every request': toAll(respondWith(401, 'Invalid API key', plain), 'unauthorized'),
-  '429 without Retry-After': toAll(throttled()),
-  '503 with Retry-After': toAll(respondWith(503, '<html>', { 'retry-after': '1' }), 'down'),
-  'a response about another id to every request': toAll(
+  'resets-connections': atConnection((socket) => socket.resetAndDestroy()),
+  'leaves-connections-silent': atConnection(() => undefined),
+  'refuses-the-key': toAll(respondWith(401, 'Invalid API key', plain), 'unauthorized'),
+  'throttles-without-retry-after': toAll(throttled()),
+  'fails-with-retry-after': toAll(respondWith(503, '<html>', { 'retry-after': '1' }), 'down'),
+  'responds-about-another-id': toAll(
     respondWith(200, () => fake('0c9e2d7a-1111-4222-8333-444455556666')),
     'down',
   ),
-  'Record not found to every request': toAll(respondWith(500, '{"error":"Record not found"}')),
+  'finds-no-record': toAll(respondWith(500, '{"error":"Record not found"}')),
 };
+const NAMES = Object.keys(OUTAGES);
+const IDS = 5;
 
-test('an upstream that fails completely, in one way after another, loses nothing and is polled again', async () => {
-  const upstream = await openFaultyUpstream();
+test('upstreams that fail completely, each in another way, lose nothing, delay no other one, and are polled again, also if the server is killed meanwhile', async () => {
+  const healthy = await openFaultyUpstream();
+  const failing = new Map<string, FaultyUpstream>();
+  for (const name of NAMES) failing.set(name, await openFaultyUpstream());
   const world = await prepareWorld('upstream outages', {
-    upstreamUrl: upstream.url,
+    upstreamUrl: healthy.url,
+    upstreams: Object.fromEntries(
+      [...failing].map(([name, { url }]) => [name, { url, ...UPSTREAM }]),
+    ),
     settings: { submissions: { unknown_grace_s: 1 } },
   });
-  upstream.sandboxUrl = world.sandbox.url;
+  for (const upstream of [healthy, ...failing.values()]) upstream.sandboxUrl = world.sandbox.url;
   const { client } = world.server;
-  const reportCount = (what: 'down' | 'unauthorized') =>
-    world.server.logged(`upstream.${what}`).length;
+  const trackAt = async (upstreams: readonly string[]) => {
+    const tracked = new Map<string, string[]>();
+    for (const upstream of upstreams) tracked.set(upstream, await world.track(IDS, { upstream }));
+    return tracked;
+  };
+  const statuses = async (ids: readonly string[]) =>
+    new Set(await Promise.all(ids.map(async (id) => (await client.get(id)).status)));
+  const areFinal = async (ids: readonly string[]) => {
+    for (const id of ids) await client.waitUntilFinal(id, { timeoutMs: STEP_MS });
+    return statuses(ids);
+  };
+  const onlyFinal = new Set(['finalized']);
   await world.start();
-  for (const [name, { begin, reportedAs }] of Object.entries(OUTAGES)) {
-    const before = reportedAs && reportCount(reportedAs);
-    begin(upstream);
-    const ids = await world.track(10);
-    const endsAt = performance.now() + OUT_MS;
-    while (performance.now() < endsAt || (reportedAs && reportCount(reportedAs) === before)) {
-      expect(performance.now(), `${name}: not reported`).toBeLessThan(endsAt + STEP_MS);
-      expect((await fetch(`${world.server.url}/livez`)).status, name).toBe(200);
-      await sleep(100);
-    }
-    await world.server.kill();
-    await world.start();
-    for (const id of ids) expect([name, (await client.get(id)).status]).toEqual([name, 'tracking']);
-    upstream.stopFaults();
-    for (const id of ids)
-      expect([name, (await client.waitUntilFinal(id, { timeoutMs: STEP_MS })).status]).toEqual([
-        name,
-        'finalized',
-      ]);
-  }
+  // The first upstream has returned nothing before its outage.
+  await areFinal([...(await trackAt(NAMES.slice(1))).values()].flat());
+
+  const requests = new Map([...failing].map(([name, { requests }]) => [name, requests]));
+  for (const [name, upstream] of failing) OUTAGES[name]?.begin(upstream);
+  const outages = await trackAt(NAMES);
+  const isReported = (name: string, { reportedAs }: Outage) =>
+    reportedAs === undefined
+      ? (failing.get(name)?.requests ?? 0) > (requests.get(name) ?? 0)
+      : world.server.logged(`upstream.${reportedAs}`).some(({ upstream }) => upstream === name);
+  await eventually(async () => {
+    expect((await fetch(`${world.server.url}/livez`)).status).toBe(200);
+    expect(NAMES.filter((name) => !isReported(name, OUTAGES[name] as Outage))).toEqual([]);
+  });
+  expect(await areFinal(await world.track(IDS))).toEqual(onlyFinal);
+  await world.server.kill();
+  await world.start();
+  for (const [name, ids] of outages)
+    expect([name, await statuses(ids)]).toEqual([name, new Set(['tracking'])]);
+  for (const upstream of failing.values()) upstream.stopFaults();
+  for (const [name, ids] of outages) expect([name, await areFinal(ids)]).toEqual([name, onlyFinal]);
 
   await world.expectSurvived();
   const expectedData = dataByIdOf(world.server.file);

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFailed, onTestFinished } from 'vitest';
-import { ConnectionError, DawatchClient } from '../../../src/client/index.ts';
+import { ConnectionError, DawatchClient, type TrackOptions } from '../../../src/client/index.ts';
 import { STEP_MS } from '../patience.ts';
 import { freePort } from '../servers/free-port.ts';
 import { COMPILED, compile, MAIN, NODE_FLAGS } from './child-process.ts';
@@ -56,9 +56,10 @@ export async function prepareServer(folder: string, settings: Record<string, unk
 export async function trackUntilAcknowledged(
   client: DawatchClient,
   ids: readonly string[],
+  options: TrackOptions = {},
 ): Promise<void> {
   for (;;) {
-    const isAcknowledged = await client.track(ids).then(
+    const isAcknowledged = await client.track(ids, options).then(
       () => true,
       (error) => {
         if (error instanceof ConnectionError) return false;
