@@ -52,7 +52,7 @@ const FAULTS: Record<string, Fault> = {
     }
     for (const id of ids) world.expected.set(id, 'finalized');
   },
-  'lets the locks of a suspended worker expire': async (world) => {
+  'has a worker that is suspended for longer than a lease': async (world) => {
     const [worker] = world.workers;
     worker?.pause();
     await sleep(OVER_LEASE_MS);

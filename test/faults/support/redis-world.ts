@@ -2,12 +2,15 @@ import { onTestFinished } from 'vitest';
 import type { RedisSettings } from '../../../src/redis/connections.ts';
 import { sleep } from '../../support/processes/killable-server.ts';
 import { openProducer } from '../../support/redis/producer.ts';
+import { until } from '../../support/until.ts';
 import { prepareWorld } from './world.ts';
 
 export type RedisWorld = Awaited<ReturnType<typeof prepareRedisWorld>>;
 
-const BATCH = 20;
-const PAUSE_MS = 400;
+const BATCH = 10;
+const PAUSE_MS = 500;
+/** Rounds of load before a fault. */
+const ROUNDS = 3;
 
 /**
  * The product with a Redis and two workers. `redisUrl` may lead to a proxy; producers use
@@ -34,6 +37,7 @@ export async function prepareRedisWorld(
     /** Keeps polls, intake jobs and HTTP requests in flight from before a fault until after it. */
     async through(fault: () => Promise<void>): Promise<void> {
       let isOver = false;
+      let rounds = 0;
       const jobs: Promise<void>[] = [];
       const load = async () => {
         while (!isOver) {
@@ -43,15 +47,17 @@ export async function prepareRedisWorld(
           job.catch(() => {});
           jobs.push(job);
           await world.track(BATCH);
+          rounds += 1;
           await sleep(PAUSE_MS);
         }
       };
       const loading = load();
       loading.catch(() => {});
-      await sleep(1_500);
+      const untilRound = (round: number) => Promise.race([until(() => rounds >= round), loading]);
       try {
+        await untilRound(ROUNDS);
         await fault();
-        await sleep(500);
+        await untilRound(rounds + 1);
       } finally {
         isOver = true;
       }
