@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
-import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import {
   nextCursor,
@@ -254,11 +253,7 @@ export function registerMutes(
     const actor = actorOf(request);
     const add = () => alerts.addMute({ ...request.body, until }, actor.name, now);
     const mute = audit.change(actor, now, add, entryOf('mutes.create'));
-    if (mute)
-      return reply
-        .code(201)
-        .header('location', locationOf(request, String(mute.id)))
-        .send(toMuteBody(mute));
+    if (mute) return reply.code(201).header('location', `mutes/${mute.id}`).send(toMuteBody(mute));
     const detail = `there are ${MAX_MUTES} mutes that have not ended: delete some of them first`;
     return sendProblem(reply, 409, detail);
   });

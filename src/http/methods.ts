@@ -1,6 +1,4 @@
-import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { sendProblem } from './problems.ts';
 
 /** Returns the path as sent, without a proxy's scheme and host. Decodes and resolves nothing. */
 function sentPath({ url }: FastifyRequest): string {
@@ -29,71 +27,6 @@ export function servePages(
         return reply.type(page.type).send(page.body);
       },
     );
-}
-
-const ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-
-/** Responds 204 to OPTIONS and 405 to the rest, with Allow. Must precede the first route. */
-export function handleUnroutedMethods(app: FastifyInstance): onRequestHookHandler {
-  const routes = new Map<string, { segments: string[]; methods: Set<string> }>();
-  app.addHook('onRoute', ({ url, method }) => {
-    const route = routes.get(url) ?? { segments: url.split('/'), methods: new Set() };
-    for (const one of [method].flat()) route.methods.add(one);
-    routes.set(url, route);
-  });
-  const allowedAt = (path: string) => {
-    const segments = decoded(path).split('/');
-    const found = [...routes.values()].filter(
-      (route) => path === '*' || isAt(route.segments, segments),
-    );
-    const methods = new Set(found.flatMap((route) => [...route.methods]));
-    return methods.size === 0
-      ? undefined
-      : ORDER.filter((name) => name === 'OPTIONS' || methods.has(name)).join(', ');
-  };
-
-  return (request, reply, done) => {
-    const { method } = request;
-    const path = request.is404 ? sentPath(request) : undefined;
-    const allowed = path === undefined ? undefined : allowedAt(path);
-    if (path === undefined || allowed === undefined) {
-      done();
-      return;
-    }
-    reply.header('allow', allowed);
-    if (method === 'OPTIONS') reply.code(204).send();
-    else
-      sendProblem(reply, 405, `${path.slice(0, 200)} does not support ${method}, only ${allowed}`);
-  };
-}
-
-function isAt(pattern: readonly string[], path: readonly string[]): boolean {
-  if (pattern.at(-1) === '*' ? path.length < pattern.length : path.length !== pattern.length)
-    return false;
-  // A parameter may be empty, as in the router.
-  return pattern.every(
-    (segment, index) => segment.startsWith(':') || segment === '*' || segment === path[index],
-  );
-}
-
-/** Decodes a path as the router does. */
-function decoded(path: string): string {
-  try {
-    return decodeURI(path);
-  } catch {
-    return path;
-  }
-}
-
-/** Removes the last slash of a POST to /v1; in other requests it may precede a missing id. */
-export function withoutLastSlash({ method, url = '/' }: IncomingMessage): string {
-  return method === 'POST' ? url.replace(/^(\/v1\/[^?]*[^?/])\/(?=\?|$)/, '$1') : url;
-}
-
-/** Relative to the sent address: a proxy may have added a prefix, and the caller a slash. */
-export function locationOf({ originalUrl, routeOptions }: FastifyRequest, id: string): string {
-  const hasLastSlash = /^[^?]*\/(?:\?|$)/.test(originalUrl);
-  return hasLastSlash ? id : `${routeOptions.url?.split('/').at(-1)}/${id}`;
 }
 
 const PREFLIGHT_HEADERS = {

@@ -117,8 +117,7 @@ Send a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its role determ
 for submissions, user for lookups of single users, operator for reading submissions, webhooks,
 deliveries, channels and mutes, admin for everything. If a request has both headers, routes for
 users and admins use the bearer and all others the x-api-key. Errors are problem documents (RFC
-9457). A method that a path does not support returns 405 with \`Allow\`, OPTIONS returns 204 with
-\`Allow\`. Times are ISO 8601 in UTC. A newer server may send more fields.`;
+9457). Times are ISO 8601 in UTC. A newer server may send more fields.`;
 
 const TAGS = [
   { name: 'submissions', description: 'Track, read, await and cancel submissions' },

@@ -50,7 +50,6 @@ export const PROBLEMS = {
   401: ['unauthenticated', 'A valid credential is required'],
   403: ['forbidden', 'Not allowed for this credential'],
   404: ['not-found', 'Not found'],
-  405: ['method-not-allowed', 'Method not allowed'],
   408: ['timeout', 'The request took too long'],
   409: ['conflict', 'The request conflicts with the current state'],
   413: ['too-large', 'The body is too large'],

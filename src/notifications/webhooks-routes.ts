@@ -2,7 +2,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
-import { locationOf } from '../http/methods.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import {
   nextCursor,
@@ -305,7 +304,7 @@ export function registerWebhooks(
       }));
       return reply
         .code(201)
-        .header('location', locationOf(request, created.id))
+        .header('location', `webhooks/${created.id}`)
         .send({ ...toWebhookBody(created), secret });
     },
   );

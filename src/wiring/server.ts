@@ -44,7 +44,7 @@ import {
   serializeExpensiveRoutes,
 } from '../http/connections.ts';
 import { addDocumentation } from '../http/documentation.ts';
-import { allowOrigins, handleUnroutedMethods, withoutLastSlash } from '../http/methods.ts';
+import { allowOrigins } from '../http/methods.ts';
 import { registerProblems, SECURITY_HEADERS, sendUnroutable } from '../http/problems.ts';
 import {
   addRequestLog,
@@ -122,7 +122,6 @@ export const REQUEST_HOOKS = [
   ['refuseAmbiguous', 'a request that proxies read differently is not authenticated'],
   ['allowOrigins', 'pages may read refusals, too; preflights have no credential'],
   ['limitRate', 'requests that are refused or have no route are limited, too'],
-  ['handleUnroutedMethods', 'a request without a route needs no credential'],
   ['authorize', 'only a request with a route and within its limits is looked at'],
 ] as const;
 
@@ -147,7 +146,6 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     // No child log for each request; see logOf.
     childLoggerFactory: (log) => log,
     genReqId: requestIdOf,
-    rewriteUrl: withoutLastSlash,
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: requestTimeoutMs,
     connectionTimeout: requestTimeoutMs,
@@ -189,7 +187,6 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     refuseAmbiguous: refuseAmbiguous(app),
     allowOrigins: allowOrigins(server.cors_origins),
     limitRate: await addLimits(app, { limits, authenticator, onRefused }),
-    handleUnroutedMethods: handleUnroutedMethods(app),
     authorize: authorize(authenticator),
   };
   for (const [name] of REQUEST_HOOKS) app.addHook('onRequest', hooks[name]);

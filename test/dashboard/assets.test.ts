@@ -107,7 +107,7 @@ describe('the page', () => {
 
   it('supports no other method', async () => {
     for (const method of ['POST', 'PUT', 'DELETE'])
-      expect((await call(app.url, '/', { method })).status, method).toBe(405);
+      expect((await call(app.url, '/', { method })).status, method).toBe(404);
     expect(await call(app.url, '/', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
   });
 });

@@ -123,7 +123,7 @@ it('CONNECT opens no tunnel, TRACE echoes nothing, an upgrade is ignored', async
   const trace = await exchange(
     `TRACE /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`,
   );
-  expect(trace.statuses).toEqual([405]);
+  expect(trace.statuses).toEqual([404]);
   expect(trace.text).not.toContain(API_KEY);
   for (const protocol of ['websocket', 'h2c']) {
     const upgrade = `GET /livez HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: ${protocol}\r\n\r\n`;
