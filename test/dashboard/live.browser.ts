@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { App } from '../../src/app.ts';
-import { clickEach, goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { clickEach, goTo, SKIPPED, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -27,13 +27,14 @@ const cancel = (url: string, id: string) =>
 describe.skipIf(SKIPPED)('the dashboard is live', () => {
   it('reports a lost connection, reconnects by itself, and shows events from the meantime', async () => {
     const database = join(tempFolder(), 'ledger.db');
-    let running: App = await openApp({ database });
+    // An alert would replace what is announced.
+    const tuning = { alertCheckMs: 86_400_000 };
+    let running: App = await openApp({ database, tuning });
     onTestFinished(() => running.close());
     const { url } = running;
     const [first, second] = [randomUUID(), randomUUID()];
     await post(url, { submission_ids: [first, second] });
-    const page = await browser.open(`${url}/#/submissions`);
-    await signIn(page, API_KEY);
+    const page = await browser.openAs(API_KEY, `${url}/#/submissions`);
     const row = page.getByRole('row').filter({ hasText: first });
     await row.getByText('tracking').waitFor();
     await page.getByText('Live', { exact: true }).waitFor();
@@ -50,7 +51,7 @@ describe.skipIf(SKIPPED)('the dashboard is live', () => {
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByRole('alert').getByText('Not connected').waitFor();
 
-    running = await openApp({ database, port: Number(new URL(url).port) });
+    running = await openApp({ database, tuning, port: Number(new URL(url).port) });
     await cancel(url, first);
     // The page may have reconnected by itself already.
     await page.getByRole('button', { name: 'Try now' }).evaluateAll(clickEach);
@@ -65,16 +66,15 @@ describe.skipIf(SKIPPED)('the dashboard is live', () => {
   it('polls the overview rarely and redraws few rows during a burst', async () => {
     const { url, close } = await openApp({ database: join(tempFolder(), 'ledger.db') });
     onTestFinished(close);
-    const page = await browser.open(url);
-    await signIn(page, API_KEY);
+    const page = await browser.openAs(API_KEY, url);
     await page.getByText('Live', { exact: true }).waitFor();
+    const startedAt = performance.now();
     let requestCount = 0;
     page.on('request', (request) => {
       if (request.url().endsWith('/v1/overview')) requestCount += 1;
     });
     const ids = Array.from({ length: 400 }, () => randomUUID());
     await post(url, { submission_ids: ids });
-    const startedAt = performance.now();
     for (let done = 0; done < ids.length; done += 20)
       await Promise.all(ids.slice(done, done + 20).map((id) => cancel(url, id)));
     await page.getByRole('link', { name: '400 cancelled' }).waitFor();
@@ -83,12 +83,20 @@ describe.skipIf(SKIPPED)('the dashboard is live', () => {
   });
 
   it('sends no requests while its tab is hidden, and refreshes at once when it is shown', async () => {
-    const page = await browser.open(app.url);
+    const page = await browser.openAs(API_KEY, app.url);
     await page.clock.install();
-    await signIn(page, API_KEY);
-    await page.getByText('Live', { exact: true }).waitFor();
+    await page.clock.pauseAt(Date.now() + 60_000);
+    await page.reload();
+    // The page works after its next frame.
+    await page.clock.runFor(100);
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.clock.runFor(100);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByText('No submissions tracked yet').waitFor();
+    // Once connected, it loads again.
+    const loaded = page.waitForResponse('**/v1/overview');
     await page.clock.runFor(3_000);
+    await loaded;
     const show = (isShown: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${!isShown}, configurable: true });
         document.dispatchEvent(new Event('visibilitychange'))`);
@@ -109,9 +117,9 @@ describe.skipIf(SKIPPED)('the dashboard is live', () => {
   });
 
   it('connects again after a sleep of the computer, whose connection may be dead', async () => {
-    const page = await browser.open(app.url);
+    const page = await browser.openAs(API_KEY, app.url);
     await page.clock.install();
-    await signIn(page, API_KEY);
+    await page.reload();
     await page.getByText('Live', { exact: true }).waitFor();
     await page.clock.runFor(60_000);
     let connections = 0;

@@ -7,7 +7,7 @@ import {
   quantileMs,
 } from '../../src/dashboard/page/pacing/pacing-page.js';
 import type { PacingDescription } from '../../src/pacing/index.ts';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, useBrowser } from '../support/app/browser.ts';
 import { post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -17,8 +17,7 @@ const app = useApp({ policy: () => describing(learnedBy) });
 const browser = useBrowser();
 
 async function open(url = app.url): Promise<Page> {
-  const page = await browser.open(url);
-  await signIn(page, API_KEY);
+  const page = await browser.openAs(API_KEY, url);
   await goTo(page, 'pacing');
   await page.getByRole('heading', { name: 'Pacing' }).waitFor();
   return page;

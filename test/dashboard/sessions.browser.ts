@@ -268,6 +268,7 @@ describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', () => {
     await expect
       .poll(() => page.getByLabel('About e-mail address').inputValue())
       .toMatch(/^[0-9a-f]{64}$/);
+    await page.reload();
     await expect.poll(() => rows.count()).toBe(2);
   });
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { expectCopied, SKIPPED, useBrowser } from '../support/app/browser.ts';
 import { call } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
@@ -24,18 +24,8 @@ const whoami = async (token: string) => {
 };
 const rowOf = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
 
-/** The token in the section that shows it, which is then closed. */
-async function takeSecret(page: Page, name: string): Promise<string> {
-  const section = page.getByRole('region', { name: `Token of ${name}` });
-  const secret = (await section.locator('code').textContent()) ?? '';
-  await section.getByRole('button', { name: 'I have stored it' }).click();
-  await page.getByText(secret).waitFor({ state: 'detached' });
-  return secret;
-}
-
 async function open(): Promise<Page> {
-  const page = await browser.open(`${app.url}/#/tokens`);
-  await signIn(page, ADMIN_TOKEN);
+  const page = await browser.show(app.url, 'tokens');
   await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();
   return page;
 }
@@ -44,17 +34,17 @@ describe.skipIf(SKIPPED)('the page of tokens', () => {
   it('creates a token with a role and an expiry, and shows it once, with a button that copies it', async () => {
     const name = `dashboards-${randomUUID()}`;
     const page = await open();
-    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await page.getByRole('button', { name: 'Create a token' }).click();
     await page.getByLabel('Name of the client').fill(name);
     await page.getByLabel('Role').selectOption('operator');
     await page.getByLabel('Expires').selectOption('in 90 days');
     await page.getByRole('button', { name: 'Create', exact: true }).click();
-    await page.getByRole('button', { name: 'Copy the token' }).click();
-    await page.getByText('Copied', { exact: true }).waitFor();
-    const copied = await page.evaluate<string>('navigator.clipboard.readText()');
-    const secret = await takeSecret(page, name);
-    expect(copied).toBe(secret);
+    const section = page.getByRole('region', { name: `Token of ${name}` });
+    const secret = (await section.locator('code').textContent()) ?? '';
+    await section.getByRole('button', { name: 'Copy the token' }).click();
+    await expectCopied(page, secret);
+    await section.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByText(secret).waitFor({ state: 'detached' });
     expect(await whoami(secret)).toMatchObject({
       status: 200,
       role: 'operator',

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { goTo, SKIPPED, signIn, useBrowser } from '../../support/app/browser.ts';
+import { goTo, SKIPPED, useBrowser } from '../../support/app/browser.ts';
 import { call, post } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../../support/app/lookups.ts';
+import { untilAlerted } from '../../support/app/notifying-app.ts';
 import { API_KEY, openApp, useApp } from '../../support/app/running-app.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
@@ -23,6 +24,7 @@ const mutes = (method: string, path = '', body?: object) =>
 
 app.prepare(async () => {
   await post(app.url, { submission_id: randomUUID() });
+  await untilAlerted(app.url);
 });
 
 describe.skipIf(SKIPPED)('the banner of alerts', () => {
@@ -32,8 +34,7 @@ describe.skipIf(SKIPPED)('the banner of alerts', () => {
       adminToken: ADMIN_TOKEN,
     });
     onTestFinished(close);
-    const page = await browser.open(`${url}/#/pacing`);
-    await signIn(page, ADMIN_TOKEN);
+    const page = await browser.openAs(ADMIN_TOKEN, `${url}/#/pacing`);
     await page.getByText('Live', { exact: true }).waitFor();
     const banner = page.getByRole('region', { name: 'Alerts', exact: true });
     expect(await banner.count()).toBe(0);
@@ -55,14 +56,14 @@ describe.skipIf(SKIPPED)('the banner of alerts', () => {
   });
 
   it('shows an alert that is not recorded yet, and offers no change of it', async () => {
-    const page = await browser.open(`${app.url}/#/pacing`);
+    const page = await browser.openAs(ADMIN_TOKEN, `${app.url}/#/pacing`);
     await page.route(/v1\/alerts\?limit=100$/, async (route) => {
       const response = await route.fetch();
       const { alerts, next_cursor } = await response.json();
       const inMemory = { ...alerts[0], id: 0, summary: 'The ledger cannot be written' };
       await route.fulfill({ response, json: { alerts: [inMemory], next_cursor } });
     });
-    await signIn(page, ADMIN_TOKEN);
+    await page.reload();
     const banner = page.getByRole('region', { name: 'Alerts', exact: true });
     await banner.getByText('The ledger cannot be written').waitFor();
     await goTo(page, 'alerts');
@@ -77,8 +78,7 @@ describe.skipIf(SKIPPED)('the banner of alerts', () => {
   it('leaves out muted alerts', async () => {
     const until = new Date(Date.now() + 3_600_000).toISOString();
     const { id } = JSON.parse((await mutes('POST', '', { rule: 'upstream_down', until })).text);
-    const page = await browser.open(`${app.url}/#/pacing`);
-    await signIn(page, API_KEY);
+    const page = await browser.openAs(API_KEY, `${app.url}/#/pacing`);
     const banner = page.getByRole('region', { name: 'Alerts', exact: true });
     await page.getByText('1 firing').waitFor();
     expect(await banner.count()).toBe(0);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { verifyProof } from '../../../src/client/proof.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { goTo, SKIPPED, signIn, useBrowser } from '../../support/app/browser.ts';
+import { goTo, SKIPPED, useBrowser } from '../../support/app/browser.ts';
 import { call, pathOf, post } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { openApp } from '../../support/app/running-app.ts';
@@ -26,8 +26,7 @@ describe.skipIf(SKIPPED)('the page of a confirmed submission', () => {
     const id = sandbox.model.submit(data, Date.now());
     await post(app.url, { submission_id: id });
     await call(app.url, `${pathOf(id)}/wait?timeout_s=120`);
-    const page = await browser.open(app.url);
-    await signIn(page, ADMIN_TOKEN);
+    const page = await browser.openAs(ADMIN_TOKEN, app.url);
     await goTo(page, `submissions/${id}`);
     await page.getByText(/^The data are in block [\d,]+, data root 0x[0-9a-f]{64}/).waitFor();
     const downloading = page.waitForEvent('download');

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { STEP_MS } from '../patience.ts';
 import { findChromium, openChromium } from './chromium.ts';
 import { ADMIN_TOKEN } from './lookups.ts';
+import { signInWith } from './sessions.ts';
 
 /** The reason to skip browser tests. CI never skips them: a missing Chromium is a failure there. */
 export const SKIPPED =
@@ -60,20 +61,22 @@ export function useBrowser() {
     ofFile = undefined;
     closing = setTimeout(close, KEPT_MS);
   });
-  const open = async (url: string): Promise<Page> => {
+  const open = async (url: string, token?: string): Promise<Page> => {
     const page = idle.pop() ?? (await create());
     ofTest.push(page);
-    origins.add(new URL(url).origin);
+    const { origin } = new URL(url);
+    origins.add(origin);
+    if (token !== undefined) {
+      const [name = '', ...value] = (await signInWith(origin, token)).cookie.split('=');
+      await page.context().addCookies([{ name, value: value.join('='), url: origin }]);
+    }
     await page.goto(url);
+    if (token !== undefined) await isSignedIn(page);
     return page;
   };
-  const openForAll = async (
-    url: string,
-    prepare: (page: Page) => Promise<void> = (page) => signIn(page, ADMIN_TOKEN),
-  ): Promise<Page> => {
+  const openForAll = async (url: string, token = ADMIN_TOKEN): Promise<Page> => {
     if (ofFile) return ofFile;
-    const page = await open(url);
-    await prepare(page);
+    const page = await open(url, token);
     ofTest.splice(ofTest.indexOf(page), 1);
     ofFile = page;
     return page;
@@ -90,9 +93,11 @@ export function useBrowser() {
       for (const origin of others) origins.add(origin);
       return open(url);
     },
+    /** The same with a session of the token, which the form of the sign-in would open slowly. */
+    openAs: (token: string, url: string): Promise<Page> => open(url, token),
     /**
-     * The page of all tests of the file, which the first one opens and prepares, by default with a
-     * sign-in as the administrator. After a failed test it is a new one.
+     * The page of all tests of the file, which the first one opens, by default as the
+     * administrator. After a failed test it is a new one.
      */
     openForAll,
     /** Shows a page of the dashboard in it. */
@@ -175,11 +180,12 @@ export async function signIn(page: Page, token: string): Promise<void> {
   await page.keyboard.press('Enter');
   // After a session has ended, the form covers the page.
   await field.waitFor({ state: 'detached' });
-  await page
-    .getByRole('navigation', { name: 'Pages' })
-    .or(page.getByRole('button', { name: 'Menu' }))
-    .first()
-    .waitFor();
+  await isSignedIn(page);
+}
+
+/** With its title, the page has also begun to listen to keys and to changes of its address. */
+async function isSignedIn(page: Page): Promise<void> {
+  await expect.poll(() => page.title()).toMatch(/^(?!Sign in).* · dawatch$/);
 }
 
 /** For `evaluateAll`: clicks what is there now, without waiting for it. */
@@ -187,14 +193,26 @@ export function clickEach(all: unknown[]): void {
   for (const one of all as { click(): void }[]) one.click();
 }
 
-/** Sets a filter of a list through its form; empty: removes it. */
+/** Resolves once the clipboard contains the text: its notice on the page vanishes. */
+export async function expectCopied(page: Page, text: string): Promise<void> {
+  await page.context().grantPermissions(['clipboard-read']);
+  await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(text);
+}
+
+/**
+ * Sets a filter of a list to another value through its form; empty: removes it. The rows of the
+ * previous filters stay until those of the new ones arrive.
+ */
 export async function setFilter(page: Page, label: string, value: string): Promise<void> {
   const bar = page.getByRole('search');
   if ((await bar.locator('details[open]').count()) === 0) await bar.getByText('Filters').click();
+  const form = await bar.locator('form').elementHandle();
   const field = bar.getByLabel(new RegExp(`^${label}(, UTC)?$`));
   if (await field.evaluate((one) => one.tagName === 'SELECT')) await field.selectOption(value);
   else await field.fill(value);
   await bar.getByRole('button', { name: 'Apply' }).click();
+  // The form of the new filters replaces it.
+  await form?.waitForElementState('hidden');
 }
 
 /** Removes the filters of a list, and waits until its form shows that. */
@@ -204,9 +222,17 @@ export async function clearFilters(page: Page): Promise<void> {
   await link.waitFor({ state: 'detached' });
 }
 
-/** Opens another page of the dashboard without a reload. */
+/**
+ * Opens another page of the dashboard without a reload. Nothing of the previous one is left: another
+ * address of the same list alone would show the previous rows until the new ones arrive.
+ */
 export async function goTo(page: Page, path: string): Promise<void> {
-  await page.evaluate(
-    `location.hash = '#/nowhere'; location.hash = ${JSON.stringify(`#/${path}`)}`,
-  );
+  await page.evaluate(`(async () => {
+    for (const hash of ['#/nowhere', ${JSON.stringify(`#/${path}`)}]) {
+      if (location.hash === hash) continue;
+      const changed = new Promise((done) => addEventListener('hashchange', done, { once: true }));
+      location.hash = hash;
+      await changed;
+    }
+  })()`);
 }

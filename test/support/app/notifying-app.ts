@@ -57,6 +57,12 @@ export function useNotifyingApp(setting: Parameters<typeof useApp>[0] = {}) {
 export const createWebhook = async (url: string, body: object) =>
   createdOf(await call(url, '/v1/webhooks', { method: 'POST', headers: AS_ADMIN, body }));
 
+/** Resolves once an alert fires. */
+export const untilAlerted = (url: string) =>
+  eventually(async () =>
+    expect(JSON.parse((await call(url, '/v1/alerts')).text).alerts).not.toEqual([]),
+  );
+
 /** Made once, because the first use of a schema compiles it. */
 const strict = {
   webhook: webhookSchema.strict(),
