@@ -223,8 +223,8 @@ export async function clearFilters(page: Page): Promise<void> {
 }
 
 /**
- * Opens another page of the dashboard without a reload. Nothing of the previous one is left: another
- * address of the same list alone would show the previous rows until the new ones arrive.
+ * Opens another page of the dashboard without a reload, by way of one that shows nothing: otherwise
+ * a list would show the rows of its previous address until the new ones arrive.
  */
 export async function goTo(page: Page, path: string): Promise<void> {
   await page.evaluate(`(async () => {
