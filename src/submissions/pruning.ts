@@ -23,21 +23,20 @@ export class Pruning {
     this.#counts = counts;
   }
 
-  /** Examines up to `limit` submissions that ended between two positions. */
+  /** Examines up to `limit` submissions behind a position that ended before a time (epoch ms). */
   submissions({
     after,
     before,
     limit,
   }: {
     after: EndPosition;
-    before: EndPosition;
+    before: number;
     limit: number;
   }): Pruned<EndPosition> {
     const rows = this.#db.rows<EndPosition & { status: Status; isDeletable: number }>(NEXT_ENDED, {
       afterEndedAt: after.endedAt,
       afterId: after.id,
-      beforeEndedAt: before.endedAt,
-      beforeId: before.id,
+      before,
       limit,
     });
     const deletable = rows.filter(({ isDeletable }) => isDeletable === 1);
@@ -59,14 +58,6 @@ export class Pruning {
       deleted: deletable.length,
       next: rows.length === limit ? (rows.at(-1) ?? null) : null,
     };
-  }
-
-  /** Returns the one that ended `count` positions earlier; undefined: fewer. */
-  endedBefore({ endedAt, id }: EndPosition, count: number): EndPosition | undefined {
-    return this.#db.row<EndPosition>`
-      SELECT ended_at AS endedAt, id FROM submissions
-      WHERE ended_at IS NOT NULL AND watched = 0 AND (ended_at, id) < (${endedAt}, ${id})
-      ORDER BY ended_at DESC, id DESC LIMIT 1 OFFSET ${count - 1}`;
   }
 
   /**
@@ -117,7 +108,7 @@ const NEXT_ENDED = `
            WHERE o.submission = s.id AND ${HAS_OPEN_DELIVERY}) AS isDeletable
   FROM submissions s
   WHERE s.ended_at IS NOT NULL AND s.watched = 0
-    AND (s.ended_at, s.id) > (@afterEndedAt, @afterId) AND (s.ended_at, s.id) < (@beforeEndedAt, @beforeId)
+    AND (s.ended_at, s.id) > (@afterEndedAt, @afterId) AND s.ended_at < @before
   ORDER BY s.ended_at, s.id LIMIT @limit + 0`;
 
 /** A time in the future, by a clock that was ahead, counts as old and must not end the search. */

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { count, days, seconds, section } from '../operations/config/section-values.ts';
+import { days, seconds, section } from '../operations/config/section-values.ts';
 
 export const submissionsSection = section({
   deadline_s: seconds(86_400, 1).describe(
@@ -16,9 +16,6 @@ export const submissionsSection = section({
 export const retentionSection = section({
   submissions_days: days.describe(
     'Days for which final submissions are kept with their history, events and deliveries; 0: forever. Open ones are always kept',
-  ),
-  submissions_max: count(0, 0).describe(
-    'Maximum number of final submissions kept, the most recently finalized first; 0: no limit',
   ),
 }).describe('Deletion of expired data');
 

@@ -3,7 +3,7 @@ import { saveDetached } from '../ledger/restore.ts';
 import { shrink } from '../ledger/space.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import type { EndPosition, Pruned } from '../submissions/pruning.ts';
+import type { Pruned } from '../submissions/pruning.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Config, Tuning } from './settings.ts';
 
@@ -14,19 +14,17 @@ const PAUSE_MS = 10;
 const SUBMISSIONS_PER_STEP = 20;
 const DELIVERIES_PER_STEP = 100;
 const EVENTS_PER_STEP = 50;
-const COUNTED_PER_STEP = 10_000;
 const PAGES_PER_STEP = 100;
 const AUDIT_PER_STEP = 500;
 const DAY_MS = 86_400_000;
 /** For clients that wait for ended submissions and events, or read the live feed. */
 const MIN_AGE_MS = 3_600_000;
 
-/** How long ended records are kept, in milliseconds, and how many submissions; null: no limit. */
+/** How long ended records are kept, in milliseconds; null: no limit. */
 export type Retention = {
   deliveriesMs: number;
   submissionsMs: number | null;
-  submissions: number | null;
-  auditMs: number | null;
+  auditMs: number;
 };
 
 export type PrunedCounts = { submissions: number; events: number; deliveries: number };
@@ -77,8 +75,7 @@ export class Maintenance {
     this.#pruned = { submissions: 0, events: 0, deliveries: 0 };
     const tasks = [
       this.#deliveries(),
-      this.#oldSubmissions(),
-      this.#excessSubmissions(),
+      this.#submissions(),
       this.#events(),
       this.#audit(),
       this.#shrink(),
@@ -103,31 +100,10 @@ export class Maintenance {
     });
   }
 
-  *#oldSubmissions(): Generator<void> {
-    const { clock, retention } = this.#deps;
-    if (retention.submissionsMs !== null)
-      yield* this.#endedBefore({ endedAt: clock.now() - retention.submissionsMs, id: 0 });
-  }
-
-  /** Counts from the newest to the oldest one to keep, then deletes those that ended before. */
-  *#excessSubmissions(): Generator<void> {
-    const { ledger, retention } = this.#deps;
-    if (retention.submissions === null) return;
-    let oldest: EndPosition | undefined = { endedAt: Number.MAX_SAFE_INTEGER, id: 0 };
-    let left = retention.submissions;
-    yield* inSteps(COUNTED_PER_STEP, (limit) => {
-      const count = Math.min(left, limit);
-      if (count > 0 && oldest) oldest = ledger.pruning.endedBefore(oldest, count);
-      left -= count;
-      return left > 0 && oldest !== undefined;
-    });
-    if (oldest) yield* this.#endedBefore(oldest);
-  }
-
-  *#endedBefore(position: EndPosition): Generator<void> {
-    const { ledger, clock } = this.#deps;
-    const minAge = { endedAt: Math.min(position.endedAt, clock.now() - MIN_AGE_MS), id: 0 };
-    const before = position.endedAt < minAge.endedAt ? position : minAge;
+  *#submissions(): Generator<void> {
+    const { ledger, clock, retention } = this.#deps;
+    if (retention.submissionsMs === null) return;
+    const before = clock.now() - Math.max(retention.submissionsMs, MIN_AGE_MS);
     const first = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 };
     yield* this.#prune('submissions', first, (after) =>
       ledger.pruning.submissions({ after, before, limit: SUBMISSIONS_PER_STEP }),
@@ -163,7 +139,6 @@ export class Maintenance {
   /** Deletes old entries of the audit, at most once a day, because each deletion adds an entry. */
   *#audit(): Generator<void> {
     const { ledger, clock, retention } = this.#deps;
-    if (retention.auditMs === null) return;
     const now = clock.now();
     const { oldestAt } = ledger.audit;
     if (oldestAt === undefined || oldestAt > now - retention.auditMs - DAY_MS) return;
@@ -224,14 +199,12 @@ export function startMaintenance({
   ledger: Ledger;
   clock: Clock;
 }) {
-  const { submissions_days, submissions_max } = config.retention;
-  const daysOrNever = (days: number) => (days === 0 ? null : days * DAY_MS);
+  const { submissions_days: days } = config.retention;
   const maintenance = new Maintenance({
     ...deps,
     retention: {
       deliveriesMs: tuning.deliveriesKeptMs,
-      submissionsMs: daysOrNever(submissions_days),
-      submissions: submissions_max === 0 ? null : submissions_max,
+      submissionsMs: days === 0 ? null : days * DAY_MS,
       auditMs: tuning.auditKeptMs,
     },
     onPruned: (counts) => log.info(counts, 'ledger.pruned'),

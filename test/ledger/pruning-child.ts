@@ -27,7 +27,7 @@ for (let turn = 0; ; turn++) {
     context(),
   );
   process.send?.(open);
-  const everything = { after: { endedAt: -1, id: 0 }, before: { endedAt: turn, id: 0 } };
+  const everything = { after: { endedAt: -1, id: 0 }, before: turn };
   ledger.pruning.submissions({ ...everything, limit: 15 });
   ledger.audit.append(SERVER, turn, { action: 'tokens.revoke', subject: String(turn) });
   ledger.audit.prune(turn, turn, 2);

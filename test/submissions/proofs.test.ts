@@ -30,7 +30,7 @@ it('retention deletes a block with the last submission that it proves', () => {
   const prune = (limit: number) =>
     ledger.pruning.submissions({
       after: { endedAt: 0, id: 0 },
-      before: { endedAt: 10, id: 0 },
+      before: 10,
       limit,
     });
   prune(1);

@@ -96,7 +96,7 @@ describe('a submission that has ended', () => {
     const prune = () =>
       ledger.pruning.submissions({
         after: { endedAt: 0, id: 0 },
-        before: { endedAt: 1e12, id: 0 },
+        before: 1e12,
         limit: 10,
       });
     ledger.track([trackRequest('s', RETRACK)], 10_000);

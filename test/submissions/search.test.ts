@@ -316,7 +316,7 @@ describe('metadata', () => {
     ledger.track([trackRequest('newest')], 6);
     ledger.pruning.submissions({
       after: { endedAt: 0, id: 0 },
-      before: { endedAt: 10, id: 0 },
+      before: 10,
       limit: 100,
     });
     expect(raw.prepare('SELECT count(*) FROM submission_metadata').pluck().get()).toBe(0);

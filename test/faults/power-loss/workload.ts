@@ -32,7 +32,6 @@ export type Recording = {
 };
 
 const BATCHES = 10;
-const KEPT_SUBMISSIONS = 20;
 const MIN_PRUNED_SUBMISSIONS = 100;
 /** After this time the upstream has finalized what it received. */
 const ALL_FINAL_MS = 2_000;
@@ -183,7 +182,7 @@ export async function recordWorkload(): Promise<Recording> {
   await server.stop();
 
   const settings = JSON.parse(readFileSync(join(folder, 'dawatch.yaml'), 'utf8'));
-  const retention = { submissions_max: KEPT_SUBMISSIONS };
+  const retention = { submissions_days: 1 / 24 };
   writeFileSync(join(folder, 'dawatch.yaml'), JSON.stringify({ ...settings, retention }));
   await start();
   await traffic(BATCHES);

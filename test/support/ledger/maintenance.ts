@@ -7,8 +7,7 @@ export const HOUR_MS = 3_600_000;
 const KEEP_ALL: Retention = {
   deliveriesMs: 366 * 24 * HOUR_MS,
   submissionsMs: null,
-  submissions: null,
-  auditMs: null,
+  auditMs: Number.POSITIVE_INFINITY,
 };
 
 /** The real maintenance of a ledger, in virtual time. */
