@@ -11,7 +11,7 @@ import {
 } from '../operations/doctor/finding.ts';
 import { VERSION } from '../operations/version.ts';
 import { type Classification, classify } from '../submissions/classify.ts';
-import { checkNodes, type KnownChain } from './chain/doctor.ts';
+import { checkNodes } from './chain/doctor.ts';
 import type { UpstreamConfig } from './settings.ts';
 import { UpstreamClient } from './upstreams.ts';
 
@@ -20,7 +20,7 @@ type Upstream = UpstreamConfig & { url: string };
 export function upstreamChecks(
   name: string,
   upstream: Upstream,
-  ledger: { known: KnownChain; file: string },
+  ledger: { genesisHash: string | null; file: string },
   limitMs: number,
 ): Check[] {
   return [

@@ -56,15 +56,6 @@ type UpstreamEvents = {
   ): void;
 };
 
-const KNOWN_CHAINS = `
-  SELECT u.name, (SELECT value FROM meta WHERE key = 'genesis:' || u.name) AS genesisHash,
-         (SELECT max(CAST(h.response ->> '$.data.block_number' AS INTEGER))
-          FROM (SELECT id, version FROM submissions
-                WHERE upstream = u.name AND status = 'finalized' AND chain IS NOT 'contradicted'
-                ORDER BY id DESC LIMIT 100) s
-          JOIN history h ON h.submission = s.id AND h.version = s.version) AS blockNumber
-  FROM upstreams u`;
-
 /** The commonest state other than Pending among the oldest pending submissions. */
 const ODD_STATE = `
   SELECT h.upstream_state AS state, count(nullif(h.response ->> '$.data.block_hash', '')) AS blocks
@@ -116,14 +107,12 @@ export class UpstreamStore {
       .run`INSERT INTO meta (key, value) VALUES (${`genesis:${name}`}, ${hash}) ON CONFLICT DO NOTHING`;
   }
 
-  /** Returns what is known about the chain of each upstream; `blockNumber`: its newest block. */
-  knownChains(): Map<string, { genesisHash: string | null; blockNumber: number | null }> {
-    const rows = this.#db.rows<{
-      name: string;
-      genesisHash: string | null;
-      blockNumber: number | null;
-    }>(KNOWN_CHAINS);
-    return new Map(rows.map(({ name, ...chain }) => [name, chain]));
+  /** Returns the stored hash of block 0 of the chain of each upstream; null: none. */
+  genesisHashes(): Map<string, string | null> {
+    const rows = this.#db.rows<{ name: string; hash: string | null }>(
+      "SELECT name, (SELECT value FROM meta WHERE key = 'genesis:' || name) AS hash FROM upstreams",
+    );
+    return new Map(rows.map(({ name, hash }) => [name, hash]));
   }
 
   setPause(name: string, until: number, reason: string | null): void {

@@ -28,7 +28,6 @@ import {
   warning,
 } from '../operations/doctor/finding.ts';
 import { VERSION } from '../operations/version.ts';
-import type { KnownChain } from '../polling/chain/doctor.ts';
 import { upstreamChecks } from '../polling/doctor.ts';
 import { openUpstreams, type Upstreams } from '../polling/upstreams.ts';
 import { oddStateOf, UpstreamStore } from '../submissions/upstream.ts';
@@ -48,7 +47,7 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   const { loaded, now, full, limitMs, features } = options;
   const { config } = loaded;
   const path = realPath(config.database);
-  const { webhooks, results, chains, states, finding, mayBeRead } = inspectLedger(
+  const { webhooks, results, genesisHashes, states, finding, mayBeRead } = inspectLedger(
     config.database,
     now,
   );
@@ -64,7 +63,12 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   }
   for (const [name, upstream] of upstreams?.named ?? [])
     checks.push(
-      ...upstreamChecks(name, upstream, { known: chains(name), file: config.database }, limitMs),
+      ...upstreamChecks(
+        name,
+        upstream,
+        { genesisHash: genesisHashes.get(name) ?? null, file: config.database },
+        limitMs,
+      ),
     );
   checks.push(...accessChecks(config, upstreams?.userClient, limitMs));
   const recovery = warning(
@@ -87,7 +91,7 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
 
 type Inspection = {
   finding: Finding;
-  chains: (upstream: string) => KnownChain;
+  genesisHashes: Map<string, string | null>;
   /** Those that dawatch does not know. */
   states: Finding[];
   /** At most `MAX_WEBHOOKS`. */
@@ -107,8 +111,10 @@ const MAX_WEBHOOKS = 1_000;
  */
 function inspectLedger(file: string, now: number): Inspection {
   const path = realPath(file);
-  const chains = () => ({ genesisHash: null, blockNumber: null });
-  const without = { webhooks: [], results: new Map(), chains, states: [], mayBeRead: false };
+  const without = {
+    ...{ webhooks: [], results: new Map(), genesisHashes: new Map(), states: [] },
+    mayBeRead: false,
+  };
   try {
     return guarded(file, () => {
       refuseUnusableFiles(path);
@@ -155,7 +161,7 @@ function inspectLedger(file: string, now: number): Inspection {
 function storedIn(
   database: LedgerDatabase,
   now: number,
-): Pick<Inspection, 'webhooks' | 'results' | 'chains' | 'states'> {
+): Pick<Inspection, 'webhooks' | 'results' | 'genesisHashes' | 'states'> {
   const routes = new EventRoutes(database);
   const dead = new CommittedChanges<DeadLetters>(database);
   const outbox = new Outbox(database, { routes, dead });
@@ -163,19 +169,13 @@ function storedIn(
   const { webhooks } = new Webhooks(database, { routes, outbox, dead, receivers }).list({
     ...{ limit: MAX_WEBHOOKS, now },
   });
-  const chains = new UpstreamStore(database, outbox).knownChains();
-  const unknown = { genesisHash: null, blockNumber: null };
+  const genesisHashes = new UpstreamStore(database, outbox).genesisHashes();
   const action = 'ask its operator: only Finalized with a block_hash and no error is final';
-  const states = [...chains.keys()].flatMap((name) => {
+  const states = [...genesisHashes.keys()].flatMap((name) => {
     const state = oddStateOf(database, name);
     return state === null ? [] : [warning(`upstream.${name}`, state, action)];
   });
-  return {
-    webhooks,
-    results: receivers.results(),
-    states,
-    chains: (upstream) => chains.get(upstream) ?? unknown,
-  };
+  return { webhooks, results: receivers.results(), states, genesisHashes };
 }
 
 /** Reads all of the ledger, and blocks meanwhile. */

@@ -214,7 +214,7 @@ function compareBlocks(nodes: readonly Node[]): {
 }
 
 /** Returns the value that occurs most, the first of several; null: there is none. */
-export function mostCommon(values: readonly (string | undefined)[]): string | null {
+function mostCommon(values: readonly (string | undefined)[]): string | null {
   const counts = new Map<string, number>();
   for (const value of values)
     if (value !== undefined) counts.set(value, (counts.get(value) ?? 0) + 1);
