@@ -223,10 +223,6 @@ export class EventFeed {
     });
   }
 
-  get readers(): number {
-    return this.#readers.size;
-  }
-
   /** All events after `position` that pass the filter, until the client disconnects. */
   open(reading: Reading): Readable {
     const { clock, log } = this.#deps;

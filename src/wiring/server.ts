@@ -203,7 +203,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   await app.register(async (open) => {
     allowEveryone(open);
     registerHealth(open, { ...deps, authenticator });
-    registerMetrics(open, { ...deps, waitingIds: () => deps.intake.waitingIds });
+    registerMetrics(open, deps);
     registerDashboard(open);
   });
   await app.register(async (guarded) => {

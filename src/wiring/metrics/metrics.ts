@@ -90,8 +90,6 @@ export type GaugeValues = {
   health: Readiness;
   ledgerBytes: { database: number; wal: number };
   disk: { freeBytes: number; sizeBytes: number } | undefined;
-  readers: number;
-  waitingIds: number;
 };
 
 /** A reading of undefined means no sample. */
@@ -104,11 +102,6 @@ const GAUGES: Record<
     ({ now, counts }) => counts && ageS(now, counts.oldestOpenAt),
   ],
   deliveries_dead: ['Dead letters that can be replayed', ({ counts }) => counts?.deliveries.dead],
-  feed_readers: ['Readers of the live feed', ({ readers }) => readers],
-  tracking_waiting_ids: [
-    'Ids of tracking requests that wait for a commit',
-    ({ waitingIds }) => waitingIds,
-  ],
   ledger_writable: [
     '1, or 0: new submissions are refused',
     ({ health }) => Number(health.ledgerWritable),
@@ -164,29 +157,16 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
   };
 }
 
-/** The help text and the reading of each gauge; null means no sample. */
+/** The help text and the reading of each gauge. */
 type LabelledGauges<T> = Record<
   string,
-  readonly [help: string, of: (one: T, now: number) => number | null]
+  readonly [help: string, of: (one: T, now: number) => number]
 >;
 
 const UPSTREAM_GAUGES: LabelledGauges<UpstreamPacing> = {
   pacing_tracked_submissions: ['Submissions being polled', ({ tracked }) => tracked],
-  pacing_slots_known: [
-    '1, or 0: each submission is polled by its age',
-    ({ description }) => Number(description.mode !== 'age'),
-  ],
-  pacing_slot_period_seconds: [
-    'Length of a slot',
-    ({ description: { slot } }) => slot && slot.periodMs / 1_000,
-  ],
   pacing_budget_requests: ['Requests per window of the budget', ({ budget }) => budget.requests],
   pacing_budget_used_requests: ['Requests used in the current window', ({ budget }) => budget.used],
-  pacing_concurrent_requests_limit: [
-    'Limit of requests in flight',
-    ({ budget }) => budget.concurrency,
-  ],
-  pacing_in_flight_requests: ['Requests in flight', ({ inFlight }) => inFlight],
   pacing_next_request_delayed: [
     '1: the budget or a pause delays the next poll',
     ({ isDelayed }) => Number(isDelayed),
@@ -217,10 +197,7 @@ function createGaugesBy<T>(
   return (values, now) => {
     for (const { gauge, of } of created) {
       gauge.reset();
-      for (const [name, one] of values) {
-        const value = of(one, now);
-        if (value !== null) gauge.set({ [label]: name }, value);
-      }
+      for (const [name, one] of values) gauge.set({ [label]: name }, of(one, now));
     }
   };
 }
@@ -295,8 +272,6 @@ export function registerMetrics(
     watcher: Watcher;
     health: () => Readiness;
     ledger: { stats: LedgerStats; receivers: Receivers };
-    feed: { readers: number };
-    waitingIds: () => number;
     clock: Clock;
   },
 ): void {
@@ -310,7 +285,7 @@ export function registerMetrics(
     }
   };
   const scrape = async (now: number) => {
-    const { metrics, ledger, watcher, feed } = deps;
+    const { metrics, ledger, watcher } = deps;
     metrics.set({
       now,
       counts: readable(() => ledger.stats.counts()),
@@ -318,9 +293,7 @@ export function registerMetrics(
       pacing: watcher.pacing(),
       ledgerBytes: ledger.stats.bytes(),
       disk: ledger.stats.disk(),
-      readers: feed.readers,
       health: deps.health(),
-      waitingIds: deps.waitingIds(),
     });
     const { contentType, text } = await metrics.text();
     return { contentType, body: Buffer.from(text) };
