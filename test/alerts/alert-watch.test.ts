@@ -1,7 +1,6 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { AlertWatch } from '../../src/alerts/feature.ts';
+import { describe, expect, it } from 'vitest';
 import { fromCursor, nextCursor } from '../../src/http/typed-server.ts';
-import { withAlerts } from '../support/ledger/alerts-ledger.ts';
+import { watchAlerts, withAlerts } from '../support/ledger/alerts-ledger.ts';
 import { trackRequests } from '../support/ledger/ledger-file.ts';
 import {
   DAY_MS,
@@ -9,11 +8,6 @@ import {
   failed,
   openDispatcher,
 } from '../support/virtual-time/virtual-dispatcher.ts';
-
-const THRESHOLDS = {
-  ...{ failures: 3, backlog: 10 },
-  ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000, pausedMs: 300_000 },
-};
 
 const MINUTE_MS = 60_000;
 type AlertLedger = ReturnType<typeof openWatch>['ledger'];
@@ -33,49 +27,47 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
   ]);
   const errors: unknown[] = [];
   const state = { isWritable: true };
-  const watch = new AlertWatch({
+  const watch = watchAlerts({
     store: ledger.alerts,
     clock,
-    upstreams: ['default'],
-    thresholds: THRESHOLDS,
-    checkMs: 5_000,
-    redis: () => undefined,
-    live: () => ({ unusedNodes: [], pauses: [] }),
     isLedgerWritable: () => state.isWritable,
     publicUrl: 'https://dawatch.example.com/ops/',
-    onReported: () => undefined,
     onFailed: (error) => errors.push(error),
   });
-  watch.start();
-  onTestFinished(() => watch.stop());
   const messages = () =>
     world.sent
       .filter(({ destination }) => destination === 'channel:ops')
       .flatMap(({ types }) => types);
-  return { ...world, ledger, watch, messages, state, errors };
+  /** The newest alerts, the last one first. */
+  const alerts = (state: 'firing' | 'all') =>
+    ledger.alerts.list({ state, limit: 10, now: clock.now() }).alerts;
+  return { ...world, ledger, watch, messages, alerts, state, errors };
+}
+
+/** A watch with a webhook that has only failed, for eleven minutes. */
+async function openFailing(url = 'https://a.example') {
+  const world = openWatch((destination) =>
+    destination.startsWith('webhook:') ? failed() : delivered,
+  );
+  const id = world.webhook(url, { types: ['submission.*'] });
+  world.finalize('s1');
+  await world.clock.advance(11 * MINUTE_MS);
+  expect(world.messages()).toEqual(['alert.raised']);
+  return { ...world, id };
 }
 
 describe('reported alerts', () => {
   it('an outage with 1,000 pending submissions is one message, and one when it is over', async () => {
-    const { clock, ledger, messages } = openWatch();
+    const { clock, ledger, turn, messages } = openWatch();
     ledger.track(
       trackRequests(1_000).map((request) => ({ ...request, ...farFrom(clock.now()) })),
       clock.now(),
     );
-    const turn = (event: 'upstream.down' | 'upstream.up', state: 'down' | 'up') =>
-      ledger.recordUpstream({
-        upstream: 'default',
-        at: clock.now(),
-        event,
-        reason: 'HTTP 503',
-        lastedMs: 0,
-        record: { state, outSince: state === 'down' ? clock.now() : null },
-      });
-    turn('upstream.down', 'down');
+    turn('down');
     await clock.advance(60_000);
     await clock.advance(3_600_000);
     expect(messages()).toEqual(['alert.raised']);
-    turn('upstream.up', 'up');
+    turn('up');
     await clock.advance(60_000);
     expect(messages().slice(1)).toEqual(['alert.resolved']);
     const alerts = ledger.events.after(0, 100).filter((event) => 'alert' in event);
@@ -108,22 +100,15 @@ describe('reported alerts', () => {
   });
 
   it('an alert that SQLite refuses to store shows that the ledger cannot be written', async () => {
-    const { clock, ledger, watch, messages, errors } = openWatch();
-    ledger.recordUpstream({
-      upstream: 'default',
-      at: clock.now(),
-      event: 'upstream.down',
-      reason: 'HTTP 503',
-      lastedMs: 0,
-      record: { state: 'down', outSince: clock.now() },
-    });
+    const { clock, ledger, turn, watch, messages, alerts: list, errors } = openWatch();
+    turn('down');
     ledger.database.connection.pragma('query_only = 1');
     await clock.advance(10_000);
     expect(errors).toHaveLength(2);
     expect(watch.unrecorded).toMatchObject({ rule: 'ledger_not_writable' });
     ledger.database.connection.pragma('query_only = 0');
     await clock.advance(5_000);
-    const rules = ledger.alerts.list({ state: 'firing', limit: 10, now: clock.now() }).alerts;
+    const rules = list('firing');
     expect(rules.map(({ rule }) => rule)).toEqual(['ledger_not_writable', 'upstream_down']);
     // A page that contains only the alert in memory is followed by all others.
     const page = { state: 'firing', limit: 0, now: clock.now() } as const;
@@ -138,7 +123,7 @@ describe('reported alerts', () => {
 
   it('a webhook that only fails for ten minutes is named with its newest error, until it succeeds', async () => {
     const state = { result: failed({ error: 'responded with 500' }) };
-    const { clock, ledger, messages, webhook, finalize } = openWatch((destination) =>
+    const { clock, ledger, messages, alerts, webhook, finalize } = openWatch((destination) =>
       destination.startsWith('webhook:') ? state.result : delivered,
     );
     const id = webhook('https://a.example/T0p-Secret-Path?key=SECRET', { types: ['submission.*'] });
@@ -150,8 +135,7 @@ describe('reported alerts', () => {
     finalize('s2');
     await clock.advance(2 * MINUTE_MS);
     expect(messages()).toEqual(['alert.raised']);
-    const list = () => ledger.alerts.list({ state: 'all', limit: 10, now: clock.now() }).alerts;
-    expect(list()).toMatchObject([
+    expect(alerts('all')).toMatchObject([
       {
         ...{ rule: 'webhook_failing', subject: `webhook:${id}`, since, count: 2 },
         summary: `All attempts at the webhook ${id} fail (responded with 503); 2 deliveries wait`,
@@ -165,8 +149,9 @@ describe('reported alerts', () => {
   });
 
   it('a success within the ten minutes prevents it; all callbacks are one receiver', async () => {
-    const { clock, ledger, messages, webhook, finalize } = openWatch((destination, [outgoing]) =>
-      destination === 'channel:ops' || outgoing?.json.includes('"lucky') ? delivered : failed(),
+    const { clock, ledger, messages, alerts, webhook, finalize } = openWatch(
+      (destination, [outgoing]) =>
+        destination === 'channel:ops' || outgoing?.json.includes('"lucky') ? delivered : failed(),
     );
     ledger.webhooks.ensureCallbacks(() => 'whsec_x', clock.now());
     webhook('https://a.example', { types: ['submission.*'] });
@@ -179,14 +164,16 @@ describe('reported alerts', () => {
     await clock.advance(9 * MINUTE_MS);
     expect(messages()).toEqual([]);
     await clock.advance(2 * MINUTE_MS);
-    const { alerts } = ledger.alerts.list({ state: 'firing', limit: 10, now: clock.now() });
-    expect(alerts.map(({ subject }) => subject).toSorted()).toEqual([
-      'webhook:callbacks',
-      expect.stringMatching(/^webhook:wh_/),
-    ]);
-    expect(alerts.map(({ summary }) => summary).join()).toContain(
-      'All attempts at the webhook callbacks fail (',
-    );
+    expect(
+      alerts('firing')
+        .map(({ subject }) => subject)
+        .toSorted(),
+    ).toEqual(['webhook:callbacks', expect.stringMatching(/^webhook:wh_/)]);
+    expect(
+      alerts('firing')
+        .map(({ summary }) => summary)
+        .join(),
+    ).toContain('All attempts at the webhook callbacks fail (');
   });
 
   it('a webhook that failed while the clock was ahead is named after ten minutes by the right time', async () => {
@@ -202,13 +189,8 @@ describe('reported alerts', () => {
   });
 
   it('an update that repeats the address of a failing webhook leaves its alert', async () => {
-    const { clock, ledger, messages, webhook, finalize } = openWatch((destination) =>
-      destination.startsWith('webhook:') ? failed() : delivered,
-    );
     const url = 'https://a.example';
-    const id = webhook(url, { types: ['submission.*'] });
-    finalize('s1');
-    await clock.advance(11 * MINUTE_MS);
+    const { clock, ledger, messages, id } = await openFailing(url);
     ledger.webhooks.update(id, { url, description: 'billing' }, clock.now());
     await clock.advance(10_000);
     expect(messages()).toEqual(['alert.raised']);
@@ -218,14 +200,7 @@ describe('reported alerts', () => {
     ['deleted', ({ webhooks }, id, now) => webhooks.delete(id, now)],
     ['disabled', ({ webhooks }, id, now) => webhooks.update(id, { enabled: false }, now)],
   ])('a failing webhook that is %s has no alert', async (_name, change) => {
-    const world = openWatch((destination) =>
-      destination.startsWith('webhook:') ? failed() : delivered,
-    );
-    const { clock, ledger, messages, webhook, finalize } = world;
-    const id = webhook('https://a.example', { types: ['submission.*'] });
-    finalize('s1');
-    await clock.advance(11 * MINUTE_MS);
-    expect(messages()).toEqual(['alert.raised']);
+    const { clock, ledger, messages, id } = await openFailing();
     change(ledger, id, clock.now());
     await clock.advance(10_000);
     expect(messages()).toEqual(['alert.raised', 'alert.resolved']);
@@ -236,7 +211,7 @@ describe('reported alerts', () => {
   });
 
   it('a channel that only fails is named through the others', async () => {
-    const { clock, ledger, messages, finalize } = openWatch((destination) =>
+    const { clock, ledger, messages, alerts, finalize } = openWatch((destination) =>
       destination === 'channel:mail' ? failed({ error: 'the connection was refused' }) : delivered,
     );
     const to = (name: string, types: string[]) => ({
@@ -246,8 +221,7 @@ describe('reported alerts', () => {
     finalize('s1');
     await clock.advance(11 * MINUTE_MS);
     expect(messages()).toEqual(['alert.raised']);
-    const [alert] = ledger.alerts.list({ state: 'firing', limit: 2, now: clock.now() }).alerts;
-    expect(alert).toMatchObject({
+    expect(alerts('firing')[0]).toMatchObject({
       ...{ rule: 'channel_failing', subject: 'channel:mail' },
       summary:
         'All attempts at the channel mail fail (the connection was refused); 1 delivery waits',

@@ -1,12 +1,11 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { AlertWatch } from '../../src/alerts/feature.ts';
 import type { Channel } from '../../src/notifications/channels/channel.ts';
 import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
 import { createWebhookChannel, makeSecret } from '../../src/notifications/channels/webhook.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
-import { withAlerts } from '../support/ledger/alerts-ledger.ts';
+import { watchAlerts, withAlerts } from '../support/ledger/alerts-ledger.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
-import { openDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
+import { openRealDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -35,15 +34,7 @@ async function openWorld(kind: 'chat' | 'webhook', { checkMs = 5 * SECOND } = {}
           refusalOf: () => undefined,
           now: Date.now,
         });
-  const world: ReturnType<typeof openDispatcher> = openDispatcher({
-    maxBatch: channel.maxBatch,
-    retryDelayMs: channel.retryDelayMs,
-    receive: (_destination, batch, signal) => channel.send(batch, signal),
-    settle: async () => {
-      await world?.dispatcher.attemptsEnded();
-      await new Promise((resolve) => setImmediate(resolve));
-    },
-  });
+  const world = openRealDispatcher(channel);
   const { clock } = world;
   const ledger = withAlerts(world.ledger);
   const subscriptions = [{ types: ['alert.*', 'upstream.*'], metadata: null }];
@@ -53,41 +44,14 @@ async function openWorld(kind: 'chat' | 'webhook', { checkMs = 5 * SECOND } = {}
   const mute = { subject: null, until: clock.now() + 30 * 24 * HOUR, reason: '' };
   for (const rule of ['webhook_failing', 'channel_failing'] as const)
     ledger.alerts.addMute({ rule, ...mute }, 'on call', clock.now());
-  const watch = new AlertWatch({
-    store: ledger.alerts,
-    clock,
-    upstreams: ['default'],
-    thresholds: {
-      ...{ failures: 3, backlog: 10_000 },
-      ...{ redisDownMs: 10_000, noWorkersMs: 30_000, chainNodeMs: 60_000, pausedMs: 300_000 },
-    },
-    checkMs,
-    redis: () => undefined,
-    live: () => ({ unusedNodes: [], pauses: [] }),
-    isLedgerWritable: () => true,
-    publicUrl: undefined,
-    onReported: () => undefined,
-    onFailed: (error) => expect.fail(String(error)),
-  });
-  watch.start();
-  onTestFinished(() => watch.stop());
+  const onFailed = (error: unknown) => expect.fail(String(error));
+  watchAlerts({ store: ledger.alerts, clock, checkMs, onFailed });
   return {
     ...world,
     state,
     arrived,
     /** The texts of all messages. */
     bodies: () => receiver.requests.map(({ body }) => body).join('\n'),
-    turn(to: 'down' | 'up'): void {
-      const outSince = to === 'down' ? clock.now() : null;
-      ledger.recordUpstream({
-        upstream: 'default',
-        at: clock.now(),
-        event: `upstream.${to}`,
-        reason: 'HTTP 503',
-        lastedMs: 0,
-        record: { state: to, outSince },
-      });
-    },
   };
 }
 

@@ -2,13 +2,7 @@ import { expect, it } from 'vitest';
 import { createAppriseChannel } from '../../src/notifications/channels/apprise.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs, URL_SECRET } from './http-rigs.ts';
-import {
-  alertEvent,
-  failedEvent,
-  outgoing,
-  submissionEvent,
-  upstreamEvent,
-} from './sample-events.ts';
+import { alertEvent, failedEvent, submissionEvent, upstreamEvent } from './sample-events.ts';
 
 function expectHarmless(message: string): void {
   const { title, body, format } = JSON.parse(message);
@@ -29,11 +23,8 @@ describeChannel('Apprise', {
 });
 
 it('posts to the configured URL', async () => {
-  const { channel, receiver } = await httpRig(createAppriseChannel);
-  await channel.send(
-    [outgoing(failedEvent({ submissionId: 's-1' }))],
-    new AbortController().signal,
-  );
+  const { send, receiver } = await httpRig(createAppriseChannel);
+  await send(failedEvent({ submissionId: 's-1' }));
   expect(receiver.requests[0]?.path).toBe(`/hooks/${URL_SECRET}`);
   expect(JSON.parse(receiver.requests[0]?.body ?? '')).toMatchObject({
     title: 'Submission s-1 failed',
@@ -42,14 +33,14 @@ it('posts to the configured URL', async () => {
 });
 
 it('maps the severity to the types of Apprise', async () => {
-  const { channel, receiver } = await httpRig(createAppriseChannel);
+  const { send, receiver } = await httpRig(createAppriseChannel);
   const events = [
     submissionEvent('submission.finalized'),
     submissionEvent('submission.cancelled'),
     alertEvent('alert.raised'),
     upstreamEvent('upstream.down'),
   ];
-  for (const event of events) await channel.send([outgoing(event)], new AbortController().signal);
+  for (const event of events) await send(event);
   const sent = receiver.requests.map(({ body }) => JSON.parse(body));
   expect(sent.map(({ type }) => type)).toEqual(['success', 'info', 'warning', 'failure']);
 });
@@ -58,9 +49,8 @@ it.each([
   [204, /no service to notify/],
   [424, /not all services/],
 ])('%d means that the delivery failed', async (status, error) => {
-  const { channel } = await httpRig(createAppriseChannel, { status });
-  const result = await channel.send([outgoing(failedEvent())], new AbortController().signal);
-  expect(result).toMatchObject({
+  const { send } = await httpRig(createAppriseChannel, { status });
+  expect(await send(failedEvent())).toMatchObject({
     kind: 'failed',
     httpStatus: status,
     error: expect.stringMatching(error),

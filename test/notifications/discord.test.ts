@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createDiscordChannel } from '../../src/notifications/channels/discord.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs } from './http-rigs.ts';
-import { failedEvent, outgoing, submissionEvent } from './sample-events.ts';
+import { failedEvent, submissionEvent } from './sample-events.ts';
 
 type DiscordBody = {
   content?: string;
@@ -44,15 +44,9 @@ describeChannel('Discord', {
 });
 
 it('colours failures differently from finalizations, and escapes the title', async () => {
-  const { channel, receiver } = await httpRig(createDiscordChannel);
-  await channel.send(
-    [outgoing(failedEvent({ submissionId: '*a*' }))],
-    new AbortController().signal,
-  );
-  await channel.send(
-    [outgoing(submissionEvent('submission.finalized'))],
-    new AbortController().signal,
-  );
+  const { send, receiver } = await httpRig(createDiscordChannel);
+  await send(failedEvent({ submissionId: '*a*' }));
+  await send(submissionEvent('submission.finalized'));
   const [failed, final] = receiver.requests.map(
     ({ body }) => (JSON.parse(body) as DiscordBody).embeds[0],
   );
@@ -64,7 +58,7 @@ it('colours failures differently from finalizations, and escapes the title', asy
 it('requests a confirmation from Discord, and keeps the other parameters of the address', async () => {
   const create: typeof createDiscordChannel = ({ url, post }) =>
     createDiscordChannel({ url: `${url}?thread_id=5`, post });
-  const { channel, receiver } = await httpRig(create);
-  await channel.send([outgoing(failedEvent())], new AbortController().signal);
+  const { send, receiver } = await httpRig(create);
+  await send(failedEvent());
   expect(receiver.requests[0]?.path).toMatch(/\?thread_id=5&wait=true$/);
 });

@@ -1,9 +1,11 @@
 import type { Channel, ChatOptions } from '../../src/notifications/channels/channel.ts';
+import type { EventRecord } from '../../src/notifications/event-body.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 import type { ChannelUnderTest, Rig } from './channel-conformance.ts';
+import { outgoing } from './sample-events.ts';
 
 /** A secret in the path, as in the addresses of Slack, Discord, Teams and Apprise. */
 export const URL_SECRET = 'T0p-Secret-Path';
@@ -16,10 +18,14 @@ export async function httpRig(
   script: ScriptedResponse | readonly ScriptedResponse[] = {},
 ) {
   const receiver = await openReceiver(script);
+  const rig = rigAt(create, `${receiver.url}/hooks/${URL_SECRET}`);
   return {
-    ...rigAt(create, `${receiver.url}/hooks/${URL_SECRET}`),
+    ...rig,
     ...receiverSide(receiver),
     receiver,
+    /** Sends events in one batch. */
+    send: (...events: EventRecord[]) =>
+      rig.channel.send(events.map(outgoing), new AbortController().signal),
   };
 }
 

@@ -3,7 +3,7 @@ import type { ChatOptions } from '../../src/notifications/channels/channel.ts';
 import { createNtfyChannel } from '../../src/notifications/channels/ntfy.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs } from './http-rigs.ts';
-import { alertEvent, failedEvent, outgoing, submissionEvent } from './sample-events.ts';
+import { alertEvent, failedEvent, submissionEvent } from './sample-events.ts';
 
 const SECRETS = { topic: 'dawatch-7Qm3xRw', token: 'tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2' };
 const create = (options: ChatOptions) => createNtfyChannel({ ...SECRETS, ...options });
@@ -26,10 +26,10 @@ describeChannel('ntfy', {
 });
 
 it('publishes to the topic with the token, and stores neither from a response that repeats them', async () => {
-  const { channel, receiver } = await httpRig(create, ({ request, response }) =>
+  const { send, receiver } = await httpRig(create, ({ request, response }) =>
     response.writeHead(403).end(`${request.headers.authorization} ${SECRETS.topic}`),
   );
-  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
+  const result = await send(failedEvent());
   expect(result).toMatchObject({ httpStatus: 403, response: 'Bearer [redacted] [redacted]' });
   const { headers, body } = receiver.requests[0] ?? expect.fail('nothing was sent');
   expect(headers.authorization).toBe(`Bearer ${SECRETS.token}`);
@@ -37,7 +37,7 @@ it('publishes to the topic with the token, and stores neither from a response th
 });
 
 it('publishes without credentials, and shows the severity by priority and symbol', async () => {
-  const { channel, receiver } = await httpRig(({ url, post }) =>
+  const { send, receiver } = await httpRig(({ url, post }) =>
     createNtfyChannel({ topic: SECRETS.topic, url, post, publicUrl: 'https://d.example' }),
   );
   const events = [
@@ -46,7 +46,7 @@ it('publishes without credentials, and shows the severity by priority and symbol
     alertEvent('alert.raised'),
     failedEvent({ submissionId: 's-1' }),
   ];
-  for (const event of events) await channel.send([outgoing(event)], AbortSignal.timeout(5_000));
+  for (const event of events) await send(event);
   const sent = receiver.requests.map(({ body }) => JSON.parse(body));
   expect(receiver.requests[0]?.headers.authorization).toBeUndefined();
   expect(sent.map(({ priority, tags }) => [priority, ...tags])).toEqual([

@@ -2,17 +2,10 @@ import { expect, it } from 'vitest';
 import type { Channel, ChatOptions } from '../../src/notifications/channels/channel.ts';
 import { createPagerDutyChannel } from '../../src/notifications/channels/pagerduty.ts';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
-import { openDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
+import { openRealDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs, URL_SECRET } from './http-rigs.ts';
-import {
-  AT,
-  alertEvent,
-  failedEvent,
-  outgoing,
-  submissionEvent,
-  upstreamEvent,
-} from './sample-events.ts';
+import { AT, alertEvent, failedEvent, submissionEvent, upstreamEvent } from './sample-events.ts';
 
 const KEY = 'e93facc04764012d7bfb002500d5d1a6';
 const create = (options: ChatOptions) => createPagerDutyChannel({ routingKey: KEY, ...options });
@@ -37,21 +30,14 @@ describeChannel('PagerDuty', {
 });
 
 async function sent(...events: EventRecord[]) {
-  const { channel, receiver } = await httpRig(create, ACCEPTED);
-  for (const event of events) await channel.send([outgoing(event)], AbortSignal.timeout(5_000));
+  const { send, receiver } = await httpRig(create, ACCEPTED);
+  for (const event of events) await send(event);
   return receiver.requests.map(({ path, body }) => ({ path, ...JSON.parse(body) }));
 }
 
 /** Sends all events to the channel, with retries in virtual time. */
 function openNight(channel: Channel) {
-  const world: ReturnType<typeof openDispatcher> = openDispatcher({
-    retryDelayMs: channel.retryDelayMs,
-    receive: (_destination, batch, signal) => channel.send(batch, signal),
-    settle: async () => {
-      await world?.dispatcher.attemptsEnded();
-      await new Promise((resolve) => setImmediate(resolve));
-    },
-  });
+  const world = openRealDispatcher(channel);
   world.ledger.routes.setChannels([
     { name: 'night', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
   ]);
@@ -107,14 +93,8 @@ it('does not resolve the incident of an outage by a late end of the one before',
   const refused = { status: 500 };
   const { channel, receiver } = await httpRig(create, [ACCEPTED, refused, ACCEPTED, ACCEPTED]);
   const world = openNight(channel);
-  const turn = (state: 'down' | 'up') =>
-    world.ledger.recordUpstream({
-      ...{ upstream: 'default', at: world.clock.now(), event: `upstream.${state}` },
-      ...{ reason: 'HTTP 503', lastedMs: 0 },
-      record: { state, outSince: state === 'down' ? world.clock.now() : null },
-    });
   for (const state of ['down', 'up', 'down'] as const) {
-    turn(state);
+    world.turn(state);
     await world.clock.advance(1_000);
   }
   await world.clock.advance(60_000);
@@ -146,10 +126,10 @@ it('triggers a test', async () => {
 });
 
 it('stores no response that repeats the key', async () => {
-  const { channel } = await httpRig(create, ({ request, response }) =>
+  const { send } = await httpRig(create, ({ request, response }) =>
     response.writeHead(400).end(`invalid event: ${KEY} ${request.url}`),
   );
-  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
+  const result = await send(failedEvent());
   expect(result).toMatchObject({ httpStatus: 400, refused: true });
   expect(JSON.stringify(result)).not.toContain(KEY);
 });

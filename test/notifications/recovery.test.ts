@@ -9,6 +9,7 @@ import {
   failed,
   numbered,
   openDispatcher,
+  openRealDispatcher,
 } from '../support/virtual-time/virtual-dispatcher.ts';
 
 const SECOND = 1_000;
@@ -37,14 +38,7 @@ async function openWorld() {
     refusalOf: () => undefined,
     now: Date.now,
   });
-  const world: ReturnType<typeof openDispatcher> = openDispatcher({
-    receive: (_destination, batch, signal) => channel.send(batch, signal),
-    settle: async () => {
-      await world?.dispatcher.attemptsEnded();
-      await new Promise((resolve) => setImmediate(resolve));
-    },
-  });
-  return { world, receiver, state };
+  return { world: openRealDispatcher(channel), receiver, state };
 }
 
 it.each(['webhook', 'callback'])(

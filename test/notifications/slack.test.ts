@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs } from './http-rigs.ts';
-import { failedEvent, outgoing } from './sample-events.ts';
+import { failedEvent } from './sample-events.ts';
 
 type SlackBody = {
   text: string;
@@ -35,11 +35,8 @@ describeChannel('Slack', {
 });
 
 it('shows Slack the title with a symbol, a line for every fact, and a text for notifications', async () => {
-  const { channel, receiver } = await httpRig(createSlackChannel);
-  await channel.send(
-    [outgoing(failedEvent({ submissionId: 's-1', error: 'a < b & `c`' }))],
-    new AbortController().signal,
-  );
+  const { send, receiver } = await httpRig(createSlackChannel);
+  await send(failedEvent({ submissionId: 's-1', error: 'a < b & `c`' }));
   const [request] = receiver.requests;
   const { text, blocks, unfurl_links } = JSON.parse(request?.body ?? '') as SlackBody;
   expect(request).toMatchObject({

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createTeamsChannel } from '../../src/notifications/channels/teams.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs } from './http-rigs.ts';
-import { failedEvent, outgoing } from './sample-events.ts';
+import { failedEvent } from './sample-events.ts';
 
 type Block = { type: string; text: string; color?: string; wrap: boolean };
 type TeamsBody = {
@@ -45,11 +45,8 @@ describeChannel('Teams', {
 });
 
 it('shows Teams a card with the title in the colour of its severity and every fact below it', async () => {
-  const { channel, receiver } = await httpRig(createTeamsChannel);
-  await channel.send(
-    [outgoing(failedEvent({ submissionId: 'a_b', error: '[x](y)' }))],
-    new AbortController().signal,
-  );
+  const { send, receiver } = await httpRig(createTeamsChannel);
+  await send(failedEvent({ submissionId: 'a_b', error: '[x](y)' }));
   const { attachments } = JSON.parse(receiver.requests[0]?.body ?? '') as TeamsBody;
   const [title, ...facts] = attachments[0]?.content.body ?? [];
   expect(title).toMatchObject({ text: 'Submission a\\_b failed', color: 'Attention', wrap: true });

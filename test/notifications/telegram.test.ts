@@ -3,7 +3,7 @@ import type { ChatOptions } from '../../src/notifications/channels/channel.ts';
 import { createTelegramChannel } from '../../src/notifications/channels/telegram.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs } from './http-rigs.ts';
-import { failedEvent, outgoing } from './sample-events.ts';
+import { failedEvent } from './sample-events.ts';
 
 const TOKEN = '123456:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw';
 const create = (options: ChatOptions) =>
@@ -28,8 +28,8 @@ describeChannel('Telegram', {
 });
 
 it('sends the text to the chat, by the method of its bot', async () => {
-  const { channel, receiver } = await httpRig(create, SENT);
-  await channel.send([outgoing(failedEvent({ submissionId: 's-1' }))], AbortSignal.timeout(5_000));
+  const { send, receiver } = await httpRig(create, SENT);
+  await send(failedEvent({ submissionId: 's-1' }));
   const { path, body } = receiver.requests[0] ?? expect.fail('nothing was sent');
   expect(path).toMatch(new RegExp(`/bot${TOKEN}/sendMessage$`));
   expect(JSON.parse(body)).toMatchObject({
@@ -60,8 +60,8 @@ it.each([
     { error: /404/, response: /^[^:]*:false,"description":"Not Found: \/\[redacted]/ },
   ],
 ])('%s is a failure', async (_, status, body, { error, ...others }) => {
-  const { channel } = await httpRig(create, { status, body });
-  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
+  const { send } = await httpRig(create, { status, body });
+  const result = await send(failedEvent());
   expect(result).toMatchObject({
     kind: 'failed',
     httpStatus: status,

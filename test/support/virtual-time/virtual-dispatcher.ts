@@ -153,9 +153,31 @@ export function openDispatcher(world: World) {
     },
     /** Finalizes submissions in one commit, in this order. */
     finalizeAll: (submissions: readonly NewSubmission[]) => add(submissions, 'finalized'),
+    /** Records that the upstream is down, or up again, which adds one event. */
+    turn(state: 'down' | 'up'): void {
+      const at = clock.now();
+      ledger.recordUpstream({
+        ...{ upstream: 'default', at, event: `upstream.${state}`, reason: 'HTTP 503', lastedMs: 0 },
+        record: { state, outSince: state === 'down' ? at : null },
+      });
+    },
     deliveries: (query: Partial<Parameters<Ledger['deliveries']['list']>[0]> = {}) =>
       ledger.deliveries.list({ limit: 1_000, ...query }).deliveries.toReversed(),
   };
+}
+
+/** The same with the real requests of a channel, which take no virtual time. */
+export function openRealDispatcher(channel: Channel) {
+  const world: ReturnType<typeof openDispatcher> = openDispatcher({
+    maxBatch: channel.maxBatch,
+    retryDelayMs: channel.retryDelayMs,
+    receive: (_destination, batch, signal) => channel.send(batch, signal),
+    settle: async () => {
+      await world?.dispatcher.attemptsEnded();
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  });
+  return world;
 }
 
 /** As a plain object, so that a test can replace a method. */
