@@ -19,7 +19,7 @@ const finalized = (data: Record<string, unknown>) => ({
 });
 
 describe('an event', () => {
-  it('shows the submission as of the event, whatever changed later', () => {
+  it('shows the submission as of the event, whatever changed or was updated later', () => {
     const ledger = openLedger();
     ledger.track(
       [trackRequest(ID, { stuckAt: 25, deadlineAt: 5_000, metadata: { order: 7 } })],
@@ -28,6 +28,7 @@ describe('an event', () => {
     ledger.record([observation('error', 20)], context());
     const failing = bodies(ledger);
     ledger.record([observation('pending', 30)], context());
+    ledger.update(ID, { metadata: { order: 8 }, deadlineAt: 20_000 }, 35);
     ledger.record([observation('finalized', 40)], context({ recheck: true }));
     ledger.record([observation(finalized({ block_number: 9 }), 50)], context({ recheck: true }));
     const all = bodies(ledger);
@@ -37,7 +38,7 @@ describe('an event', () => {
       timestamp: new Date(at).toISOString(),
       data: {
         previous_status,
-        submission: { submission_id: ID, metadata: { order: 7 }, ...submission },
+        submission: { submission_id: ID, metadata: { order: at < 35 ? 7 : 8 }, ...submission },
       },
     });
     const finalized_at = '1970-01-01T00:00:00.040Z';

@@ -61,6 +61,17 @@ it('a new address ends the pause that the old one requested', async () => {
   await until(() => after.requests.length > 0);
 });
 
+it('what waits for a callback is discarded when the callback is removed', async () => {
+  const receiver = await openReceiver({ status: 500 });
+  await app.cancelled(['removed'], { callback_url: receiver.url });
+  const destination = `callback:${receiver.url}`;
+  await attempted(destination, 1);
+  await app.admin('PATCH', '/v1/submissions/removed', { callback_url: null });
+  expect(await app.deliveries(`destination=${destination}`)).toMatchObject([
+    { state: 'discarded' },
+  ]);
+});
+
 it('a late 410 from the old address of a callback does not end its delivery', async () => {
   const before = await openSlowReceiver();
   const after = await openReceiver();
