@@ -63,15 +63,8 @@ describe('is refused with 400 once, and the rest of its connection is ignored:',
     ],
     ['chunks and a length (TE.CL)', `${CHUNKS}content-length: 4\r\n\r\n${CHUNKED}`],
     ['two lengths', `${HEAD}content-length: ${SIZE}\r\ncontent-length: 0\r\n\r\n${BODY}`],
-    ['a negative length', `${HEAD}content-length: -1\r\n\r\n${BODY}`],
     ['a space before a colon', `${HEAD}content-length : ${SIZE}\r\n\r\n${BODY}`],
-    ['a folded header', `${HEAD}content-length: ${SIZE}\r\nx-a: b\r\n c\r\n\r\n${BODY}`],
     ['lines that end in LF', 'GET /livez HTTP/1.1\nhost: x\n\n'],
-    ['an encoding after chunked', `${HEAD}transfer-encoding: chunked, identity\r\n\r\n${CHUNKED}`],
-    ['a chunk size that overflows', `${CHUNKS}\r\nffffffffffffffffff\r\n${BODY}`],
-    ['a chunk longer than its size', `${CHUNKS}\r\n1\r\n${BODY}\r\n0\r\n\r\n`],
-    ['a NUL in its target', 'GET /livez\0 HTTP/1.1\r\nhost: x\r\n\r\n'],
-    ['HTTP/2 by prior knowledge', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ])('%s', async (_, bytes) => {
     await post(app.url, { submission_id: 'kept' });
     const received = await refused(bytes + INNER);
@@ -81,25 +74,12 @@ describe('is refused with 400 once, and the rest of its connection is ignored:',
   });
 });
 
-const MB = 'x'.repeat(1_000_000);
-const MANY = Array.from({ length: 2_000 }, (_, n) => `h${n}: ${'x'.repeat(20)}\r\n`).join('');
-it.each<[string, string]>([
-  ['2,000 headers', `GET /livez HTTP/1.1\r\nhost: x\r\n${MANY}\r\n`],
-  ['a header of 1 MB', `GET /livez HTTP/1.1\r\nhost: x\r\na: ${MB}\r\n\r\n`],
-  ['a target of 1 MB', `GET /${MB} HTTP/1.1\r\nhost: x\r\n\r\n`],
-  ['a trailer of 1 MB', `${CHUNKS}\r\n0\r\na: ${MB}\r\n\r\n`],
-  ['an endless chunk size', `${CHUNKS}\r\n${HEX};${MB}\r\n`],
-])('%s are never read completely', async (_, bytes) => {
-  const { statuses } = await refused(bytes);
-  // A client that is still sending may be disconnected before it reads the response.
-  for (const status of statuses) expect([400, 431]).toContain(status);
-});
-
-it('more than one Host is refused, in every version', async () => {
+it('more than one Host is refused, in every version, and HTTP/1.0 needs none', async () => {
   for (const version of ['1.0', '1.1'])
     expect(
       (await refused(`GET /livez HTTP/${version}\r\nhost: x\r\nhost: y\r\n\r\n`)).text,
     ).toContain('more than one Host');
+  expect(await refused('GET /livez HTTP/1.0\r\n\r\n')).toMatchObject({ statuses: [200] });
 });
 
 it.each(['gzip', 'gzip, identity', 'x'])('a body encoded with %s is refused', async (coding) => {
@@ -156,13 +136,6 @@ it('an absolute target refers to this server, whatever its host, with the same a
 describe('one connection', () => {
   const livez = 'GET /livez HTTP/1.1\r\nhost: x\r\n\r\n';
 
-  it('has as many responses as requests, in order, each for its own credential', async () => {
-    const list = (header: string) => `GET /v1/submissions HTTP/1.1\r\nhost: x\r\n${header}\r\n`;
-    const key = `x-api-key: ${API_KEY}\r\n`;
-    const bytes = [list(key), list(''), livez, list(key), list('')].join('');
-    expect((await exchange(bytes, 5)).statuses).toEqual([200, 401, 200, 200, 401]);
-  });
-
   it.each<[string, string, number]>([
     ['to a route without one', 'GET /livez', 200],
     ['of a refused request', 'POST /v1/submissions', 401],
@@ -171,30 +144,5 @@ describe('one connection', () => {
     const head = `${line} HTTP/1.1\r\nhost: x\r\ncontent-length: ${INNER.length}\r\ncontent-type: application/json\r\n\r\n`;
     const { statuses } = await exchange(`${head}${INNER}${livez}`, 2);
     expect(statuses).toEqual([status, 200]);
-  });
-
-  it('uses no credential from the end of a body', async () => {
-    const head =
-      'POST /v1/submissions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n';
-    const trailer = `${head}trailer: x-api-key\r\n\r\n${CHUNKED.slice(0, -2)}x-api-key: ${API_KEY}\r\n\r\n`;
-    expect((await exchange(trailer)).statuses).toEqual([401]);
-  });
-
-  it('of HTTP/1.0 ends with its response, unless it requests otherwise, and never continues after chunks', async () => {
-    expect(await refused('GET /livez HTTP/1.0\r\n\r\n')).toMatchObject({ statuses: [200] });
-    const kept = await exchange(`GET /livez HTTP/1.0\r\nconnection: keep-alive\r\n\r\n${livez}`, 2);
-    expect(kept.statuses).toEqual([200, 200]);
-    const chunks = HEAD.replace('HTTP/1.1', 'HTTP/1.0').replace(API_KEY, 'nobody');
-    const received = await refused(`${chunks}transfer-encoding: chunked\r\n\r\n${CHUNKED}${INNER}`);
-    // What follows on the connection is not served.
-    expect([[400], [401]]).toContainEqual(received.statuses);
-  });
-
-  it('that expects 100-continue gets it, and its length is enforced', async () => {
-    const head = HEAD.replace(API_KEY, 'nobody');
-    const expecting = `${head}expect: 100-continue\r\ncontent-length: ${INNER.length}\r\n\r\n${INNER}${livez}`;
-    expect((await exchange(expecting, 2)).statuses).toEqual([100, 401, 200]);
-    const huge = await refused(`${HEAD}expect: 100-continue\r\ncontent-length: 99999999\r\n\r\n`);
-    expect(huge.statuses).toEqual([100, 413]);
   });
 });
