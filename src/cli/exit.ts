@@ -92,7 +92,6 @@ const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
   wait: '`dawatch track` adds it, with --wait it also waits',
   proof: '`dawatch status` shows the verdict of the chain',
   cancel: '`dawatch list` lists the newest',
-  webhooks: '`dawatch webhooks list` lists the webhooks',
   token: '`dawatch token list` lists the tokens',
 };
 

@@ -239,7 +239,7 @@ it.each([true, false])(
       ['doctor', '--json', ...config],
       ['api', '/v1/deliveries'],
       ['api', '/v1/deliveries/1'],
-      ['webhooks', 'list'],
+      ['token', 'list'],
     ]) {
       const { stdout, stderr } = await cli(args, { env });
       locations.set(`dawatch ${args.slice(0, 2).join(' ')}`, stdout + stderr);

@@ -195,7 +195,7 @@ it('a command reads its admin token from a file', async () => {
     DAWATCH_ADMIN_TOKEN_FILE: join(tempFolder(), 'none'),
     DAWATCH_URL: 'http://127.0.0.1:1',
   };
-  const { code, stderr } = await cli(['webhooks', 'list'], { env });
+  const { code, stderr } = await cli(['token', 'list'], { env });
   expect(code).not.toBe(0);
   expect(stderr).toContain('DAWATCH_ADMIN_TOKEN_FILE names a file that does not exist');
 });
@@ -267,7 +267,7 @@ redis:
     const database = { DAWATCH_DATABASE: join(folder, 'l.db') };
     expect((await cli(['list'], { env })).stderr).toContain('no response from http://127.0.0.1:1');
     expect(
-      (await cli(['webhooks', 'list'], { env: { ...env, DAWATCH_ADMIN_TOKEN_FILE: file(SECRET) } }))
+      (await cli(['token', 'list'], { env: { ...env, DAWATCH_ADMIN_TOKEN_FILE: file(SECRET) } }))
         .stderr,
     ).toContain('no response from http://127.0.0.1:1');
     const without = { ...env, DAWATCH_CONFIG: file(settings(/^$/), 'settings.yaml') };

@@ -26,13 +26,10 @@ async function evilServer(status = 200): Promise<string> {
     data: evil('block_number block_hash'),
     history: [evil('at status upstream_state error')],
   };
-  const webhook = {
-    ...evil('id url description'),
-    ...{ types: [EVIL], metadata: { [EVIL]: EVIL }, enabled: false, last_day: null },
-  };
   const everything = {
     ...submission,
-    ...{ submissions: [submission], webhooks: [webhook], next_cursor: null },
+    ...{ submissions: [submission], next_cursor: null },
+    ...evil('id secret'),
     ...{ not_found: [], remaining: [] },
     entries: [evil('at caller credential_id action result detail')],
   };
@@ -58,7 +55,7 @@ const COMMANDS = [
   'status a',
   'wait a',
   'cancel a',
-  'webhooks list',
+  'webhooks create https://a.example',
   'users get --name a --email b@c.example',
   'api /v1/audit',
 ];
