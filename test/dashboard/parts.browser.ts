@@ -39,7 +39,7 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', () => {
     const page = await browser.openAs(ADMIN_TOKEN, app.url);
     await page.clock.install();
     await openSubmission(page);
-    await page.clock.pauseAt(Date.now() + 60_000);
+    await page.clock.pauseAt(Date.now() + 600_000);
     await page.getByRole('button', { name: 'Copy the id' }).click();
     const notice = page.getByText('Copied', { exact: true });
     await notice.waitFor();
