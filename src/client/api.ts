@@ -1119,9 +1119,9 @@ export type UpstreamPacing = {
 };
 
 /**
- * up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key; paused: it asked for no requests for more than 30 s, with 429 or Retry-After
+ * up: it responds; down: it does not; unauthorized: it refuses the key; paused: it asked for no requests for more than 30 s, with 429 or Retry-After
  */
-export type UpstreamState = 'up' | 'down' | 'probing' | 'unauthorized' | 'paused';
+export type UpstreamState = 'up' | 'down' | 'unauthorized' | 'paused';
 
 /** The upstream's own response, unchanged */
 export type UpstreamSubmission = {

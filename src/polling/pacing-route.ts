@@ -16,7 +16,7 @@ import type { UpstreamPacing, Watcher } from './watcher.ts';
 export const upstreamStateSchema = z
   .enum(UPSTREAM_STATES)
   .describe(
-    'up: it responds; down: it does not; probing: it is down, and a request that tests it is in flight; unauthorized: it refuses the key; paused: it asked for no requests for more than 30 s, with 429 or Retry-After',
+    'up: it responds; down: it does not; unauthorized: it refuses the key; paused: it asked for no requests for more than 30 s, with 429 or Retry-After',
   )
   .meta({ id: 'UpstreamState' });
 

@@ -5,7 +5,7 @@ import type { RecordedChange, Verdict } from '../submissions/store-results.ts';
 import { isFinal, type Submission } from '../submissions/submission.ts';
 import { MAX_RECENT_POLLS, type RecentPoll } from '../submissions/submission-body.ts';
 import type { SubmissionChange } from '../submissions/submission-store.ts';
-import { BreakerState, type UpstreamState } from '../submissions/upstream.ts';
+import type { UpstreamState } from '../submissions/upstream.ts';
 import type { PollingStores } from './deadlines.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import { NOT_POLLING, type OnDemandResult } from './on-demand-polls.ts';
@@ -235,10 +235,9 @@ function healthOf(upstream: string, { scheduler }: PollLoop, now: number): Upstr
   const { isUp, pausedSince: since, pausedUntil: until } = health;
   // The request after a pause may start the next one.
   const isPaused = isUp && health.isPauseLong && (now < until || inFlight > 0);
-  const isProbing = health.state === BreakerState.down && inFlight > 0;
   return {
     upstream,
-    state: isPaused ? 'paused' : isProbing ? 'probing' : health.state,
+    state: isPaused ? 'paused' : health.state,
     reason: isUp && !isPaused ? null : health.reason,
     pause: isPaused ? { since, until } : null,
     tracked: size,

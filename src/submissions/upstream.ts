@@ -36,8 +36,8 @@ export const BreakerState = {
 } as const;
 export type BreakerState = (typeof BreakerState)[keyof typeof BreakerState];
 
-/** In every response, metric and page. `probing`: down, with a test in flight. `paused`: long. */
-export const UPSTREAM_STATES = ['up', 'down', 'probing', 'unauthorized', 'paused'] as const;
+/** In every response, metric and page. `paused`: long. */
+export const UPSTREAM_STATES = ['up', 'down', 'unauthorized', 'paused'] as const;
 export type UpstreamState = (typeof UPSTREAM_STATES)[number];
 
 export function isSeen({ kind }: { kind: string }): boolean {

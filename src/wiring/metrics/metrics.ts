@@ -124,7 +124,7 @@ function createGauges(registry: Registry, version: string): (values: GaugeValues
   const submissions = create('submissions', 'Submissions in the ledger', 'status');
   const state = create(
     'upstream_state',
-    '1 for the current state: up, down, probing, unauthorized (the key is refused) or paused (429 or Retry-After of more than 30 s)',
+    '1 for the current state: up, down, unauthorized (the key is refused) or paused (429 or Retry-After of more than 30 s)',
     'upstream',
     'state',
   );
