@@ -49,56 +49,45 @@ function degrade(database: string) {
   db.close();
 }
 
+/** A request that waits for a submission, with a credential. */
+async function openWaiting(isSession: boolean) {
+  const world = await open();
+  const { headers, end } = await openCredential(world, isSession);
+  await post(world.url, { submission_id: 'open' });
+  const path = '/v1/submissions/open/wait?timeout_s=200';
+  const waiting = call(world.url, path, { headers: { 'x-api-key': [], ...headers } });
+  const held = () => eventually(() => expect(world.clock.held(CHECK_MS)).toBe(1));
+  await held();
+  return { ...world, end, waiting, held };
+}
+
 describe.each(WAYS)('a request that waits for a submission with %s', (_, isSession) => {
   it('ends at the next check, and says nothing about the submission', async () => {
-    const world = await open();
-    const { headers, end } = await openCredential(world, isSession);
-    await post(world.url, { submission_id: 'open' });
-    const own = { 'x-api-key': [], ...headers } as Record<string, string | string[]>;
-    const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
-    const held = () => eventually(() => expect(world.clock.held(CHECK_MS)).toBe(1));
-    await held();
-    world.clock.fire(CHECK_MS);
+    const { clock, end, waiting, held } = await openWaiting(isSession);
+    clock.fire(CHECK_MS);
     await held();
     await end();
-    world.clock.fire(CHECK_MS);
+    clock.fire(CHECK_MS);
     const response = await waiting;
     expect(problemOf(response).status).toBe(401);
     expect(response.text).not.toContain('tracking');
-    expect(world.clock.held(200_000)).toBe(0);
+    expect(clock.held(200_000)).toBe(0);
   });
 
   it('gets no result that arrives before that', async () => {
-    const world = await open();
-    const { headers, end } = await openCredential(world, isSession);
-    await post(world.url, { submission_id: 'open' });
-    const own = { 'x-api-key': [], ...headers } as Record<string, string | string[]>;
-    const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
-    await eventually(() => expect(world.clock.held(200_000)).toBe(1));
+    const { url, clock, end, waiting } = await openWaiting(isSession);
     await end();
-    await call(world.url, '/v1/submissions/open', { method: 'DELETE' });
+    await call(url, '/v1/submissions/open', { method: 'DELETE' });
     expect(problemOf(await waiting).status).toBe(401);
-    expect(world.clock.held(CHECK_MS)).toBe(0);
+    expect(clock.held(CHECK_MS)).toBe(0);
   });
 });
 
-describe('a person who loses the role admin', () => {
-  it('may keep waiting, as an operator may read', async () => {
-    const world = await open();
-    const { headers } = await openCredential(world, true);
-    const own = { 'x-api-key': [], ...headers };
-    await call(world.url, '/v1/submissions', {
-      method: 'POST',
-      headers: own,
-      body: { submission_id: 'open' },
-    });
-    const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
-    const held = () => eventually(() => expect(world.clock.held(CHECK_MS)).toBe(1));
-    await held();
-    degrade(world.database);
-    world.clock.fire(CHECK_MS);
-    await held();
-    world.clock.fire(200_000);
-    expect((await waiting).status).toBe(200);
-  });
+it('a person who loses the role admin may keep waiting, as an operator may read', async () => {
+  const { database, clock, waiting, held } = await openWaiting(true);
+  degrade(database);
+  clock.fire(CHECK_MS);
+  await held();
+  clock.fire(200_000);
+  expect((await waiting).status).toBe(200);
 });
