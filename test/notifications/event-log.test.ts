@@ -28,7 +28,8 @@ describe('an event', () => {
     ledger.record([observation('error', 20)], context());
     const failing = bodies(ledger);
     ledger.record([observation('pending', 30)], context());
-    ledger.update(ID, { metadata: { order: 8 }, deadlineAt: 20_000 }, 35);
+    ledger.update(ID, { metadata: { order: 8 } }, 35);
+    ledger.update(ID, { deadlineAt: 20_000 }, 36);
     ledger.record([observation('finalized', 40)], context({ recheck: true }));
     ledger.record([observation(finalized({ block_number: 9 }), 50)], context({ recheck: true }));
     const all = bodies(ledger);
