@@ -148,6 +148,7 @@ it('without a node that works, the server is ready, and polls as without a chain
   const dead = (await deadAddress()).replace('http://', 'ws://user:a-password-of-a-node@');
   const { get, log, untilFinal } = await open({ urls: [dead] });
   const found = await Promise.all(Array.from({ length: 12 }, untilFinal));
+  expect(new Set(found.map(({ chain }) => chain))).toEqual(new Set(['unavailable']));
   // The first ones of a block have no estimate.
   const sources = new Set(found.map(({ finality_source }) => finality_source));
   expect(sources).toContain('estimate');

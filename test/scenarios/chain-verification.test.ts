@@ -7,8 +7,6 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { openTimedSandbox } from '../sandbox/node/node-client.ts';
 import { readEvents } from '../support/app/event-reader.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
-import { announce, GENESIS, openNode, usualNode } from '../support/servers/node-server.ts';
-import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { eventually, until } from '../support/until.ts';
 
@@ -103,75 +101,6 @@ it('reports a contradiction once, with an event and an alert', async () => {
   expect(logged.filter(({ event }) => event === 'submission.contradicted')).toMatchObject([
     { submission_id: id, chain_reason: expect.stringContaining('on the chain, not') },
   ]);
-});
-
-it('verifies a pending submission when the node is back', async () => {
-  const sandbox = await openSandbox();
-  const { connected, track, until } = await open({ sandbox, verify: 'require' });
-  await connected();
-  // The pace of the sandbox is learned.
-  await until(await track(), { status: 'finalized' });
-  sandbox.setNodeFault({ kind: 'silent', seconds: 60 });
-  const id = await track();
-  await until(id, {
-    status: 'pending',
-    chain: 'unavailable',
-    chain_reason: expect.stringContaining('is not final on the chain') as never,
-  });
-  sandbox.setNodeFault({ kind: 'none', seconds: 60 });
-  await until(id, { status: 'finalized', chain: 'confirmed' });
-});
-
-it('confirms a finalized submission when the node is back, without another poll or event', async () => {
-  const sandbox = await openSandbox();
-  sandbox.setNodeFault({ kind: 'silent', seconds: 60 });
-  const { track, until, read, eventsUntil } = await open({ sandbox });
-  const id = await track();
-  await until(id, { status: 'finalized', chain: 'unavailable' });
-  const { polls } = await read(id);
-  sandbox.setNodeFault({ kind: 'none', seconds: 60 });
-  await until(id, { status: 'finalized', chain: 'confirmed', chain_reason: null });
-  expect(await read(id)).toMatchObject({ polls });
-  expect((await eventsUntil('submission.finalized')).map(({ type }) => type)).toEqual([
-    'submission.finalized',
-  ]);
-});
-
-it('accuses no submission because an address with several nodes answered once from a fork', async () => {
-  const block = { block_number: 7, block_hash: GENESIS };
-  const upstream = await serve((_request, response) =>
-    response.end(JSON.stringify({ state: 'Finalized', error: null, data: block })),
-  );
-  let isForked = true;
-  const respond = (method: string, params: unknown[]) => {
-    if (method !== 'chain_getBlockHash' || params[0] !== 7 || !isForked) return usualNode(method);
-    isForked = false;
-    return { result: `0x${'f'.repeat(64)}` };
-  };
-  const node = await openNode({ respond, onSubscribe: (socket) => announce(socket, 7) });
-  const { app, connected, until, eventsUntil } = await open({
-    sandbox: upstream,
-    urls: [node.url],
-  });
-  await connected();
-  const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
-  const body = JSON.stringify({ submission_ids: ids });
-  await fetch(`${app.url}/v1/submissions`, { method: 'POST', headers, body });
-  for (const id of ids) await until(id, { status: 'finalized', chain: 'confirmed' });
-  const types = (await eventsUntil('submission.finalized')).map(({ type }) => type);
-  expect(types).not.toContain('submission.contradicted');
-});
-
-it('finalizes without a node, and says that the chain is unavailable', async () => {
-  const sandbox = await openSandbox();
-  const { logged, track, until } = await open({ sandbox, node: { url: 'http://127.0.0.1:1' } });
-  await expect.poll(() => logged.some(({ event }) => event === 'chain.unavailable')).toBe(true);
-  const id = await track();
-  await until(id, {
-    status: 'finalized',
-    chain: 'unavailable',
-    chain_reason: expect.any(String) as never,
-  });
 });
 
 it('keeps a submission pending until the chain confirms its block, if that is required, also after a restart', async () => {
