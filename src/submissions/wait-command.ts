@@ -65,24 +65,15 @@ export async function awaitFinal(
     for await (const submission of client.untilFinal(ids, { signal })) ended(submission);
   } catch (error) {
     if (error !== signal.reason) throw error;
-    const found = await findAll(client, [...open]);
-    for (const submission of found) if (isFinal(submission.status)) ended(submission);
-    stillOpen = found.filter(({ status }) => !isFinal(status));
+    const { submissions } = await client.lookup([...open]);
+    for (const submission of submissions) if (isFinal(submission.status)) ended(submission);
+    stillOpen = submissions.filter(({ status }) => !isFinal(status));
   } finally {
     progress.stop();
   }
   if (stillOpen.length === 0) return allFinalized ? ExitCode.ok : ExitCode.notFinalized;
   process.stderr.write(`dawatch: ${openText(stillOpen)}`);
   return ExitCode.timeout;
-}
-
-const MAX_LOOKUP = 1_000;
-
-async function findAll(client: DawatchClient, ids: readonly string[]): Promise<Submission[]> {
-  const found: Submission[] = [];
-  for (let from = 0; from < ids.length; from += MAX_LOOKUP)
-    found.push(...(await client.lookup(ids.slice(from, from + MAX_LOOKUP))).submissions);
-  return found;
 }
 
 const MAX_NAMED = 10;
