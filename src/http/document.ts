@@ -13,10 +13,9 @@ const NO_COMPILERS = {
 export async function buildDocument(
   routes: readonly RouteOptions[],
   version: string,
-  webhooks: object,
 ): Promise<object> {
   const server = fastify({ exposeHeadRoutes: false, schemaController: NO_COMPILERS });
-  await server.register(swagger, openapiOptions(version, webhooks));
+  await server.register(swagger, openapiOptions(version));
   for (const { method, url, schema = {} } of routes)
     server.route({ method, url, schema, handler: () => undefined });
   await server.ready();

@@ -39,7 +39,7 @@ const OPERATIONS = operations('operations', {
 /** Must precede the routes. Builds each document at its first request, to start fast. */
 export function addDocumentation(
   app: TypedServer,
-  { version, events }: { version: string; events: { webhooks: object; jsonSchema(): object } },
+  { version, eventJsonSchema }: { version: string; eventJsonSchema: () => object },
 ): void {
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
@@ -58,12 +58,12 @@ export function addDocumentation(
     { config: { isOpen: true }, schema: OPERATIONS.getOpenapi },
     jsonOf(async () => {
       const { buildDocument } = await import('./document.ts');
-      return buildDocument(routes, version, events.webhooks);
+      return buildDocument(routes, version);
     }),
   );
   app.get(
     '/events.schema.json',
     { config: { isOpen: true }, schema: OPERATIONS.getEventSchema },
-    jsonOf(() => events.jsonSchema()),
+    jsonOf(eventJsonSchema),
   );
 }

@@ -144,8 +144,7 @@ type RouteSchema = {
   response?: Record<string, z.ZodType | object>;
 };
 
-/** `webhooks`: that section of the document. */
-export function openapiOptions(version: string, webhooks: object): FastifyDynamicSwaggerOptions {
+export function openapiOptions(version: string): FastifyDynamicSwaggerOptions {
   const zodToJsonConfig = { override: simplify };
   const toDocument = createJsonSchemaTransformObject({ zodToJsonConfig });
   return {
@@ -160,7 +159,6 @@ export function openapiOptions(version: string, webhooks: object): FastifyDynami
       },
       tags: TAGS,
       security: [{ apiKey: [] }, { bearer: [] }],
-      webhooks,
       components: {
         securitySchemes: SECURITY_SCHEMES,
         responses: PROBLEM_RESPONSES,

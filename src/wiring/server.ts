@@ -50,7 +50,7 @@ import {
 import type { Clock } from '../lib/clock.ts';
 import { type ChannelDescription, registerChannels } from '../notifications/channels-routes.ts';
 import { registerDeliveries } from '../notifications/deliveries-routes.ts';
-import { EVENT_DOCUMENTATION } from '../notifications/event-body.ts';
+import { eventJsonSchema } from '../notifications/event-body.ts';
 import { type EventFeed, registerEvents } from '../notifications/event-feed.ts';
 import { registerWebhooks } from '../notifications/webhooks-routes.ts';
 import type { ChainStatus } from '../polling/chain/port.ts';
@@ -192,7 +192,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     maxHeldOpen,
     onShed: metrics.counters.shed,
   });
-  addDocumentation(app, { version: deps.version, events: EVENT_DOCUMENTATION });
+  addDocumentation(app, { version: deps.version, eventJsonSchema });
   await app.register(async (open) => {
     allowEveryone(open);
     registerHealth(open, { ...deps, authenticator });
