@@ -711,13 +711,6 @@ export type Readiness = {
  */
 export type ReadinessStatus = 'ok' | 'degraded' | 'unavailable';
 
-/** A final block of the chain */
-export type RecentHead = {
-  block_number: number;
-  /** When a node announced it as final */
-  at: string;
-};
-
 /** A poll since the start of the server */
 export type RecentPoll = {
   /** When the response arrived */
@@ -1114,8 +1107,6 @@ export type UpstreamPacing = {
   };
   /** Polls of the last 2 minutes, oldest first; those since the start of the server, the newest 2,000 at most */
   recent_polls: RecentPoll[];
-  /** Final blocks of the same time, oldest first; empty without a chain */
-  recent_heads: RecentHead[];
 };
 
 /**

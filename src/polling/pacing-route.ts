@@ -43,7 +43,7 @@ const modeSchema = z
   )
   .meta({ id: 'PacingMode' });
 
-/** For how long polls and heads are shown. */
+/** For how long polls are shown. */
 const RECENT_MS = 120_000;
 
 const upstreamSchema = z
@@ -118,25 +118,11 @@ const upstreamSchema = z
       .describe(
         `Polls of the last ${RECENT_MS / 60_000} minutes, oldest first; those since the start of the server, the newest ${MAX_RECENT_POLLS.toLocaleString('en')} at most`,
       ),
-    recent_heads: z
-      .array(
-        z
-          .object({
-            block_number: z.int(),
-            at: timeSchema.describe('When a node announced it as final'),
-          })
-          .describe('A final block of the chain')
-          .meta({ id: 'RecentHead' }),
-      )
-      .describe('Final blocks of the same time, oldest first; empty without a chain'),
   })
   .describe('The pacing of one upstream')
   .meta({ id: 'UpstreamPacing' });
 
-type PacingBody = Omit<
-  z.output<typeof upstreamSchema>,
-  'chain' | 'last_hour' | 'recent_polls' | 'recent_heads'
->;
+type PacingBody = Omit<z.output<typeof upstreamSchema>, 'chain' | 'last_hour' | 'recent_polls'>;
 
 const pacingSchema = z
   .object({
@@ -179,7 +165,6 @@ export function registerPacing(
         upstreams: watcher.pacing().map((pacing) => {
           const chain = chainOf(pacing.upstream);
           const lastHour = ledger.sums.lastHour(pacing.upstream, now);
-          const { polls, heads } = watcher.recentActivity(pacing.upstream, now - RECENT_MS);
           return {
             ...toPacingBody(pacing),
             chain: chain && toChainBody(chain),
@@ -188,8 +173,9 @@ export function registerPacing(
               requests_per_submission: lastHour.requestsPerSubmission,
               mean_lag_s: lastHour.meanLagS,
             },
-            recent_polls: polls.map(toRecentPollBody),
-            recent_heads: heads.map(({ number, at }) => ({ block_number: number, at: iso(at) })),
+            recent_polls: watcher
+              .pollsSince(pacing.upstream, now - RECENT_MS)
+              .map(toRecentPollBody),
           };
         }),
       };

@@ -42,7 +42,7 @@ export class Watcher {
   readonly #ledger: PollingStores;
   readonly #clock: Clock;
   readonly #loops = new Map<string, PollLoop>();
-  readonly #recent = new Map<string, RecentActivity>();
+  readonly #recent = new Map<string, RecentPolls>();
   readonly #waiters = new Map<string, Set<() => void>>();
   #stopping: Promise<void> | undefined;
 
@@ -59,7 +59,7 @@ export class Watcher {
     this.#ledger = ledger;
     this.#clock = clock;
     const internal: WatcherListener = {
-      polled: (upstream, observation) => this.#recent.get(upstream)?.addPoll(observation),
+      polled: (upstream, observation) => this.#recent.get(upstream)?.add(observation),
       recorded: ({ submission }) => {
         if (isFinal(submission.status)) this.#endWaits(submission.submissionId);
       },
@@ -73,7 +73,7 @@ export class Watcher {
       const { recheck } = settings;
       const loop = { upstream, scheduler, ledger, engine, clock, recheck, listener };
       this.#loops.set(upstream, new PollLoop(loop));
-      this.#recent.set(upstream, new RecentActivity());
+      this.#recent.set(upstream, new RecentPolls());
     }
   }
 
@@ -100,7 +100,6 @@ export class Watcher {
   observeHead(upstream: string, head: FinalizedHead): void {
     const loop = this.#loops.get(upstream);
     if (!loop?.isRunning) return;
-    this.#recent.get(upstream)?.addHead(head);
     loop.scheduler.observeHead(head, this.#clock.now());
     loop.wake();
   }
@@ -177,12 +176,12 @@ export class Watcher {
 
   /** Returns the newest polls of a submission since the start of the process, oldest first. */
   recentPolls({ upstream, submissionId }: Submission): RecentPoll[] {
-    return this.#recent.get(upstream)?.pollsOf(submissionId, MAX_POLLS_OF_ONE) ?? [];
+    return this.#recent.get(upstream)?.of(submissionId, MAX_POLLS_OF_ONE) ?? [];
   }
 
-  /** Returns the polls and the heads of an upstream since `at`, oldest first. */
-  recentActivity(upstream: string, at: number): { polls: RecentPoll[]; heads: FinalizedHead[] } {
-    return this.#recent.get(upstream)?.since(at) ?? { polls: [], heads: [] };
+  /** Returns the polls of an upstream since `at`, oldest first. */
+  pollsSince(upstream: string, at: number): RecentPoll[] {
+    return this.#recent.get(upstream)?.since(at) ?? [];
   }
 
   /** Returns when a submission is polled next, at the earliest; null: it is not polled. */
@@ -245,31 +244,20 @@ function healthOf(upstream: string, { scheduler }: PollLoop, now: number): Upstr
   };
 }
 
-const MAX_HEADS = 500;
-
-/** The newest polls of one upstream, and the newest final blocks of its chain. */
-export class RecentActivity {
+/** The newest polls of one upstream. */
+export class RecentPolls {
   readonly #polls: (RecentPoll & { submissionId: string })[] = [];
-  readonly #heads: FinalizedHead[] = [];
 
-  addPoll({ submissionId, at, durationMs, kind: result }: Observation): void {
+  add({ submissionId, at, durationMs, kind: result }: Observation): void {
     this.#polls.push({ submissionId, at, durationMs, result });
     if (this.#polls.length > MAX_RECENT_POLLS) this.#polls.shift();
   }
 
-  /** Ignores a head that is announced again, such as by a second node that is behind the first. */
-  addHead({ number, at }: FinalizedHead): void {
-    if (this.#heads.some((head) => head.number === number)) return;
-    this.#heads.push({ number, at });
-    if (this.#heads.length > MAX_HEADS) this.#heads.shift();
+  since(at: number): RecentPoll[] {
+    return this.#polls.filter((poll) => poll.at >= at);
   }
 
-  since(at: number): { polls: RecentPoll[]; heads: FinalizedHead[] } {
-    const isRecent = (one: { at: number }) => one.at >= at;
-    return { polls: this.#polls.filter(isRecent), heads: this.#heads.filter(isRecent) };
-  }
-
-  pollsOf(submissionId: string, limit: number): RecentPoll[] {
+  of(submissionId: string, limit: number): RecentPoll[] {
     return this.#polls.filter((poll) => poll.submissionId === submissionId).slice(-limit);
   }
 }

@@ -35,6 +35,19 @@ describe.skipIf(SKIPPED)('the pacing page', () => {
     expect(await page.locator('canvas').count()).toBe(2);
   });
 
+  it('counts the newest polls, and says now instead of a time that has passed', async () => {
+    const page = await browser.openAs(API_KEY, app.url);
+    await page.route('**/v1/pacing', async (route) => {
+      const { at, upstreams } = await (await route.fetch()).json();
+      const slot = { ...upstreams[0].slot, next_event_at: at };
+      const recent_polls = ['pending', 'not_found', 'finalized'].map((result) => ({ result }));
+      await route.fulfill({ json: { at, upstreams: [{ ...upstreams[0], slot, recent_polls }] } });
+    });
+    await goTo(page, 'pacing');
+    await page.getByText('now', { exact: true }).waitFor();
+    await page.getByText('3 polls: 2 not final yet, 1 found final', { exact: true }).waitFor();
+  });
+
   it('states that nothing is learned', async () => {
     const nothing = (now: number): PacingDescription => ({
       ...learnedBy(now),

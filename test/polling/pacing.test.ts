@@ -43,7 +43,6 @@ it('shows the learned distribution and polls of each upstream', async () => {
     last_hour: { finalized: 0, requests_per_submission: null, mean_lag_s: null },
     budget: { requests: 5_000, per_ms: 1_000, used: 0, concurrency: 64, in_flight: 0 },
     recent_polls: [],
-    recent_heads: [],
   });
   expect(first.curve).toHaveLength(61);
   expect(Math.abs(Date.parse(first.slot.next_event_at) - Date.parse(at) - 10_000)).toBeLessThan(

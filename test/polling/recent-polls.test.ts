@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { RecentActivity } from '../../src/polling/watcher.ts';
+import { RecentPolls } from '../../src/polling/watcher.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
@@ -38,25 +38,13 @@ it('a submission shows its polls, and an upstream all polls without ids, since t
   expect(await get(pathOf(id))).toMatchObject({ polls, recent_polls: [] });
 });
 
-it('keeps the newest 2,000 polls of an upstream, and each head once', () => {
-  const recent = new RecentActivity();
+it('keeps the newest 2,000 polls of an upstream', () => {
+  const recent = new RecentPolls();
   for (let at = 0; at < 2_500; at++)
-    recent.addPoll(observation('pending', at, at % 2 === 0 ? 'a' : 'b'));
-  expect(recent.since(0).polls.map(({ at }) => at)).toEqual(
+    recent.add(observation('pending', at, at % 2 === 0 ? 'a' : 'b'));
+  expect(recent.since(0).map(({ at }) => at)).toEqual(
     Array.from({ length: 2_000 }, (_, index) => 500 + index),
   );
-  expect(recent.pollsOf('a', 2_000)).toHaveLength(1_000);
-  expect(recent.pollsOf('b', 2).map(({ at }) => at)).toEqual([2_497, 2_499]);
-  for (const head of [
-    { number: 7, at: 1 },
-    { number: 7, at: 2 },
-    { number: 8, at: 3 },
-    // A node that is behind.
-    { number: 7, at: 4 },
-  ])
-    recent.addHead(head);
-  expect(recent.since(1).heads).toEqual([
-    { number: 7, at: 1 },
-    { number: 8, at: 3 },
-  ]);
+  expect(recent.of('a', 2_000)).toHaveLength(1_000);
+  expect(recent.of('b', 2).map(({ at }) => at)).toEqual([2_497, 2_499]);
 });

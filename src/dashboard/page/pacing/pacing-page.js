@@ -1,5 +1,5 @@
 import { useDashboard, useLoad, useWhileVisible } from '../data/context.js';
-import { absoluteTime, count, decimal, duration, percent, wholeDuration } from '../parts/format.js';
+import { count, decimal, duration, percent, wholeDuration } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, PageHeader } from '../parts/parts.js';
 import { AXIS, css, PlotCanvas, xAxis } from '../parts/plot.js';
@@ -33,17 +33,16 @@ export function PacingPage() {
 /** @param {{ upstream: UpstreamPacing, now: number }} props */
 function Upstream({ upstream, now }) {
   const { upstream: name, state, reason, paused_until: paused } = upstream;
-  const { mode, slot, senders, observed, lag_price: price, tracked, budget } = upstream;
+  const { mode, slot, observed, lag_price: price, tracked, budget } = upstream;
   const id = `pacing-${name}`;
   return html`<section aria-labelledby=${id}>
     <h2 id=${id}>${name} ${state !== 'up' && html`<${Badge} state=${state} />`}</h2>
-    <${LiveStrip} upstream=${upstream} now=${now} />
     <div class="columns">
       <${CurvePlot} upstream=${upstream} />
       <div>
         <${Facts}
           of=${[
-            ['Paused', paused && `for ${untilText(paused, now)}: ${reason ?? 'Retry-After'}`],
+            ['Paused', paused && `ends ${untilText(paused, now)}: ${reason ?? 'Retry-After'}`],
             [
               'Open',
               html`<a href=${hrefTo('submissions', undefined, { upstream: name, status: OPEN_STATUSES.join() })}>${count(tracked)}</a>`,
@@ -52,6 +51,7 @@ function Upstream({ upstream, now }) {
               'Budget used',
               `${count(budget.used)} of ${count(budget.requests)} per ${wholeDuration(budget.per_ms / 1_000)}, ${count(budget.in_flight)} in flight`,
             ],
+            ['Last 2 minutes', recentText(upstream)],
             ['Last hour', lastHourText(upstream)],
             ['Price of 1 s of lag', `${price} ${price === 1 ? 'request' : 'requests'}`],
             ['Finality', MODES[mode] ?? mode],
@@ -60,11 +60,7 @@ function Upstream({ upstream, now }) {
               slot &&
                 `every ${duration(slot.period_ms / 1_000)}, ${percent(slot.empty_share)} empty`,
             ],
-            ['Next group', slot?.next_event_at && `in about ${untilText(slot.next_event_at, now)}`],
-            [
-              'Serial senders',
-              senders === null ? 'none: submissions are sent in parallel' : count(senders),
-            ],
+            ['Next group', slot?.next_event_at && untilText(slot.next_event_at, now)],
             [
               'Learned from',
               observed === 0
@@ -86,7 +82,8 @@ function lastHourText({ last_hour: { requests_per_submission: requests, mean_lag
 }
 
 function untilText(at, now) {
-  return duration(Math.max(0, Date.parse(at) - now) / 1_000);
+  const s = Math.round((Date.parse(at) - now) / 1_000);
+  return s > 0 ? `in ${wholeDuration(s)}` : 'now';
 }
 
 const HEIGHT_PX = 260;
@@ -199,9 +196,6 @@ export function plotData(curve, pollsMs) {
   };
 }
 
-/** The server sends the polls and heads of this time. */
-const SPAN_MS = 120_000;
-
 /** @type {Record<string, string>} */
 const NAMES = { pending: 'not final yet', final: 'found final', error: 'with an error' };
 
@@ -211,26 +205,12 @@ function meaningOf(result) {
   return result === 'pending' || result === 'not_found' ? 'pending' : 'error';
 }
 
-/** @param {{ upstream: UpstreamPacing, now: number }} props the last two minutes, to scale */
-function LiveStrip({ upstream: { recent_polls: polls, recent_heads: heads, chain }, now }) {
-  const placeOf = (at) => ({
-    left: `${100 * Math.min(1, Math.max(0, 1 - (now - Date.parse(at)) / SPAN_MS))}%`,
-  });
-  const parts = Object.entries(NAMES).map(([meaning, name]) => {
+/** @param {UpstreamPacing} upstream */
+function recentText({ recent_polls: polls }) {
+  if (polls.length === 0) return 'no polls';
+  const counts = Object.entries(NAMES).map(([meaning, name]) => {
     const number = polls.filter(({ result }) => meaningOf(result) === meaning).length;
-    return number > 0 && html`<span class=${`dot ${meaning}`}>${count(number)} ${name}</span> `;
+    return number > 0 && `${count(number)} ${name}`;
   });
-  return html`<figure class="live">
-    <figcaption>
-      <strong>Last 2 minutes</strong>
-      <span class="muted">${chain && `${count(heads.length)} heads, `}${polls.length === 0 ? 'no polls' : `${count(polls.length)} polls:`} ${parts}</span>
-    </figcaption>
-    <div class="track" aria-hidden="true">
-      ${heads.map(({ at, block_number }) => html`<span key=${block_number} class="head" style=${placeOf(at)} title=${`block ${block_number}`}></span>`)}
-      ${polls.map(
-        ({ at, duration_ms, result }) =>
-          html`<span class=${`poll ${meaningOf(result)}`} style=${placeOf(at)} title=${`${result.replace('_', ' ')} after ${duration(duration_ms / 1_000)}, ${absoluteTime(at)}`}></span>`,
-      )}
-    </div>
-  </figure>`;
+  return `${polls.length === 1 ? '1 poll' : `${count(polls.length)} polls`}: ${counts.filter(Boolean).join(', ')}`;
 }
