@@ -727,11 +727,11 @@ export type RedisState = 'up' | 'disconnected';
 export type ReplayRequest = {
   /** The destination: webhook:<id>, channel:<name> or callback:<origin> */
   destination: string;
-  /** Only those with this last_error */
+  /** Only deliveries with this last_error, also those that wait for a retry */
   error?: string;
 };
 
-/** The dead letters are scheduled again */
+/** They are scheduled again */
 export type ReplayedDeliveries = {
   /** Number of deliveries that were scheduled again */
   replayed: number;
@@ -1176,10 +1176,25 @@ export type WebhookDay = {
   response_p95_ms: number | null;
 };
 
+/** A webhook with its failures by their error */
+export type WebhookDetails = Webhook & {
+  /** Most frequent first. Counts at most 10,000 deliveries */
+  failures: WebhookFailure[];
+};
+
 /**
  * operator: by an operator; gone: by a 410 of the receiver; failing: after days without a success
  */
 export type WebhookDisabledReason = 'operator' | 'gone' | 'failing';
+
+export type WebhookFailure = {
+  /** Of the newest attempt; null: none was made */
+  error: string | null;
+  /** Number of deliveries that wait for a retry */
+  failing: number;
+  /** Number of dead letters */
+  dead: number;
+};
 
 /** A page of webhooks */
 export type WebhookPage = {

@@ -46,6 +46,7 @@ export type {
   UpstreamPacing,
   User,
   Webhook,
+  WebhookDetails,
   WebhookPage,
   WebhookPatch,
   WebhookWithSecret,

@@ -18,6 +18,7 @@ import type {
   ReplayRequest,
   SecretRotation,
   Webhook,
+  WebhookDetails,
   WebhookPage,
   WebhookPatch,
   WebhookWithSecret,
@@ -35,7 +36,7 @@ export function resourcesOf(send: SendRequest) {
       send('POST', '/v1/webhooks', webhook),
     list: (query: ListWebhooksQuery = {}): Promise<WebhookPage> =>
       send('GET', `/v1/webhooks${queryOf(query)}`),
-    get: (id: string): Promise<Webhook> => send('GET', webhookPath(id)),
+    get: (id: string): Promise<WebhookDetails> => send('GET', webhookPath(id)),
     update: (id: string, patch: WebhookPatch): Promise<Webhook> =>
       send('PATCH', webhookPath(id), patch),
     /** Replaces the secret. The old secret also signs for `keep_old_s` (default: one day). */

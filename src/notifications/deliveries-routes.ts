@@ -48,7 +48,10 @@ const destinationSchema = z
 const replaySchema = z
   .strictObject({
     destination: destinationSchema,
-    error: z.string().optional().describe('Only those with this last_error'),
+    error: z
+      .string()
+      .optional()
+      .describe('Only deliveries with this last_error, also those that wait for a retry'),
   })
   .meta({
     id: 'ReplayRequest',
@@ -57,7 +60,7 @@ const replaySchema = z
 
 const replayedSchema = z
   .object({ replayed: z.int().describe('Number of deliveries that were scheduled again') })
-  .describe('The dead letters are scheduled again')
+  .describe('They are scheduled again')
   .meta({ id: 'ReplayedDeliveries' });
 
 const deliveryStateSchema = z

@@ -275,6 +275,15 @@ export class Deliveries {
     });
   }
 
+  /**
+   * Failing deliveries and dead letters of a webhook by the error of their newest attempt, the most
+   * frequent first; null: no attempt was made. Counts at most MAX_FAILURES of them.
+   */
+  failures(destination: string): { error: string | null; failing: number; dead: number }[] {
+    const parameters = destination === CALLBACKS ? [] : [{ destination }];
+    return this.#db.rows(failuresSql(matches(destination)), ...parameters);
+  }
+
   /** Sends it again, whatever its state, and counts attempts anew. Keeps earlier attempts. */
   replay(id: number, now: number): 'waiting' | 'unknown' | 'disabled' | 'discarded' {
     return this.#db.transaction(() => {
@@ -290,14 +299,14 @@ export class Deliveries {
   }
 
   /**
-   * Replays dead letters, or those whose newest attempt failed with `error`. Returns their number;
-   * undefined if the destination is unknown or disabled.
+   * Replays the dead letters, or with `error` the deliveries whose newest attempt failed with it.
+   * Returns their number; undefined if the destination is unknown or disabled.
    */
   replayDead(destination: string, now: number, error?: string): number | undefined {
     return this.#db.transaction(() => {
       if (!this.#routes.isEnabled(destination)) return undefined;
       const replayed = this.#db.values<string>(
-        `${REPLAY} WHERE ${matches(destination)} AND state = 'dead' ${error === undefined ? '' : FAILED_WITH} RETURNING destination`,
+        `${REPLAY} WHERE ${matches(destination)} AND ${error === undefined ? "state = 'dead'" : FAILED_WITH} RETURNING destination`,
         {
           now,
           ...(destination !== CALLBACKS && { destination }),
@@ -354,8 +363,20 @@ const REPLAY = `
   UPDATE deliveries AS d
   SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, waiting_since = @now`;
 
-const FAILED_WITH =
-  'AND (SELECT error FROM attempts WHERE delivery = d.id ORDER BY id DESC LIMIT 1) = @error';
+const NEWEST_ERROR = '(SELECT error FROM attempts WHERE delivery = d.id ORDER BY id DESC LIMIT 1)';
+const FAILED_WITH = `(state = 'dead' OR state = 'waiting') AND ${NEWEST_ERROR} = @error`;
+
+/** Some 30 ms of the event loop. */
+const MAX_FAILURES = 10_000;
+const failuresSql = (condition: string) => `
+  SELECT error, sum(state = 'waiting') AS failing, sum(state = 'dead') AS dead FROM (
+    SELECT state, ${NEWEST_ERROR} AS error FROM deliveries d INDEXED BY deliveries_waiting
+    WHERE state = 'waiting' AND attempts > 0 AND ${condition}
+    UNION ALL
+    SELECT state, ${NEWEST_ERROR} FROM deliveries d INDEXED BY deliveries_dead
+    WHERE state = 'dead' AND ${condition}
+    LIMIT ${MAX_FAILURES})
+  GROUP BY error ORDER BY count(*) DESC`;
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
 const BY_ID = `${SELECT_DELIVERY} WHERE d.id = +?`;

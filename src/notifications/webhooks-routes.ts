@@ -25,6 +25,7 @@ import {
   metadataFilterSchema,
   WEBHOOK_HEADERS,
   type Webhook,
+  webhookDestination,
   webhookIdSchema,
 } from './delivery.ts';
 import type { Outbox } from './outbox.ts';
@@ -73,6 +74,23 @@ export const webhookSchema = z
   })
   .describe('A webhook, without its secret')
   .meta({ id: 'Webhook' });
+
+const failureSchema = z
+  .object({
+    error: z.string().nullable().describe('Of the newest attempt; null: none was made'),
+    failing: z.int().describe('Number of deliveries that wait for a retry'),
+    dead: z.int().describe('Number of dead letters'),
+  })
+  .meta({ id: 'WebhookFailure' });
+
+export const webhookDetailsSchema = webhookSchema
+  .extend({
+    failures: z
+      .array(failureSchema)
+      .describe('Most frequent first. Counts at most 10,000 deliveries'),
+  })
+  .describe('A webhook with its failures by their error')
+  .meta({ id: 'WebhookDetails' });
 
 export const webhookWithSecretSchema = webhookSchema
   .extend({
@@ -224,9 +242,9 @@ const OPERATIONS = operations('notifications', {
     response: { 200: webhookListSchema },
   },
   getWebhook: {
-    summary: 'Get a webhook',
+    summary: 'Get a webhook with its failures',
     params,
-    response: { 200: webhookSchema, ...problemResponses(404) },
+    response: { 200: webhookDetailsSchema, ...problemResponses(404) },
   },
   updateWebhook: {
     summary: 'Change, disable or enable a webhook',
@@ -323,11 +341,13 @@ export function registerWebhooks(
 
   app.get(
     '/v1/webhooks/:id',
-    { config: READ, schema: OPERATIONS.getWebhook },
+    { config: { ...READ, isExpensive: true }, schema: OPERATIONS.getWebhook },
     async (request, reply) => {
       const { id } = request.params;
       const webhook = webhooks.get(id, now());
-      return webhook ? reply.send(bodyFor(webhook, request)) : unknown(reply, id);
+      if (!webhook) return unknown(reply, id);
+      const failures = ledger.deliveries.failures(webhookDestination(id));
+      return reply.send({ ...bodyFor(webhook, request), failures });
     },
   );
 

@@ -201,7 +201,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', () => {
   });
 
   it('axe reports nothing during actions on webhooks and deliveries, in light and dark mode', async () => {
-    const { id, working } = await fill();
+    const { id, webhookId, working } = await fill();
     const page = await browser.openAs(ADMIN_TOKEN, app.url);
     const { check, visit, expectNothing } = inspect(page);
     const act = async (name: string, button: string, message: RegExp) => {
@@ -209,10 +209,12 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', () => {
       await page.getByText(message).first().waitFor();
       await check(name);
     };
-    await goTo(page, `webhooks/${working}`);
-    await act('a webhook that is tested', 'Send test event', /^Delivered in/);
+    await goTo(page, `webhooks/${webhookId}?state=dead`);
+    await page.getByRole('row').filter({ hasText: id }).first().waitFor();
     await act('dead letters to replay', 'Replay dead letters', /All dead letters of/);
     await page.keyboard.press('Escape');
+    await goTo(page, `webhooks/${working}`);
+    await act('a webhook that is tested', 'Send test event', /^Delivered in/);
     await act('a webhook that is edited', 'Edit', /Metadata filter/);
     await page.keyboard.press('Escape');
     await act('a secret that is rotated', 'Rotate secret', /The old secret also signs/);

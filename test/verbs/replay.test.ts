@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { problemOf } from '../support/app/http-calls.ts';
-import { acceptedOf, deliveriesOf, useNotifyingApp } from '../support/app/notifying-app.ts';
+import {
+  acceptedOf,
+  deliveriesOf,
+  useNotifyingApp,
+  webhookDetailsOf,
+} from '../support/app/notifying-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { eventually } from '../support/until.ts';
 
@@ -144,6 +149,17 @@ describe('replaying all', () => {
     expect(JSON.parse((await replayAll(destination, error ?? '')).text)).toEqual({ replayed: 1 });
     await isDelivered(id);
     expect(await app.deliveries(`destination=${destination}&state=dead`)).toHaveLength(1);
+  });
+
+  it('with an error includes deliveries that wait for a retry, which the webhook counts by error', async () => {
+    const { webhook, deliveries } = await deliver(['retried-1', 'retried-2'], { status: 400 });
+    for (const { id } of deliveries) await app.tried(id);
+    const { failures } = webhookDetailsOf(await admin('GET', `/v1/webhooks/${webhook}`));
+    const error = 'responded with 400';
+    expect(failures).toEqual([{ error, failing: 2, dead: 0 }]);
+    const destination = `webhook:${webhook}`;
+    expect(JSON.parse((await replayAll(destination, error)).text)).toEqual({ replayed: 2 });
+    expect(JSON.parse((await replayAll(destination)).text)).toEqual({ replayed: 0 });
   });
 
   it('accepts the callbacks of one origin', async () => {

@@ -264,7 +264,7 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', () => {
 
   it('are not shown, nor replayed, for a wrong name in the address', async () => {
     const { id } = await webhook();
-    const page = await open(`webhooks/${id}?type=submission.failed`);
+    const page = await open(`webhooks/${id}?state=dead&type=submission.failed`);
     await page.getByRole('alert').getByText('type').waitFor();
     expect(await page.getByRole('button', { name: 'Replay dead letters' }).count()).toBe(0);
   });
@@ -283,6 +283,8 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', () => {
     await button(page, 'Enable').click();
     await main(page).getByText('The webhook receives events again').waitFor();
     const dialog = page.getByRole('dialog');
+    expect(await button(page, 'Replay dead letters').count()).toBe(0);
+    await page.getByRole('link', { name: 'Dead letters', exact: true }).click();
     await button(page, 'Replay dead letters').click();
     await dialog.getByText(`All dead letters of webhook:${id}`).waitFor();
     await dialog.getByRole('button', { name: 'Back' }).click();
@@ -291,30 +293,49 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', () => {
     await dialog.getByRole('button', { name: 'Replay', exact: true }).click();
     await main(page).getByText('1 waits to be sent again').waitFor();
     await expect.poll(() => receiver.requests.length).toBe(2);
+    await page.getByText('Nothing matches the filters').waitFor();
+    expect(await button(page, 'Replay dead letters').getAttribute('aria-disabled')).toBe('true');
   });
 
-  it('that failed are counted by error, and the dead letters of an error are replayed', async () => {
+  it('that wait for a retry are counted by error, and replayed together', async () => {
+    const { id, cancel } = await webhook({ status: 400 });
+    await cancel(randomUUID(), randomUUID());
+    await expect
+      .poll(async () => (await app.deliveries(`destination=webhook:${id}&state=failing`)).length)
+      .toBe(2);
+    const page = await open(`webhooks/${id}`);
+    const failures = page.getByRole('region', { name: 'Failures by error' });
+    const group = failures.getByRole('row').filter({ hasText: '2 failing' });
+    await group.getByRole('button', { name: 'Replay: responded with 400' }).click();
+    await page.getByRole('dialog').getByText('All deliveries with this error').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click();
+    await page.getByRole('status').getByText('2 wait to be sent again.').waitFor();
+  });
+
+  it('that failed are counted by error, and those with an error are replayed', async () => {
     const { receiver, id, cancel } = await webhook({ status: 410 }, {});
     await cancel(randomUUID());
     await expect
       .poll(async () => (await app.deliveries(`destination=webhook:${id}&state=dead`)).length)
       .toBe(1);
-    await cancel(randomUUID());
+    // More than the list shows.
+    await cancel(...Array.from({ length: 60 }, () => randomUUID()));
     const page = await open(`webhooks/${id}`);
     const failures = page.getByRole('region', { name: 'Failures by error' });
     const group = failures
       .getByRole('row')
       .filter({ hasText: '410' })
       .filter({ hasText: '1 dead' });
-    await failures.getByRole('row').filter({ hasText: 'No attempt was made' }).waitFor();
+    const unsent = failures.getByRole('row').filter({ hasText: 'No attempt was made' });
+    await unsent.filter({ hasText: '60 dead' }).waitFor();
     await button(page, 'Enable').click();
     await main(page).getByText('The webhook receives events again').waitFor();
     await group.getByRole('button', { name: /^Replay: / }).click();
-    await page.getByRole('dialog').getByText('All dead letters with this error').waitFor();
+    await page.getByRole('dialog').getByText('All deliveries with this error').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click();
     await group.waitFor({ state: 'detached' });
     await expect.poll(() => receiver.requests.length).toBe(2);
-    await failures.getByRole('row').filter({ hasText: 'No attempt was made' }).waitFor();
+    await unsent.waitFor();
   });
 
   it('show the response of a receiver as text', async () => {

@@ -5,6 +5,7 @@ import {
   deliverySchema,
 } from '../../../src/notifications/deliveries-routes.ts';
 import {
+  webhookDetailsSchema,
   webhookListSchema,
   webhookSchema,
   webhookWithSecretSchema,
@@ -66,6 +67,7 @@ export const untilAlerted = (url: string) =>
 /** Made once, because the first use of a schema compiles it. */
 const strict = {
   webhook: webhookSchema.strict(),
+  hookDetails: webhookDetailsSchema.strict(),
   webhooks: webhookListSchema.strict(),
   secret: webhookWithSecretSchema.strict(),
   delivery: deliverySchema.strict(),
@@ -80,6 +82,8 @@ const strict = {
 export const createdOf = (response: HttpResponse) => parse(response, 201, strict.secret);
 export const rotatedOf = (response: HttpResponse) => parse(response, 200, strict.secret);
 export const webhookOf = (response: HttpResponse) => parse(response, 200, strict.webhook);
+export const webhookDetailsOf = (response: HttpResponse) =>
+  parse(response, 200, strict.hookDetails);
 export const webhooksOf = (response: HttpResponse) => parse(response, 200, strict.webhooks);
 export const acceptedOf = (response: HttpResponse) => parse(response, 202, strict.delivery);
 const deliveryOf = (response: HttpResponse) => parse(response, 200, strict.details);

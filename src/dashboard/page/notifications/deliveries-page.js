@@ -1,4 +1,3 @@
-import { withQuery } from '../data/api.js';
 import { isAdmin, useDashboard, useLiveData, useLoad, useWhileVisible } from '../data/context.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
@@ -21,7 +20,7 @@ import { hrefTo } from '../router.js';
 import { copiedSubmission } from '../submissions/submission-table.js';
 import { CreateCommand } from './webhooks-page.js';
 
-/** @import { Delivery, DeliveryDetails, DeliveryState } from '../../../client/api.ts' */
+/** @import { Delivery, DeliveryDetails, DeliveryState, WebhookDetails } from '../../../client/api.ts' */
 
 const REFRESH_MS = 2_000;
 /** @type {readonly (DeliveryState | 'failing')[]} */
@@ -73,10 +72,10 @@ export function DeliveryLog({ webhookId, version, onReplayed, query }) {
     href: hrefOf({ ...filters, state }),
     isCurrent: filters.state === state,
   }));
-  const mayReplay = isAdmin(session) && !loaded.error && destination;
+  const mayReplay = isAdmin(session) && !loaded.error && destination && filters.state === 'dead';
   return html`<${Tabs} label="Deliveries by state" of=${tabs} />
     <${Filters} list=${list} label="Deliveries" fields=${fields} />
-    ${mayReplay && html`<${ReplayAll} key=${destination} destination=${destination} label="Replay dead letters" text=${`All dead letters of ${destination} are sent again, also the events while it was disabled.`} onReplayed=${replayed} />`}
+    ${mayReplay && html`<${ReplayAll} key=${destination} destination=${destination} label="Replay dead letters" isDisabled=${deliveries.length === 0} text=${`All dead letters of ${destination} are sent again, also the events while it was disabled.`} onReplayed=${replayed} />`}
     <${List}
       list=${list}
       of="deliveries"
@@ -89,70 +88,47 @@ export function DeliveryLog({ webhookId, version, onReplayed, query }) {
     />`;
 }
 
-/** Replays the dead letters of a destination, or those with an error. */
-function ReplayAll({ destination, error, label, name, text, onReplayed }) {
+/** Replays the dead letters of a destination, or its deliveries with an error. */
+function ReplayAll({ destination, error, text, onReplayed, ...button }) {
   const { api } = useDashboard();
   const replay = async () => {
     const { replayed } = await api.post('v1/deliveries/replay', { destination, error });
     onReplayed();
     return `${count(replayed)} ${replayed === 1 ? 'waits' : 'wait'} to be sent again.`;
   };
-  return html`<${Action} label=${label} name=${name} submit="Replay" confirm=${text} act=${replay} />`;
+  return html`<${Action} ...${button} submit="Replay" confirm=${text} act=${replay} />`;
 }
 
-const NEWEST = 200;
-
 /**
- * Failures of a webhook by their error. `version`: changes when there may be others.
- * @param {{ destination: string, version: unknown, onReplayed: () => void }} props
+ * Failures of a webhook by their error.
+ * @param {{ destination: string, failures: WebhookDetails['failures'], onReplayed: () => void }} props
  */
-export function Failures({ destination, version, onReplayed }) {
-  const { api, session } = useDashboard();
-  const pathOf = (state) => withQuery('v1/deliveries', { destination, state, limit: NEWEST });
-  const loaded = useLoad(
-    (signal) => Promise.all(['failing', 'dead'].map((state) => api.get(pathOf(state), { signal }))),
-    destination,
-    version,
-  );
-  /** @type {readonly Delivery[]} */
-  const deliveries = loaded.data?.flatMap((page) => page.deliveries) ?? [];
-  if (deliveries.length === 0) return null;
-  const isPart = loaded.data?.some(({ next_cursor }) => next_cursor !== null);
-  const groups = Object.entries(Object.groupBy(deliveries, (one) => one.last_error ?? ''));
-  const rows = groups
-    .map(([error, all = []]) => ({
-      id: error,
-      all,
-      dead: all.filter(({ state }) => state === 'dead'),
-    }))
-    .toSorted((a, b) => b.all.length - a.all.length);
+export function Failures({ destination, failures, onReplayed }) {
+  const { session } = useDashboard();
   const columns = [
-    { title: 'Error', class: 'wraps', cell: ({ id }) => id || 'No attempt was made' },
+    { title: 'Error', class: 'wraps', cell: ({ error }) => error ?? 'No attempt was made' },
     {
       title: 'Deliveries',
       width: 14,
-      cell: ({ all, dead }) =>
-        [
-          all.length > dead.length && `${count(all.length - dead.length)} waiting`,
-          dead.length > 0 && `${count(dead.length)} dead`,
-        ]
+      cell: ({ failing, dead }) =>
+        [failing > 0 && `${count(failing)} failing`, dead > 0 && `${count(dead)} dead`]
           .filter(Boolean)
           .join(', '),
     },
     {
       title: 'Action',
-      width: 10,
+      width: 6.5,
       class: 'end',
-      cell: ({ id, dead }) =>
+      cell: ({ error }) =>
         isAdmin(session) &&
-        id &&
-        dead.length > 0 &&
-        html`<${ReplayAll} destination=${destination} error=${id} label="Replay" name=${`Replay: ${id}`} text="All dead letters with this error are sent again." onReplayed=${onReplayed} />`,
+        error &&
+        html`<${ReplayAll} destination=${destination} error=${error} label="Replay" name=${`Replay: ${error}`} text="All deliveries with this error are sent again, each with a new series of attempts." onReplayed=${onReplayed} />`,
     },
   ];
+  if (failures.length === 0) return null;
   return html`<section aria-labelledby="failures">
     <h2 id="failures">Failures by error</h2>
-    <${Table} label="Errors" caption=${`Of the newest ${count(NEWEST)} failing deliveries and ${count(NEWEST)} dead letters`} hidesCaption=${!isPart} columns=${columns} rows=${rows} />
+    <${Table} label="Errors" caption="Errors, most frequent first" hidesCaption columns=${columns} rows=${failures} keyOf=${({ error }) => error} />
   </section>`;
 }
 
@@ -208,6 +184,7 @@ function useDeliveryColumns({ hidden, onReplayed }) {
     {
       title: 'Last response',
       class: 'from-m',
+      usual: ({ last_error }) => last_error,
       cell: (one) => html`<${LastResponse} one=${one} />`,
     },
     {
@@ -338,8 +315,7 @@ function factsOf(one, names) {
 /** @param {{ attempt: DeliveryDetails['attempts'][number] }} props */
 function Attempt({ attempt }) {
   return html`<li>
-    <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms · ${attempt.http_status === null ? '' : `HTTP ${attempt.http_status} · `}
-    ${attempt.error === null ? 'delivered' : html`<span class="wrong">${attempt.error}</span>`}
+    <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms · ${attempt.error === null ? `${attempt.http_status === null ? '' : `HTTP ${attempt.http_status} · `}delivered` : html`<span class="wrong">${attempt.error}</span>`}
     ${attempt.response && html`<${Command}>${attempt.response}<//>`}
   </li>`;
 }

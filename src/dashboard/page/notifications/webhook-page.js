@@ -18,7 +18,7 @@ import {
   WebhookState,
 } from './webhooks-page.js';
 
-/** @import { Webhook, WebhookWithSecret } from '../../../client/api.ts' */
+/** @import { Webhook, WebhookDetails, WebhookWithSecret } from '../../../client/api.ts' */
 
 /** A webhook is disabled without an action here if its receiver returns 410 or fails for days. */
 const REFRESH_MS = 10_000;
@@ -38,9 +38,11 @@ export function WebhookPage({ id, query }) {
       <${Empty} title="Webhook not found."><p><a href=${hrefTo('webhooks')}>All webhooks</a></p><//>`;
   return html`<${PageHeader} title=${loaded.data?.description || id} id=${id} />
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {Webhook} */ webhook) => html`<${Details} webhook=${webhook} onChanged=${onChanged} />`}
+      ${(
+        /** @type {WebhookDetails} */ webhook,
+      ) => html`<${Details} webhook=${webhook} onChanged=${onChanged} />
+        <${Failures} destination=${`webhook:${id}`} failures=${webhook.failures} onReplayed=${onChanged} />`}
     <//>
-    <${Failures} destination=${`webhook:${id}`} version=${loaded.data} onReplayed=${onChanged} />
     <section aria-labelledby="log">
       <h2 id="log">Delivery log</h2>
       <${DeliveryLog} webhookId=${id} version=${sent} onReplayed=${loaded.reload} query=${query} />

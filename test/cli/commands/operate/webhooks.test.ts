@@ -1,7 +1,11 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { ADMIN_TOKEN } from '../../../support/app/lookups.ts';
-import { acceptedOf, useNotifyingApp, webhookOf } from '../../../support/app/notifying-app.ts';
+import {
+  acceptedOf,
+  useNotifyingApp,
+  webhookDetailsOf,
+} from '../../../support/app/notifying-app.ts';
 import { cli } from '../../../support/processes/cli.ts';
 import { openReceiver } from '../../../support/servers/receiver.ts';
 
@@ -17,7 +21,7 @@ const run = (
     input,
   });
 };
-const shown = async (id: string) => webhookOf(await app.admin('GET', `/v1/webhooks/${id}`));
+const shown = async (id: string) => webhookDetailsOf(await app.admin('GET', `/v1/webhooks/${id}`));
 /** The id in the message on stderr. */
 const idIn = (stderr: string) => /^webhook (\S+),/.exec(stderr)?.[1] ?? expect.fail(stderr);
 
