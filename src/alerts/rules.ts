@@ -138,7 +138,8 @@ const RULES: Record<AlertRule, Rule> = {
           summary: `${submissions(stuck)} of the upstream ${name} ${stuck === 1 ? 'has' : 'have'} been open for too long${oddState === null ? '' : `; ${oddState}`}`,
         })),
     over: (subject) => `No submission of the upstream ${subject} is stuck any longer`,
-    path: (subject) => `#/submissions?status=tracking,pending,failing&upstream=${encoded(subject)}`,
+    path: (subject) =>
+      `#/submissions?status=tracking,pending,failing&upstream=${encoded(subject)}&stuck=true`,
   },
   contradicted: {
     find: ({ upstreams }) =>
@@ -383,9 +384,9 @@ function webhookName(id: string, description: string | null): string {
 }
 
 function deliveries(count: number): string {
-  return count === 1 ? '1 delivery' : `${count} deliveries`;
+  return count === 1 ? '1 delivery' : `${count.toLocaleString('en')} deliveries`;
 }
 
 function submissions(count: number): string {
-  return count === 1 ? '1 submission' : `${count} submissions`;
+  return count === 1 ? '1 submission' : `${count.toLocaleString('en')} submissions`;
 }

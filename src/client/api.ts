@@ -1261,6 +1261,8 @@ export type CountSubmissionsQuery = {
   ended_until?: string | undefined;
   /** Only ids with this prefix; UUIDs in any case */
   prefix?: string | undefined;
+  /** Only open submissions that are reported as stuck */
+  stuck?: 'true' | undefined;
   /** `next_cursor` of the previous page */
   cursor?: string | undefined;
 };

@@ -84,6 +84,11 @@ const parameters = {
     .optional()
     .describe('Only submissions that became final before this time'),
   prefix: submissionIdSchema.optional().describe('Only ids with this prefix; UUIDs in any case'),
+  stuck: z
+    .literal('true')
+    .transform(() => true as const)
+    .optional()
+    .describe('Only open submissions that are reported as stuck'),
   cursor: cursorText(MAX_CURSOR_CHARS).optional(),
 };
 
@@ -111,6 +116,7 @@ function submissionFilterOf(query: Query): SubmissionFilter {
     endedSince: query.ended_since,
     endedUntil: query.ended_until,
     prefix: query.prefix,
+    stuck: query.stuck,
   };
 }
 

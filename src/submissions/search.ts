@@ -28,6 +28,7 @@ export type SubmissionFilter = {
   endedUntil?: number | undefined;
   /** Only ids with this prefix; of UUIDs in any case. */
   prefix?: string | undefined;
+  stuck?: true | undefined;
 };
 
 /** newest: last accepted first. tracked, ended: latest first. id: smallest first. */
@@ -149,6 +150,7 @@ export function walkOf(filter: SubmissionFilter, after: Position | null | undefi
       ...{ endedSince: endedSince ?? FIRST, endedUntil: endedUntil ?? LAST },
       hasEnded: endedSince === undefined && endedUntil === undefined ? 0 : 1,
       statuses: statuses ? JSON.stringify(statuses) : null,
+      stuck: filter.stuck ? 1 : null,
       chain: chain ? JSON.stringify(chain) : null,
       ...numbered('status', distinct(statuses ?? [])),
       ...numbered('chain', distinct(chain ?? [])),
@@ -162,7 +164,8 @@ export function walkOf(filter: SubmissionFilter, after: Position | null | undefi
 const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
 const MATCH = `
-  (@statuses IS NULL OR s.status IN (SELECT value FROM json_each(@statuses)))
+  (@stuck IS NULL OR s.stuck = 1 AND s.ended_at IS NULL)
+    AND (@statuses IS NULL OR s.status IN (SELECT value FROM json_each(@statuses)))
     AND (@chain IS NULL OR s.chain IN (SELECT value FROM json_each(@chain)))
     AND (@upstream IS NULL OR s.upstream = @upstream)
     AND s.tracked_at >= @trackedSince AND s.tracked_at < @trackedUntil

@@ -160,7 +160,7 @@ const TEXTS: Record<
       ],
       [
         receiver(fails),
-        'All attempts at the webhook billing fail (responded with 500); 14000 deliveries wait',
+        'All attempts at the webhook billing fail (responded with 500); 14,000 deliveries wait',
       ],
     ],
     over: 'Deliveries to webhook:wh_1 succeed again, or it was changed, disabled or removed',
@@ -169,7 +169,7 @@ const TEXTS: Record<
     holds: [
       [
         receiver({ ...fails, destination: 'channel:ops', description: null }),
-        'All attempts at the channel ops fail (responded with 500); 14000 deliveries wait',
+        'All attempts at the channel ops fail (responded with 500); 14,000 deliveries wait',
       ],
     ],
     over: 'Deliveries to channel:ops succeed again, or it was changed, disabled or removed',

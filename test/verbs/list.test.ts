@@ -53,6 +53,7 @@ describe('a list', () => {
     ['status=tracking,cancelled', ['b2', 'b1', 'a2', 'a1']],
     ['status=cancelled&status=expired', ['b2', 'a1']],
     ['upstream=other', ['b2']],
+    ['stuck=true', []],
     ['metadata.order=4711', ['b1', 'a2', 'a1']],
     ['metadata.order=4711&metadata.shop=berlin', ['a2', 'a1']],
     [`metadata.shop=${encodeURIComponent('a=b & c')}`, ['b1']],
@@ -97,6 +98,7 @@ describe('a list', () => {
   it.each([
     ['an unknown status', 'status=pending,done', 'status'],
     ['an unknown upstream', 'upstream=nowhere', 'upstream'],
+    ['those that are not stuck', 'stuck=false', 'stuck'],
     ['metadata that is no object', 'metadata=[1]', 'metadata'],
     ['metadata that is not JSON', 'metadata=order', 'metadata'],
     ['metadata with a long name', `metadata.${'n'.repeat(129)}=x`, 'metadata'],

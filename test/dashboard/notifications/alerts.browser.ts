@@ -7,6 +7,7 @@ import { call, post } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../../support/app/lookups.ts';
 import { untilAlerted } from '../../support/app/notifying-app.ts';
 import { API_KEY, openApp, useApp } from '../../support/app/running-app.ts';
+import { serve } from '../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const app = useApp({ adminToken: ADMIN_TOKEN });
@@ -118,6 +119,28 @@ describe.skipIf(SKIPPED)('the page of alerts', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
     await problem(page).getByRole('button', { name: /^Mute/ }).waitFor();
     await mute.waitFor({ state: 'detached' });
+  });
+
+  it('leads from late submissions to a list of those alone', async () => {
+    const upstream = await serve(({ url = '' }, response) => {
+      const id = new URL(url, 'http://upstream').searchParams.get('submission_id');
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ id, state: 'Pending', error: null, data: null }));
+    });
+    const { url, close } = await openApp({
+      database: join(tempFolder(), 'ledger.db'),
+      upstreamUrl: upstream.url,
+    });
+    onTestFinished(close);
+    await post(url, { submission_id: 'early' });
+    const yesterday = new Date(Date.now() - 86_400_000).toISOString();
+    await post(url, { submission_id: 'late', tracked_at: yesterday });
+    const page = await browser.openAs(API_KEY, `${url}/#/alerts`);
+    const late = '1 submission of the upstream default has been open for too long';
+    await main(page).getByRole('link', { name: late }).click();
+    await main(page).getByText('1 submission', { exact: true }).waitFor();
+    await main(page).getByRole('link', { name: 'late' }).waitFor();
+    expect(await main(page).getByRole('link', { name: 'early' }).count()).toBe(0);
   });
 
   it('lists resolved alerts', async () => {

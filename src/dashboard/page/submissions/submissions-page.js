@@ -43,6 +43,7 @@ function fieldsOf(overview) {
     { name: 'chain', label: 'Chain', values: ['confirmed', 'contradicted', 'unavailable'] },
     { name: 'metadata', label: 'Metadata', hint: 'order=4711' },
     { name: 'upstream', label: 'Upstream', values: upstreams },
+    { name: 'stuck', label: 'Open for too long', values: ['true'] },
     { name: 'tracked_since', label: 'Tracked since', isTime: true },
     { name: 'tracked_until', label: 'Tracked before', isTime: true },
     { name: 'ended_since', label: 'Ended since', isTime: true },
