@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   clickEach,
   expectCopied,
@@ -170,5 +170,37 @@ describe.skipIf(SKIPPED)('a list in the dashboard', () => {
     const none = 'rgba(0, 0, 0, 0)';
     expect(await ground(usual)).toBe(none);
     expect(await ground(tracked)).not.toBe(none);
+  });
+
+  it('emphasizes webhooks that do not work, even if those are most', async () => {
+    const description = randomUUID();
+    for (let number = 0; number < 9; number++)
+      await app.create({ url: 'https://hooks.example.com/', description, enabled: false });
+    const page = await open('webhooks');
+    const badge = rowOf(page, description).nth(8).locator('.badge');
+    await badge.getByText('disabled').waitFor();
+    expect(await badge.evaluate((one) => getComputedStyle(one).backgroundColor)).not.toBe(
+      'rgba(0, 0, 0, 0)',
+    );
+  });
+
+  it('shows short subjects whole and ids in one line, on every screen', async () => {
+    const { id } = await app.create({ url: 'https://hooks.example.com/' });
+    await app.cancelled(['operators']);
+    const page = await open('');
+    onTestFinished(() => page.setViewportSize({ width: 1_280, height: 720 }));
+    for (const width of [390, 768, 1_280]) {
+      await page.setViewportSize({ width, height: 720 });
+      await goTo(page, 'audit?subject=operators');
+      const isCut = await rowOf(page, 'submissions.cancel')
+        .getByRole('link', { name: 'operators' })
+        .evaluate((link) =>
+          [link, ...link.children].some((one) => one.scrollWidth > one.clientWidth),
+        );
+      expect(isCut, `${width} px`).toBe(false);
+      await goTo(page, 'webhooks');
+      const box = await rowOf(page, id).getByRole('link', { name: id }).boundingBox();
+      expect(box?.height, `${width} px`).toBeLessThan(45);
+    }
   });
 });

@@ -18,7 +18,7 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', () => {
     const id = randomUUID();
     await post(app.url, { submission_id: id });
     await goTo(page, `submissions/${id}`);
-    await page.getByText('Requests', { exact: true }).waitFor();
+    await page.getByText('Upstream', { exact: true }).waitFor();
     return id;
   };
 

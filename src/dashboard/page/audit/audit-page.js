@@ -92,6 +92,6 @@ const COLUMNS = [
       email_hash !== null &&
       html`<a href=${hrefTo('audit', undefined, { email: email_hash })}>${email_masked} ${email_hash.slice(0, HASH_CHARS)}</a>`,
   },
-  { title: 'Detail', class: 'from-m', has: ({ detail }) => detail, cell: ({ detail }) => detail },
+  { title: 'Detail', class: 'from-l', has: ({ detail }) => detail, cell: ({ detail }) => detail },
   { title: 'Address', width: 8, class: 'from-l', cell: ({ address }) => address },
 ];

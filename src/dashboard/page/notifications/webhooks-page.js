@@ -68,7 +68,6 @@ const COLUMNS = [
   {
     title: 'Webhook',
     class: 'wraps',
-    width: 12,
     cell: ({ id, description }) =>
       description
         ? html`<a href=${hrefTo('webhooks', id)} title=${id}>${description}</a>`
@@ -86,7 +85,7 @@ const COLUMNS = [
   {
     title: 'State',
     width: 15.5,
-    usual: ({ enabled, failing_since }) => enabled && !failing_since,
+    usual: ({ id, enabled, failing_since }) => (enabled && !failing_since ? '' : id),
     cell: (webhook) => html`<${WebhookState} webhook=${webhook} />`,
   },
   {

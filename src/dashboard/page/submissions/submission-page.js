@@ -13,7 +13,6 @@ import { DeliveryTable } from '../notifications/deliveries-page.js';
 import { between, count, duration, relativeTime, text, wholeDuration } from '../parts/format.js';
 import { html, Icon } from '../parts/html.js';
 import { Badge, CopyButton, Empty, Facts, Loadable, PageHeader, Time } from '../parts/parts.js';
-import { hrefTo } from '../router.js';
 import { pathOf, SubmissionActions } from './submission-actions.js';
 import { FINAL_STATUSES, OPEN_STATUSES, TrackHint } from './submission-table.js';
 
@@ -49,7 +48,6 @@ export function SubmissionPage({ id }) {
       <${Empty} title="This submission is not tracked."><${TrackHint} id=${id} /><//>`;
   const one = loaded.data;
   return html`<${PageHeader} title=${shownId} id=${shownId}>
-      <${CopyButton} text=${new URL(hrefTo('submissions', shownId), document.baseURI).href} name="the link to this page" label="Link" />
       ${one && mayChangeSubmissions(session) && html`<${SubmissionActions} one=${one} onChanged=${loaded.reload} />`}
     <//>
     <${Loadable} loaded=${loaded}>
@@ -126,7 +124,6 @@ function factsOf(one) {
     ['Tracked', html`<${Time} at=${one.tracked_at} />`],
     ['Final', final && html`<${Time} at=${final} />`],
     ['Detection lag', lagOf(one)],
-    ['Requests', String(one.polls)],
     [
       'Last response',
       one.last_polled_at === null ? 'not polled yet' : html`<${Time} at=${one.last_polled_at} />`,
