@@ -1,7 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
-import { STEP_MS } from '../support/patience.ts';
 import { CRASH_ADMIN_TOKEN } from '../support/processes/killable-server.ts';
 import { createWebhook, eventIdsOf } from '../support/servers/deliveries.ts';
 import { drip, openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
@@ -44,7 +43,7 @@ test('hostile receivers delay no event to another one, and take no memory', asyn
   for (const { url } of hostile) await createWebhook(server.url, `${url}/hook`);
   const seen = watch(server);
   const ids = await world.track(SUBMISSIONS);
-  await Promise.all(ids.map((id) => server.client.waitUntilFinal(id, { timeoutMs: STEP_MS })));
+  await world.untilFinal(ids);
   const missing = () => eventIdsOf(server.file).filter((id) => !receiver.bodies.has(id));
   // If each event waited for the time-out of the one before it, they would take half an hour.
   await until(() => missing().length === 0);

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { reading, scrape } from '../support/app/metrics.ts';
-import { type KillableServer, sleep } from '../support/processes/killable-server.ts';
+import { CRASH_API_KEY, type KillableServer, sleep } from '../support/processes/killable-server.ts';
 import { createWebhook } from '../support/servers/deliveries.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { prepareWorld } from './support/world.ts';
@@ -31,6 +31,7 @@ test(`${MINUTES} minutes of combined load: memory and handles stay flat, and not
   });
   await world.start();
   const { client, url } = world.server;
+  const headers = { 'x-api-key': CRASH_API_KEY };
   const slow = await openReceiver(({ response }) => {
     setTimeout(() => response.writeHead(204).end(), 1_000);
   });
@@ -42,9 +43,17 @@ test(`${MINUTES} minutes of combined load: memory and handles stay flat, and not
 
   const request = async () => {
     const { submissions } = await client.list({ limit: 50 });
-    const [one] = submissions;
-    if (one) await Promise.all([client.get(one.submission_id), client.wait(one.submission_id, 1)]);
-    await Promise.all([client.overview(), client.pacing()]);
+    const id = submissions[0]?.submission_id;
+    await Promise.all(
+      [
+        ...(id ? [`submissions/${id}`, `submissions/${id}/wait?timeout_s=1`] : []),
+        ...['overview', 'pacing'],
+      ].map(async (path) => {
+        const response = await fetch(`${url}/v1/${path}`, { headers });
+        expect([path, response.status]).toEqual([path, 200]);
+        await response.text();
+      }),
+    );
     const invalid = await fetch(`${url}/v1/submissions`, { method: 'POST', body: '{' });
     await invalid.text();
   };

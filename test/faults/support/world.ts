@@ -114,6 +114,14 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
       for (const id of ids) expected.set(id, 'finalized');
       return ids;
     },
+    /** Waits until these submissions are finalized. */
+    async untilFinal(ids: readonly string[]): Promise<void> {
+      const open = async () => {
+        const { submissions } = await server.client.lookup(ids);
+        return submissions.filter(({ status }) => status !== 'finalized');
+      };
+      await expect.poll(open, { interval: 100 }).toEqual([]);
+    },
     /**
      * Waits until all submissions are final and delivered, and audits the running server, which it
      * stops.

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { STEP_MS } from '../../support/patience.ts';
 import { eventually } from '../../support/until.ts';
 import {
   type FaultyUpstream,
@@ -68,14 +67,9 @@ test('upstreams that fail completely, each in another way, lose nothing, delay n
   };
   const statuses = async (ids: readonly string[]) =>
     new Set(await Promise.all(ids.map(async (id) => (await client.get(id)).status)));
-  const areFinal = async (ids: readonly string[]) => {
-    for (const id of ids) await client.waitUntilFinal(id, { timeoutMs: STEP_MS });
-    return statuses(ids);
-  };
-  const onlyFinal = new Set(['finalized']);
   await world.start();
   // The first upstream has returned nothing before its outage.
-  await areFinal([...(await trackAt(NAMES.slice(1))).values()].flat());
+  await world.untilFinal([...(await trackAt(NAMES.slice(1))).values()].flat());
 
   const requests = new Map([...failing].map(([name, { requests }]) => [name, requests]));
   for (const [name, upstream] of failing) OUTAGES[name]?.begin(upstream);
@@ -88,13 +82,13 @@ test('upstreams that fail completely, each in another way, lose nothing, delay n
     expect((await fetch(`${world.server.url}/livez`)).status).toBe(200);
     expect(NAMES.filter((name) => !isReported(name, OUTAGES[name] as Outage))).toEqual([]);
   });
-  expect(await areFinal(await world.track(IDS))).toEqual(onlyFinal);
+  await world.untilFinal(await world.track(IDS));
   await world.server.kill();
   await world.start();
   for (const [name, ids] of outages)
     expect([name, await statuses(ids)]).toEqual([name, new Set(['tracking'])]);
   for (const upstream of failing.values()) upstream.stopFaults();
-  for (const [name, ids] of outages) expect([name, await areFinal(ids)]).toEqual([name, onlyFinal]);
+  await world.untilFinal([...outages.values()].flat());
 
   await world.expectSurvived();
   const expectedData = dataByIdOf(world.server.file);

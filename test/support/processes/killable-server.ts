@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFailed, onTestFinished } from 'vitest';
 import { ConnectionError, DawatchClient, type TrackOptions } from '../../../src/client/index.ts';
-import { STEP_MS } from '../patience.ts';
 import { freePort } from '../servers/free-port.ts';
+import { until } from '../until.ts';
 import { COMPILED, compile, MAIN, NODE_FLAGS } from './child-process.ts';
 
 export const CRASH_API_KEY = 'crash-test-key-0123456789-0123456789';
@@ -92,14 +92,16 @@ const SHOWN_CHARS = 300;
 function killableProcess(args: readonly string[]) {
   let child: ChildProcess | undefined;
   const lines: string[] = [];
+  const logLines: LogLine[] = [];
   const isGone = () => !child || child.exitCode !== null || child.signalCode !== null;
-  const end = async (signal: NodeJS.Signals) => {
+  let closed: Promise<void> | undefined;
+  const kill = async () => {
     if (!child || isGone()) return;
     const exited = once(child, 'exit');
-    child.kill(signal);
+    child.kill('SIGKILL');
     await exited;
   };
-  onTestFinished(() => end('SIGKILL'));
+  onTestFinished(kill);
   onTestFailed(() => {
     const last = lines.slice(-SHOWN_LINES).map((line) => line.slice(0, SHOWN_CHARS));
     if (last.length > 0) console.log(`${args[0]} logged last:\n${last.join('\n')}`);
@@ -108,11 +110,10 @@ function killableProcess(args: readonly string[]) {
     /** Standard output of all its processes. */
     lines,
     /** Returns its log lines with this event name. */
-    logged: (event: string): LogLine[] =>
-      lines.flatMap(parsed).filter((line) => line.event === event),
+    logged: (event: string): LogLine[] => logLines.filter((line) => line.event === event),
     /** Returns its log lines with one of these levels. */
     loggedAt: (...levels: string[]): LogLine[] =>
-      lines.flatMap(parsed).filter(({ level }) => levels.includes(String(level))),
+      logLines.filter(({ level }) => levels.includes(String(level))),
     pid: () => child?.pid,
     isGone,
     start({ through = [], nodeOptions = [], env = {} }: StartOptions = {}): void {
@@ -128,22 +129,32 @@ function killableProcess(args: readonly string[]) {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { PATH: process.env.PATH, ...COMPILED, ...env },
       });
+      closed = new Promise((resolve) => child?.once('close', () => resolve()));
       for (const stream of [child.stdout, child.stderr])
-        if (stream) createInterface(stream).on('line', (line) => lines.push(line));
+        if (stream)
+          createInterface(stream).on('line', (line) => {
+            lines.push(line);
+            logLines.push(...parsed(line));
+          });
     },
     /** Sends SIGKILL, which also ends a suspended process. */
-    kill: () => end('SIGKILL'),
-    /** Sends SIGTERM. Resolves with the exit code when the process has ended. */
+    kill,
+    /**
+     * Sends SIGTERM. Resolves with the exit code when the process has ended and all its output has
+     * arrived.
+     */
     async stop(): Promise<number | null | undefined> {
-      await end('SIGTERM');
+      if (!isGone()) child?.kill('SIGTERM');
+      await closed;
       return child?.exitCode;
     },
     /**
-     * Resolves with the exit code when the process has ended by itself. Rejects if it still runs
-     * after two minutes.
+     * Resolves with the exit code when the process has ended by itself and all its output has
+     * arrived. Rejects if it still runs after two minutes.
      */
     async exited(): Promise<number | null | undefined> {
-      if (child && !isGone()) await once(child, 'exit', { signal: AbortSignal.timeout(STEP_MS) });
+      await until(isGone);
+      await closed;
       return child?.exitCode;
     },
     /** Suspends the process with all its resources. */
