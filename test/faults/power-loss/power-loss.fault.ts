@@ -9,7 +9,7 @@ import { type RecordedChange, readStorageLog } from './storage-log.ts';
 import { type Recording, recordWorkload } from './workload.ts';
 
 const IMAGES = Number(process.env.POWER_LOSS_IMAGES ?? 100);
-const CONTROL_IMAGES = 30;
+const CONTROL_IMAGES = 10;
 /** The workload changes its disk in every way that the recorder knows. */
 const EVERY_KIND = [
   'opened',
