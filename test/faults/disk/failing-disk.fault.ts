@@ -54,7 +54,7 @@ function syncFailed(file: string) {
   return expect.objectContaining({ event: 'ledger.sync_failed', err });
 }
 
-/** A server with 200 tracked submissions on a disk that can fail. */
+/** A server with tracked submissions on a disk that can fail. */
 async function prepareFailing(name: string) {
   const folder = tempFolder();
   const disk = openTestDisk(folder);
@@ -86,7 +86,7 @@ async function prepareFailing(name: string) {
   };
   const start = () => world.start({ env: disk.env });
   await start();
-  await world.track(200);
+  await world.track(50);
   return {
     disk,
     /**
