@@ -17,11 +17,11 @@ import { tempFolder } from '../../support/temp-folder.ts';
 import { until } from '../../support/until.ts';
 import { prepareWorld } from '../support/world.ts';
 
-const KILLS = 10;
+const KILLS = 8;
 /** The kills before which Redis is killed, or emptied. */
 const REDIS_KILL = 3;
 const FLUSH = 6;
-const SUBMISSIONS = 1_000;
+const SUBMISSIONS = KILLS * 50;
 const BATCH = 25;
 /** Requests per second of the server's clock. */
 const LIMIT = 400;

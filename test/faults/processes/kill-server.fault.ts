@@ -3,9 +3,11 @@ import { NODE_FAULT_KINDS } from '../../../src/sandbox/node/node-faults.ts';
 import { sleep } from '../../support/processes/killable-server.ts';
 import { prepareWorld } from '../support/world.ts';
 
-const KILLS = 15;
-const SUBMISSIONS = 1_000;
-const BATCH = 25;
+/** The last two without a fault of the node: what the chain has not confirmed stays open. */
+const KILLS = NODE_FAULT_KINDS.length + 2;
+/** Before each kill, so that it interrupts work however slow the machine is. */
+const BATCHES = 4;
+const BATCH = 10;
 const LIMIT = 100;
 
 test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged and no event, while the node of the chain fails in every way`, async () => {
@@ -23,17 +25,18 @@ test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged and
     for (; receiver.inFlight() === 0; await sleep(20)) await world.track(1);
   };
   await world.start();
-  const trackAll = async () => {
-    for (let tracked = 0; tracked < SUBMISSIONS; tracked += BATCH) {
+  const track = async () => {
+    for (let batch = 0; batch < BATCHES; batch++) {
       await world.track(BATCH);
       await sleep(100);
     }
   };
-  const tracking = trackAll();
+  const tracking: Promise<void>[] = [];
   for (let kill = 0; kill < KILLS; kill++) {
     // The last faults are none: what the chain has not confirmed stays open.
     const fault = kill < KILLS - 2 ? kill % NODE_FAULT_KINDS.length : 0;
     sandbox.setNodeFault({ kind: NODE_FAULT_KINDS[fault] ?? 'none', seconds: 1 });
+    tracking.push(track());
     // Every third process is killed before it listens; the others run for a random time.
     if (kill % 3 !== 0) await server.listening();
     await sleep(world.between(0, 600));
@@ -43,9 +46,8 @@ test(`${KILLS} kills -9 at random moments lose nothing that was acknowledged and
     await server.kill();
     server.start();
   }
-  await tracking;
+  await Promise.all(tracking);
   expect(interrupted).toBeGreaterThan(0);
-  expect(world.expected.size).toBeGreaterThanOrEqual(SUBMISSIONS);
   await world.expectSurvived();
   // Despite all kills, the upstream never received more than its limit.
   expect(sandbox.stats()).toMatchObject({ throttled: 0 });
