@@ -1,5 +1,4 @@
 import { setMaxListeners } from 'node:events';
-import { LruMap } from 'toad-cache';
 import type { Dispatcher } from 'undici';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import {
@@ -115,8 +114,6 @@ const READ_BYTES = 4 * MAX_RESPONSE_BYTES;
 const DROPPED_CHARS = 2_048;
 const MASK = '[redacted]';
 const MAX_HEADER_BYTES = 16_384;
-/** Exceeds the receivers that are called in turns. */
-const MAX_REDACTORS = 1_000;
 /** Many receivers silently close idle connections after 5 s. */
 const KEEP_ALIVE_MS = 4_000;
 
@@ -147,18 +144,6 @@ export function createHttpPost(options: HttpPostOptions) {
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
   });
   const inFlight = new Set<() => void>();
-  /** By URL and secrets: making one takes 5 % of a delivery (row webhooks). */
-  const redactors = new LruMap<(text: string) => string>(MAX_REDACTORS);
-
-  function redactorFor(target: URL, secrets: readonly string[]): (text: string) => string {
-    const key = [target.href, ...secrets].join(' ');
-    const cached = redactors.get(key);
-    if (cached) return cached;
-    const redact = redactorOf([...secretsIn(target), ...secrets], MASK);
-    redactors.set(key, redact);
-    return redact;
-  }
-
   async function send({
     url,
     body,
@@ -210,7 +195,8 @@ export function createHttpPost(options: HttpPostOptions) {
           date: first(head.date) ?? new Date(clock.now()).toUTCString(),
         }),
         response:
-          binaryName(start, encodingOf(head)) ?? storedText(start, redactorFor(target, secrets)),
+          binaryName(start, encodingOf(head)) ??
+          storedText(start, [...secretsIn(target), ...secrets]),
       };
     } catch (error) {
       return noResponse(ended ?? sentenceOf(error));
@@ -234,8 +220,9 @@ export function createHttpPost(options: HttpPostOptions) {
 }
 
 /** Returns the redacted beginning of a response body; null if it is empty. */
-function storedText(start: Buffer, redact: (text: string) => string): string | null {
-  const redacted = redact(textOf(start));
+function storedText(start: Buffer, secrets: readonly string[]): string | null {
+  if (start.length === 0) return null;
+  const redacted = redactorOf(secrets, MASK)(textOf(start));
   const safeEnd = Math.max(
     redacted.length - DROPPED_CHARS,
     redacted.lastIndexOf(MASK) + MASK.length,
