@@ -23,21 +23,8 @@ type ChainsDeps = {
 
 type Observe = (upstream: string, observation: Finalized) => Promise<Observation>;
 
-export type Chains = {
-  observe: Observe;
-  /** Calls `listener` with the newest finalized block, and with the next ones. */
-  onHead(listener: (upstream: string, head: ChainHead) => void): void;
-  start(): void;
-  statusOf(upstream: string): ChainStatus | null;
-  /** A node has confirmed a block of the upstream. */
-  confirm(upstream: string): void;
-  /** Returns all nodes with a problem, and since when. */
-  unusedNodes(): { upstream: string; host: string; problem: string; since: number }[];
-  close(): Promise<void>;
-};
-
 /** Opens the chain of each upstream, and logs its changes. */
-export function openChains(deps: ChainsDeps): Chains {
+export function openChains(deps: ChainsDeps) {
   const { upstreams, clock, random, log, version, genesis } = deps;
   // Without addresses in the settings, a chain does nothing.
   const chains = new Map(
@@ -55,33 +42,38 @@ export function openChains(deps: ChainsDeps): Chains {
     }),
   );
   const confirmed = new Set<string>();
+  const observe: Observe = (upstream, observation) =>
+    chains.get(upstream)?.queue.observe(observation) ?? Promise.resolve(observation);
   return {
-    observe: (upstream, observation) =>
-      chains.get(upstream)?.queue.observe(observation) ?? Promise.resolve(observation),
-    onHead(listener) {
+    observe,
+    /** Calls `listener` with the newest finalized block, and with the next ones. */
+    onHead(listener: (upstream: string, head: ChainHead) => void): void {
       for (const [upstream, { chain }] of chains) {
         chain.onHead((head) => listener(upstream, head));
         const head = chain.status()?.head;
         if (head) listener(upstream, head);
       }
     },
-    start() {
+    start(): void {
       for (const { queue } of chains.values()) queue.start();
     },
-    statusOf: (upstream) => chains.get(upstream)?.chain.status() ?? null,
-    confirm(upstream) {
+    statusOf: (upstream: string): ChainStatus | null =>
+      chains.get(upstream)?.chain.status() ?? null,
+    /** A node has confirmed a block of the upstream. */
+    confirm(upstream: string): void {
       if (confirmed.has(upstream)) return;
       const hash = chains.get(upstream)?.chain.confirm() ?? null;
       if (hash !== null) genesis.keep(upstream, hash);
       confirmed.add(upstream);
     },
+    /** Returns all nodes with a problem, and since when. */
     unusedNodes: () =>
       [...chains].flatMap(([upstream, { chain }]) =>
         (chain.status()?.nodes ?? []).flatMap(({ host, problem, unusedSince: since }) =>
           problem === null || since === null ? [] : { upstream, host, problem, since },
         ),
       ),
-    async close() {
+    async close(): Promise<void> {
       for (const { queue } of chains.values()) queue.stop();
       await Promise.all([...chains.values()].map(({ chain }) => chain.close()));
     },
