@@ -13,6 +13,7 @@ import type {
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { explainIssue, shownOf } from '../lib/explain-issue.ts';
+import { tryParse } from '../lib/json.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
 
 export type TypedServer = FastifyInstance<
@@ -142,40 +143,28 @@ export const rowId = (of: string, example: string) =>
     .describe(`Id of ${of}`)
     .meta({ ...integer({ minimum: 1 }), examples: [example] });
 
-/** Cursors are opaque to clients, so that their contents can change. */
-export function toCursor(position: number): string {
-  return Buffer.from(`s1.${position}`).toString('base64url');
+/** Cursors are opaque to clients, so that their contents can change. `order`: of the list. */
+export function toCursor(order: string, position: readonly (number | string)[]): string {
+  return Buffer.from(JSON.stringify([order, ...position])).toString('base64url');
 }
 
-export function fromCursor(cursor: string): number | undefined {
-  const text = Buffer.from(cursor, 'base64url').toString('latin1');
-  const digits = /^s1\.([1-9]\d{0,14})$/.exec(text)?.[1];
-  // Base64 has several spellings for the same bytes; only the canonical one is accepted.
-  return digits && toCursor(Number(digits)) === cursor ? Number(digits) : undefined;
-}
-
-/** A position in a list ordered by time (epoch milliseconds), then by row. */
-export function toTimeCursor(
-  kind: 'tracked' | 'ended' | 'created',
-  [at, row]: readonly [number, number],
-): string {
-  return Buffer.from(`${TIME_KINDS[kind]}.${at}.${row}`).toString('base64url');
-}
-
-export function fromTimeCursor(
-  kind: 'tracked' | 'ended' | 'created',
+/** Returns the position in a cursor; undefined if a list of this order has returned no such one. */
+export function fromCursor<Position extends readonly (number | string)[]>(
   cursor: string,
-): [number, number] | undefined {
-  const [, prefix, at, row] =
-    /^([tec]1)\.(-?\d{1,19})\.([1-9]\d{0,14})$/.exec(
-      Buffer.from(cursor, 'base64url').toString('latin1'),
-    ) ?? [];
-  if (prefix !== TIME_KINDS[kind]) return undefined;
-  const position: [number, number] = [Number(at), Number(row)];
-  return toTimeCursor(kind, position) === cursor ? position : undefined;
+  order: string,
+  schema: z.ZodType<Position>,
+): Position | undefined {
+  const content = tryParse(Buffer.from(cursor, 'base64url').toString());
+  const { data } = schema.safeParse(Array.isArray(content) ? content.slice(1) : undefined);
+  // Base64 and JSON have several spellings; only the canonical one is accepted.
+  return data && toCursor(order, data) === cursor ? data : undefined;
 }
 
-const TIME_KINDS = { tracked: 't1', ended: 'e1', created: 'c1' };
+const BY_ROW = 'row';
+
+export function rowFrom(cursor: string): number | undefined {
+  return fromCursor(cursor, BY_ROW, z.tuple([z.int()]))?.[0];
+}
 
 /** Text or a list in the request, text in the OpenAPI document. */
 export const SEVERAL = { type: 'string', anyOf: undefined } as const;
@@ -214,10 +203,10 @@ export const cursorText = (maxChars: number) =>
     .string()
     .max(maxChars)
     .describe('`next_cursor` of the previous page')
-    .meta({ examples: [toCursor(4_711)] });
+    .meta({ examples: [toCursor(BY_ROW, [4_711])] });
 
 export const cursorSchema = cursorText(64).refine(
-  (cursor) => fromCursor(cursor) !== undefined,
+  (cursor) => rowFrom(cursor) !== undefined,
   CURSOR_REFUSAL,
 );
 
@@ -226,7 +215,7 @@ export const pageLimit = wholeNumber({ min: 1, max: 1_000 }).default('100');
 export const pageParameters = { limit: pageLimit, cursor: cursorSchema.optional() };
 
 export function pageOf({ limit, cursor }: { limit: string; cursor?: string | undefined }) {
-  return { limit: Number(limit), before: cursor === undefined ? undefined : fromCursor(cursor) };
+  return { limit: Number(limit), before: cursor === undefined ? undefined : rowFrom(cursor) };
 }
 
 export const nextCursorSchema = z
@@ -235,7 +224,7 @@ export const nextCursorSchema = z
   .describe('Send it as `cursor` to get the next page; null on the last page');
 
 export function nextCursor(nextBefore: number | null): string | null {
-  return nextBefore === null ? null : toCursor(nextBefore);
+  return nextBefore === null ? null : toCursor(BY_ROW, [nextBefore]);
 }
 
 export const timeSchema = z.iso.datetime().describe('ISO 8601, UTC');

@@ -7,14 +7,12 @@ import {
   checkRange,
   cursorText,
   fromCursor,
-  fromTimeCursor,
   nextCursorSchema,
   pageLimit,
   SEVERAL,
   severalOf,
   timeParameter,
   toCursor,
-  toTimeCursor,
 } from '../http/typed-server.ts';
 import type { Position } from '../ledger/page.ts';
 import { tryParse } from '../lib/json.ts';
@@ -22,6 +20,7 @@ import {
   orderOf,
   SEARCHABLE,
   type SubmissionFilter,
+  type SubmissionOrder,
   type SubmissionSearch,
   unsearchable,
 } from './search.ts';
@@ -36,8 +35,8 @@ import { type SubmissionBody, submissionListSchema, submissionSchema } from './s
 import type { SubmissionQueries } from './submission-queries.ts';
 import { submissionIdSchema } from './track-request.ts';
 
-/** A cursor with an id of 128 characters, in base64. */
-const MAX_CURSOR_CHARS = 180;
+/** A cursor with an id of 128 characters, as JSON in base64. */
+const MAX_CURSOR_CHARS = 400;
 const MAX_METADATA = 10;
 
 /** An object as JSON, or parameters `metadata.<name>`, which parseQuery collects. */
@@ -120,35 +119,23 @@ function submissionFilterOf(query: Query): SubmissionFilter {
   };
 }
 
-/** Encodes a position by id, which stays valid when the submission is deleted. */
-function toIdCursor(submissionId: string): string {
-  return Buffer.from(`i1.${submissionId}`).toString('base64url');
-}
-
-function fromIdCursor(cursor: string): string | undefined {
-  const id = /^i1\.(.*)$/s.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
-  return id !== undefined && SUBMISSION_ID_PATTERN.test(id) && toIdCursor(id) === cursor
-    ? id
-    : undefined;
-}
+const byTime = z.tuple([z.int(), z.int()]);
+/** The position by id stays valid when the submission is deleted. */
+const POSITIONS: Record<SubmissionOrder, z.ZodType<Position>> = {
+  newest: z.tuple([z.int()]),
+  tracked: byTime,
+  ended: byTime,
+  id: z.tuple([z.string().regex(SUBMISSION_ID_PATTERN)]),
+};
 
 /** Returns undefined without a cursor, or for one of a list with another order. */
 function positionOf({ cursor, ...query }: Query): Position | undefined {
-  if (cursor === undefined) return undefined;
   const order = orderOf(submissionFilterOf(query));
-  if (order === 'tracked' || order === 'ended') return fromTimeCursor(order, cursor);
-  const position = order === 'id' ? fromIdCursor(cursor) : fromCursor(cursor);
-  return position === undefined ? undefined : [position];
+  return cursor === undefined ? undefined : fromCursor(cursor, order, POSITIONS[order]);
 }
 
 function cursorOf(filter: SubmissionFilter, next: Position | null): string | null {
-  if (next === null) return null;
-  const order = orderOf(filter);
-  const [first, row] = next;
-  if (order === 'id') return toIdCursor(String(first));
-  return order === 'newest'
-    ? toCursor(Number(first))
-    : toTimeCursor(order, [Number(first), Number(row)]);
+  return next && toCursor(orderOf(filter), next);
 }
 
 function metadataRefusal(fields: unknown): string | undefined {

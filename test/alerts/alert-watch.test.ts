@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fromCursor, nextCursor } from '../../src/http/typed-server.ts';
+import { nextCursor, rowFrom } from '../../src/http/typed-server.ts';
 import { watchAlerts, withAlerts } from '../support/ledger/alerts-ledger.ts';
 import { trackRequests } from '../support/ledger/ledger-file.ts';
 import {
@@ -113,7 +113,7 @@ describe('reported alerts', () => {
     // A page that contains only the alert in memory is followed by all others.
     const page = { state: 'firing', limit: 0, now: clock.now() } as const;
     const { alerts, nextBefore } = ledger.alerts.list(page);
-    const before = fromCursor(nextCursor(nextBefore) ?? '');
+    const before = rowFrom(nextCursor(nextBefore) ?? '');
     expect([alerts, ledger.alerts.list({ ...page, before, limit: 10 }).alerts]).toEqual([
       [],
       rules,

@@ -27,10 +27,10 @@ const query = fc
 /** The content of a cursor, changed. */
 const cursor = fc
   .tuple(
-    fc.constantFrom('s1.', 'i1.', 't1.5.', 'e1.-7.', 's2.', 'S1.', ''),
+    fc.constantFrom('["row",', '["id",', '["tracked",5,', '["ended",-7,', '["newest",', ''),
     fc.oneof(fc.string(), fc.integer().map(String), fc.bigInt().map(String)),
   )
-  .map(([kind, rest]) => Buffer.from(`${kind}${rest}`).toString('base64url'));
+  .map(([kind, rest]) => Buffer.from(`${kind}${rest}]`).toString('base64url'));
 const LISTS = [
   'submissions?tracked_since=2000-01-01T00:00:00Z',
   'submission_count?ended_since=2000-01-01T00:00:00Z',

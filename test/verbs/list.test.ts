@@ -106,9 +106,18 @@ describe('a list', () => {
     ['eleven values of metadata', eleven, 'metadata'],
     ['a time without a zone', 'tracked_since=2026-01-02T03:04:05', 'tracked_since'],
     ['an empty range', `tracked_since=${AFTER}&tracked_until=${BEFORE}`, 'tracked_until'],
-    ['the cursor of another order', `ended_since=${BEFORE}&${cursor('t1.5.7')}`, 'cursor'],
-    ['a cursor by time in the plain list', cursor('t1.5.7'), 'cursor'],
-    ['another spelling of a cursor', `tracked_since=${BEFORE}&${cursor('t1.05.7')}`, 'cursor'],
+    ['the cursor of another order', `ended_since=${BEFORE}&${cursor('["tracked",5,7]')}`, 'cursor'],
+    ['a cursor by time in the plain list', cursor('["tracked",5,7]'), 'cursor'],
+    [
+      'a cursor with another type',
+      `tracked_since=${BEFORE}&${cursor('["tracked","5",7]')}`,
+      'cursor',
+    ],
+    [
+      'another spelling of a cursor',
+      `tracked_since=${BEFORE}&${cursor('["tracked", 5,7]')}`,
+      'cursor',
+    ],
   ])('refuses %s, and so does a count', async (_, query, pointer) => {
     for (const path of ['/v1/submissions', '/v1/submission_count']) {
       const response = await call(app.url, `${path}?${encodeURI(query)}`);
