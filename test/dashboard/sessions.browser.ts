@@ -287,7 +287,8 @@ describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', () => {
     expect(new URL(page.url()).hash).toBe('#/');
     provider.fault = (path, response) => path !== '' && Boolean(response.destroy());
     await signInThere();
-    await page.waitForURL(/^chrome-error:/).catch(() => undefined);
+    // Not waitForURL, which rejects before the browser shows the failure.
+    await expect.poll(() => page.url()).toMatch(/^chrome-error:/);
     provider.fault = undefined;
     provider.person = { sub: 'grace', email: 'grace@example.com', groups: ['watchers'] };
     await page.goBack();
