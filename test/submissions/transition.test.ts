@@ -265,6 +265,31 @@ describe('the verdict of the chain', () => {
     expect(next).toMatchObject({ change: null, becameContradicted: false });
   });
 
+  it('holds a submission that requires it, until it confirms or the deadline passes', () => {
+    const held = { ...verdict(CONTRADICTED), isHeld: true } as Observation;
+    const first = transition(of('tracking'), held, context());
+    expect(first).toMatchObject({ change: { status: 'pending', event: null }, watched: true });
+    const open = applied(of('tracking'), first, 10);
+    const verified = (chain: ChainResult | null, isHeld: boolean) =>
+      transition(open, { kind: 'verified', at: 20, chain, isHeld }, context());
+    expect(verified(UNAVAILABLE, true)).toMatchObject({ change: null, watched: true });
+    const end = { change: { status: 'finalized', event: 'submission.finalized' }, watched: false };
+    expect(verified(CONFIRMED, false)).toMatchObject(end);
+    // Verification was turned off.
+    expect(verified(null, false)).toMatchObject(end);
+    expect(transition(open, { ...held, at: DEADLINE }, context())).toMatchObject({
+      change: { status: 'expired', chain: CONTRADICTED },
+    });
+  });
+
+  it('ends when the upstream no longer reports an open submission as final', () => {
+    const held = { ...verdict(UNAVAILABLE), isHeld: true } as Observation;
+    const open = applied(of('tracking'), transition(of('tracking'), held, context()), 10);
+    const { envelope } = held as Extract<Observation, { envelope: string }>;
+    const back = transition(open, observation({ ...VERDICTS.pending, envelope }, 20), context());
+    expect(back).toMatchObject({ change: { status: 'pending', chain: null }, watched: true });
+  });
+
   it('is a contradiction again if the data have changed', () => {
     const envelope = JSON.stringify(finalEnvelope({ block_hash: '0xother' }));
     const other = { ...verdict(CONTRADICTED), envelope } as Observation;
