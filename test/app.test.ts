@@ -18,7 +18,7 @@ import {
   submissionOf,
   trackedOf,
 } from './support/app/http-calls.ts';
-import { API_KEY, openApp } from './support/app/running-app.ts';
+import { API_KEY, appForTest, openApp } from './support/app/running-app.ts';
 import { openLedger } from './support/ledger/ledger-file.ts';
 import { tempFolder } from './support/temp-folder.ts';
 import { eventually } from './support/until.ts';
@@ -27,8 +27,7 @@ import { HeldClock } from './support/virtual-time/virtual-clock.ts';
 type Setting = Parameters<typeof openApp>[0];
 
 async function start(setting: Setting): Promise<App> {
-  const app = await openApp(setting);
-  onTestFinished(() => app.close());
+  const app = await appForTest(setting);
   return app;
 }
 

@@ -1,8 +1,8 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, type HttpResponse, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
-import { openApp, useApp } from '../support/app/running-app.ts';
+import { appForTest, openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { eventually } from '../support/until.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
@@ -174,8 +174,7 @@ describe('the last credential with the role admin', () => {
     const { id, secret } = await make(first.url, ADMIN_TOKEN, { role: 'admin' });
     await first.close();
 
-    const { url, close } = await openApp({ database });
-    onTestFinished(close);
+    const { url } = await appForTest({ database });
     const revoke = (credential: { id: number }) =>
       as(url, secret, 'DELETE', `/v1/credentials/${credential.id}`);
     expect(problemOf(await revoke({ id }))).toMatchObject({

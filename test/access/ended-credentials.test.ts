@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest, type openApp } from '../support/app/running-app.ts';
 import { callWith, signInWith } from '../support/app/sessions.ts';
 import { storeToken } from '../support/ledger/audit.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
@@ -14,8 +14,12 @@ const CHECK_MS = 15_000;
 async function open(setting: Partial<Parameters<typeof openApp>[0]> = {}) {
   const database = join(tempFolder(), 'ledger.db');
   const clock = new HeldClock(CHECK_MS);
-  const app = await openApp({ database, clock, tuning: { alertCheckMs: 3_600_000 }, ...setting });
-  onTestFinished(() => app.close());
+  const app = await appForTest({
+    database,
+    clock,
+    tuning: { alertCheckMs: 3_600_000 },
+    ...setting,
+  });
   return { url: app.url, database, clock };
 }
 

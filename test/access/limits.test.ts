@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
 import { refusalRecorder } from '../../src/access/authentication.ts';
 import { CredentialStore, makeToken } from '../../src/access/credentials-store.ts';
@@ -9,7 +9,7 @@ import { openBeside } from '../../src/ledger/open.ts';
 import type { Config } from '../../src/wiring/settings.ts';
 import { call, type HttpResponse, problemOf } from '../support/app/http-calls.ts';
 import { openLookups, userPath } from '../support/app/lookups.ts';
-import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { API_KEY, appForTest } from '../support/app/running-app.ts';
 import { openLedger } from '../support/ledger/ledger-file.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -34,8 +34,7 @@ type Limited = {
 /** Opens an app with these limits; `token` creates a token of the role service in its ledger. */
 async function limited(limits: Partial<Config['limits']>): Promise<Limited> {
   const database = join(tempFolder(), 'ledger.db');
-  const app = await openApp({ database, limits });
-  onTestFinished(() => app.close());
+  const app = await appForTest({ database, limits });
   return {
     request: (headers, path = '/v1/submissions', localAddress = '127.0.0.1') =>
       call(app.url, path, { headers: { 'x-api-key': [], ...headers }, localAddress }),

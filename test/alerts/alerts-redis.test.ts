@@ -1,22 +1,19 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { call } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { openWorker } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
-import { tempFolder } from '../support/temp-folder.ts';
 import { eventually } from '../support/until.ts';
 
 it.skipIf(isRedisMissing())(
   'the loss of Redis and of all workers are alerts, which end when they are back; metrics show both',
   async () => {
     const redis = await redisForTest();
-    const app = await openApp({
-      database: `${tempFolder()}/dawatch.db`,
+    const app = await appForTest({
       redisUrl: redis.url,
       tuning: { redisDownMs: 100, noWorkersMs: 100 },
     });
-    onTestFinished(() => app.close());
     const get = async (path: string) => JSON.parse((await call(app.url, path)).text);
     const firing = async () =>
       (await get('/v1/alerts')).alerts.map(({ rule }: { rule: string }) => rule);

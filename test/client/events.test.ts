@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ConnectionError, DawatchClient, type FeedEvent } from '../../src/client/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { API_KEY, appForTest, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -104,8 +104,7 @@ it('continues after a restart of the server without gap or repeat', async () => 
   await listener.has(5);
   await client(before.url).track(second);
   await before.close();
-  const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
-  onTestFinished(() => after.close());
+  await appForTest({ ...setting, port: Number(new URL(before.url).port) });
   await listener.has(20);
   const receivedEvents = listener.receivedEvents.map(
     ({ data }) => 'submission' in data && data.submission.submission_id,

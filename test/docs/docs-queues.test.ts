@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { storeExample } from '../support/documents.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -41,8 +41,7 @@ it.skipIf(isRedisMissing())(
     const sandbox = await startSandbox({ options: { speed: 200 } });
     onTestFinished(() => sandbox.close());
     const database = join(tempFolder(), 'ledger.db');
-    const app = await openApp({ database, upstreamUrl: sandbox.url, redisUrl: redis.url });
-    onTestFinished(() => app.close());
+    await appForTest({ database, upstreamUrl: sandbox.url, redisUrl: redis.url });
     const consumer = start('consume.mjs', redis.url);
     const id = sandbox.model.submit('data', Date.now());
     const { stdout, stderr, code } = await start('enqueue.mjs', redis.url, [id]).ended;

@@ -1,13 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { join } from 'node:path';
 import { assert, constantFrom, oneof, property, string } from 'fast-check';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { clientAddressReader } from '../../src/http/connections.ts';
 import { networkOf } from '../../src/lib/addresses.ts';
 import { call } from '../support/app/http-calls.ts';
-import { openApp } from '../support/app/running-app.ts';
-import { tempFolder } from '../support/temp-folder.ts';
+import { appForTest } from '../support/app/running-app.ts';
 
 const PROXY = '10.0.0.1';
 const TRUSTED = [PROXY, '10.0.1.0/24', 'fd00::/8', 'loopback'];
@@ -134,12 +132,10 @@ describe('the limits of a server behind a proxy', () => {
   /** Sends a request through a proxy on this machine, on behalf of this client. */
   async function behindProxy(trustedProxies: string[]) {
     const limits = { failed_authentications_per_minute: 2 };
-    const app = await openApp({
-      database: join(tempFolder(), 'ledger.db'),
+    const app = await appForTest({
       trustedProxies,
       limits,
     });
-    onTestFinished(() => app.close());
     const guess = async (headers: Record<string, string | string[]>) =>
       (
         await call(app.url, '/v1/submissions', {

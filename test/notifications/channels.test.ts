@@ -1,20 +1,18 @@
 import { Webhook } from 'standardwebhooks';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { call, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
 import { acceptedOf, rotatedOf, useNotifyingApp } from '../support/app/notifying-app.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { openSmtpReceiver } from '../support/servers/smtp-receiver.ts';
-import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useNotifyingApp();
 const { admin } = app;
 
 /** An app with a channel for alerts at this receiver, and one without routes. */
 async function openWithChannels(url: string) {
-  const running = await openApp({
-    database: `${tempFolder()}/dawatch.db`,
+  const running = await appForTest({
     adminToken: ADMIN_TOKEN,
     publicUrl: 'https://dawatch.example.com',
     channels: {
@@ -28,7 +26,6 @@ async function openWithChannels(url: string) {
     },
     routes: [{ types: ['alert.*'], channels: ['ops'] }],
   });
-  onTestFinished(() => running.close());
   return (method: string, path: string) => call(running.url, path, { method, headers: AS_ADMIN });
 }
 
@@ -107,8 +104,7 @@ describe('channels', () => {
       refuse: (address) => (address === later ? code : address === never ? 550 : undefined),
     });
     const lines: string[] = [];
-    const running = await openApp({
-      database: `${tempFolder()}/dawatch.db`,
+    const running = await appForTest({
       adminToken: ADMIN_TOKEN,
       channels: {
         mail: {
@@ -120,7 +116,6 @@ describe('channels', () => {
       },
       onLog: (line) => lines.push(line),
     });
-    onTestFinished(() => running.close());
     const send = (method: string, path: string) =>
       call(running.url, path, { method, headers: AS_ADMIN });
     const { id } = acceptedOf(await send('POST', '/v1/channels/mail/test'));
@@ -172,15 +167,13 @@ describe('channels', () => {
     const url = `${receiver.url.replace('//', '//us%65r:p%40ss@')}/x`;
     const types = ['slack', 'discord', 'teams', 'apprise'] as const;
     const lines: string[] = [];
-    const running = await openApp({
-      database: `${tempFolder()}/dawatch.db`,
+    const running = await appForTest({
       adminToken: ADMIN_TOKEN,
       channels: Object.fromEntries(types.map((type) => [type, { type, url }])),
       heartbeat: { url, every_s: 60 },
       logLevel: 'debug',
       onLog: (line) => lines.push(line),
     });
-    onTestFinished(() => running.close());
     const send = (method: string, path: string) =>
       call(running.url, path, { method, headers: AS_ADMIN });
     const shown = [(await send('GET', '/v1/channels')).text];

@@ -3,8 +3,7 @@ import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, pathOf, post, problemOf } from '../support/app/http-calls.ts';
-import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
-import { tempFolder } from '../support/temp-folder.ts';
+import { API_KEY, appForTest, useApp } from '../support/app/running-app.ts';
 import { eventually } from '../support/until.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
@@ -182,8 +181,7 @@ it('sends no chunks, and announces the end of the connection', async () => {
 
 describe('closing', () => {
   it('ends every stream without waiting for readers that do not read', async () => {
-    const closing = await openApp({ database: `${tempFolder()}/ledger.db` });
-    onTestFinished(() => closing.close());
+    const closing = await appForTest();
     const reader = await readEvents(closing.url);
     const silent = await readEvents(closing.url);
     silent.response.pause();

@@ -1,9 +1,8 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { familiesOf, reading, scrape } from '../support/app/metrics.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
-import { tempFolder } from '../support/temp-folder.ts';
 import { eventually } from '../support/until.ts';
 
 const ADMIN = 'an-admin-token-of-this-test-0123456789';
@@ -14,14 +13,12 @@ it('attempts are counted by kind and result, without addresses in labels', async
     await openReceiver({ status: 500 }),
     await openReceiver({ status: 410 }),
   ];
-  const app = await openApp({
-    database: `${tempFolder()}/dawatch.db`,
+  const app = await appForTest({
     adminToken: ADMIN,
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     channels: { ops: { type: 'apprise', url: kind.url } },
     routes: [{ types: ['submission.cancelled'], channels: ['ops'] }],
   });
-  onTestFinished(() => app.close());
   const headers = { authorization: `Bearer ${ADMIN}`, 'x-api-key': [] };
   const create = async (url: string) => {
     const body = { url, types: ['submission.cancelled'] };

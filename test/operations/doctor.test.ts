@@ -12,14 +12,14 @@ import {
 } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { heartbeatCheck } from '../../src/alerts/heartbeat.ts';
 import { redisCheck } from '../../src/redis/doctor-redis.ts';
 import { checkDisk, runDoctor } from '../../src/wiring/doctor.ts';
 import { loadConfig } from '../../src/wiring/settings.ts';
 import { call } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { cli } from '../support/processes/cli.ts';
 import { CLIENT, configuredWith, openOidcProvider } from '../support/servers/oidc-provider.ts';
@@ -156,8 +156,7 @@ it('the doctor names the newest error of receivers that are reachable', async ()
   const database = join(tempFolder(), 'dawatch.db');
   const webhooks = { allow: ['127.0.0.0/8'], allow_http: true };
   const channels = { ops: { type: 'slack' as const, url: `${receiver.url}/${SECRET_PATH}` } };
-  const app = await openApp({ database, adminToken: ADMIN_TOKEN, webhooks, channels });
-  onTestFinished(() => app.close());
+  const app = await appForTest({ database, adminToken: ADMIN_TOKEN, webhooks, channels });
   const send = async (path: string, body?: object) =>
     JSON.parse((await call(app.url, path, { method: 'POST', headers: AS_ADMIN, body })).text);
   const { id } = await send('/v1/webhooks', { url: `${receiver.url}/${SECRET_PATH}` });

@@ -7,7 +7,7 @@ import { SUBMISSIONS_QUEUE } from '../../src/redis/connections.ts';
 import { registerHealth } from '../../src/wiring/health-routes.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, AS_ADMIN } from '../support/app/lookups.ts';
-import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { API_KEY, appForTest, useAppWithSandbox } from '../support/app/running-app.ts';
 import { cliProcess } from '../support/processes/cli.ts';
 import { openQueue } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
@@ -54,11 +54,9 @@ it.skipIf(isRedisMissing())(
   'names the paused queues of Redis, and is degraded until they are resumed',
   async () => {
     const redis = await redisForTest();
-    const withRedis = await openApp({
-      database: `${tempFolder()}/dawatch.db`,
+    const withRedis = await appForTest({
       redisUrl: redis.url,
     });
-    onTestFinished(() => withRedis.close());
     const until = (status: string, paused: string[]) =>
       eventually(async () => {
         const body = JSON.parse((await call(withRedis.url, '/readyz')).text);

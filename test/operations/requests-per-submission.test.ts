@@ -1,9 +1,9 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { LEARNS_NOTHING } from '../../bench/pacing/rules.ts';
 import type { PolicyFactory } from '../../src/pacing/index.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -27,8 +27,7 @@ async function finalize(pollsOfEach: readonly number[]) {
   });
   const database = `${tempFolder()}/dawatch.db`;
   const open = async () => {
-    const app = await openApp({ database, upstreamUrl: upstream.url, policy: () => everyTenMs });
-    onTestFinished(() => app.close());
+    const app = await appForTest({ database, upstreamUrl: upstream.url, policy: () => everyTenMs });
     return app;
   };
   const app = await open();

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { familiesOf, reading, scrape } from '../support/app/metrics.ts';
-import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { API_KEY, appForTest, useAppWithSandbox } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ADMIN = 'an-admin-token-of-this-test-0123456789';
@@ -35,8 +35,7 @@ it('is the text format of Prometheus: each family has a help, a type, and sample
 });
 
 it('has no sample that is not a number, and no delay of the event loop that was not measured', async () => {
-  const fresh = await openApp({ database: join(tempFolder(), 'dawatch.db') });
-  onTestFinished(() => fresh.close());
+  const fresh = await appForTest();
   for (let count = 0; count < 3; count++) {
     const { text } = await scrape(fresh.url);
     expect(text).not.toMatch(/ NaN$/im);
@@ -100,8 +99,7 @@ it('equals /v1/overview for submissions and deliveries', async () => {
 
 it('serves the other metrics if the ledger cannot be read', async () => {
   const database = join(tempFolder(), 'dawatch.db');
-  const broken = await openApp({ database });
-  onTestFinished(() => broken.close());
+  const broken = await appForTest({ database });
   const db = new Database(database);
   db.exec('ALTER TABLE deliveries RENAME TO elsewhere');
   db.close();

@@ -1,20 +1,17 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import type { PacingDescription } from '../../src/pacing/index.ts';
 import { call, post } from '../support/app/http-calls.ts';
-import { openApp } from '../support/app/running-app.ts';
-import { tempFolder } from '../support/temp-folder.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { describing, learnedBy } from '../support/virtual-time/pacing.ts';
 
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 
 async function open(description?: (now: number) => PacingDescription, lagPrice = 2) {
   const policy = description && (() => describing(description));
-  const app = await openApp({
-    database: `${tempFolder()}/dawatch.db`,
+  const app = await appForTest({
     upstream: { lag_price: lagPrice },
     ...(policy && { policy }),
   });
-  onTestFinished(() => app.close());
   const pacing = async () => {
     const { status, text } = await call(app.url, '/v1/pacing');
     expect(status, text).toBe(200);

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { MACHINE, SystemClock } from '../../src/lib/clock.ts';
 import type { HttpResult } from '../../src/lib/http-call.ts';
 import { eventPacing } from '../../src/pacing/index.ts';
 import { post } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import {
   finalized,
@@ -55,8 +55,7 @@ it('a server logs and counts steps of more than a minute, and warns at the start
   const start = async () => {
     const lines: string[] = [];
     const clock = new SystemClock({ ...MACHINE, wall: () => Date.now() + shiftMs });
-    const app = await openApp({ database, clock, onLog: (line) => lines.push(line) });
-    onTestFinished(() => app.close());
+    const app = await appForTest({ database, clock, onLog: (line) => lines.push(line) });
     const logged = (name: string) =>
       lines.map((line) => JSON.parse(line)).filter(({ event }) => event === name);
     return { app, logged };

@@ -1,10 +1,8 @@
-import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { call, detailsOf, type HttpResponse, pathOf, post } from '../support/app/http-calls.ts';
-import { API_KEY, openApp } from '../support/app/running-app.ts';
-import { tempFolder } from '../support/temp-folder.ts';
+import { API_KEY, appForTest } from '../support/app/running-app.ts';
 import { eventually } from '../support/until.ts';
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
@@ -14,11 +12,9 @@ const info = (id: string, more = '') =>
 async function open(options: SandboxOptionsInput = {}) {
   const sandbox = await startSandbox({ options: { speed: 200, rowDelayMs: 0, ...options } });
   onTestFinished(() => sandbox.close());
-  const app = await openApp({
-    database: join(tempFolder(), 'ledger.db'),
+  const app = await appForTest({
     upstreamUrl: sandbox.url,
   });
-  onTestFinished(() => app.close());
   const direct = (id: string) =>
     call(sandbox.url, info(id), { headers: { 'x-api-key': 'sandbox-key' } });
   return {

@@ -6,7 +6,7 @@ import { blake2b256 } from '../../src/sandbox/chain/extrinsics.ts';
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts';
 import { openTimedSandbox } from '../sandbox/node/node-client.ts';
 import { readEvents } from '../support/app/event-reader.ts';
-import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { API_KEY, appForTest } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { eventually, until } from '../support/until.ts';
 
@@ -33,7 +33,7 @@ async function open({
   UpstreamConfig['chain']
 >) {
   const logged: Record<string, unknown>[] = [];
-  const app = await openApp({
+  const app = await appForTest({
     database,
     upstreamUrl: sandbox.url,
     adminToken: ADMIN_TOKEN,
@@ -47,7 +47,6 @@ async function open({
     },
     onLog: (line) => logged.push(JSON.parse(line)),
   });
-  onTestFinished(() => app.close());
   const reader = await readEvents(app.url, '?after=0', { 'x-api-key': ADMIN_TOKEN });
   const get = async <T>(path: string) =>
     (await (await fetch(`${app.url}${path}`, { headers })).json()) as T;

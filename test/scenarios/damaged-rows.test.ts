@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { DawatchClient } from '../../src/client/index.ts';
 import { backupLedger } from '../../src/ledger/restore.ts';
 import { call, post } from '../support/app/http-calls.ts';
-import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { API_KEY, appForTest } from '../support/app/running-app.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
@@ -46,13 +46,12 @@ it('a damaged row is one clear 500 that names it, and stops nothing else', async
     "UPDATE submissions SET metadata = '[1]' WHERE submission_id = 's1'",
   );
   const webhooks = { allow: ['127.0.0.0/8'], allow_http: true };
-  const app = await openApp({
+  const app = await appForTest({
     database,
     adminToken: ADMIN,
     webhooks,
     tuning: { alertCheckMs: 3_600_000 },
   });
-  onTestFinished(() => app.close());
   const get = async (path: string) => {
     const { status, text } = await call(app.url, path, { headers: { 'x-api-key': API_KEY } });
     return { status, body: JSON.parse(text) };
@@ -99,8 +98,11 @@ it.each([
   'a %s that is not hexadecimal is not served, and no backup is made of it',
   async (_name, damage) => {
     const { database } = damagedLedger('http://127.0.0.1:1', damage);
-    const app = await openApp({ database, adminToken: ADMIN, tuning: { alertCheckMs: 3_600_000 } });
-    onTestFinished(() => app.close());
+    const app = await appForTest({
+      database,
+      adminToken: ADMIN,
+      tuning: { alertCheckMs: 3_600_000 },
+    });
     const paths = ['/v1/submissions/s1', '/v1/get_submission_info?submission_id=s1'];
     for (const path of paths) {
       const { status, text } = await call(app.url, path, { headers: { 'x-api-key': API_KEY } });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { reading, scrape } from '../support/app/metrics.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { until } from '../support/until.ts';
@@ -10,12 +10,11 @@ import { until } from '../support/until.ts';
 async function open(script: ScriptedResponse[], database = join(tempFolder(), 'ledger.db')) {
   const receiver = await openReceiver(script);
   const lines: string[] = [];
-  const app = await openApp({
+  const app = await appForTest({
     database,
     heartbeat: { url: `${receiver.url}/ping/SECRET`, every_s: 0.02 },
     onLog: (line) => lines.push(line),
   });
-  onTestFinished(() => app.close());
   const logged = () => lines.flatMap((line) => /heartbeat\.\w+/.exec(line)?.[0] ?? []);
   return { app, receiver, lines, logged };
 }

@@ -1,7 +1,7 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
@@ -13,7 +13,7 @@ async function open() {
   const clock = new HeldClock();
   clock.elapsed = () => 0;
   let log = '';
-  const app = await openApp({
+  const app = await appForTest({
     database,
     clock,
     adminToken: ADMIN_TOKEN,
@@ -21,7 +21,6 @@ async function open() {
       log += line;
     },
   });
-  onTestFinished(() => app.close());
   const other = rawConnection(database);
   const lock = () => other.exec('BEGIN IMMEDIATE');
   const unlock = () => other.exec('ROLLBACK');

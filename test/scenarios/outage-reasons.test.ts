@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { call } from '../support/app/http-calls.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { cli } from '../support/processes/cli.ts';
 import { createAuthority } from '../support/redis/certificates.ts';
 import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
@@ -65,7 +65,7 @@ async function open(
   { clock, api_key = KEY }: { clock?: HeldClock; api_key?: string } = {},
 ) {
   const log: string[] = [];
-  const app = await openApp({
+  const app = await appForTest({
     database,
     upstreamUrl,
     adminToken: ADMIN_TOKEN,
@@ -74,7 +74,6 @@ async function open(
     tuning: { pausedMs: 0, testsKeys: true },
     onLog: (line) => log.push(line),
   });
-  onTestFinished(() => app.close());
   const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
   const get = async (path: string) => JSON.parse((await call(app.url, path, { headers })).text);
   const upstreamOf = async (path: string) => {

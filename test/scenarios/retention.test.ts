@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { call, pathOf, post, trackedOf } from '../support/app/http-calls.ts';
-import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { API_KEY, appForTest } from '../support/app/running-app.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -31,14 +31,13 @@ it('a server deletes expired data while it serves, and reports it everywhere', a
   const onLog = (line: string) => {
     log += line;
   };
-  const app = await openApp({
+  const app = await appForTest({
     database: oldLedger(),
     clock,
     onLog,
     tuning: { alertCheckMs: 3_600_000 },
     retention: { submissions_days: 30 },
   });
-  onTestFinished(() => app.close());
   expect((await call(app.url, pathOf('s7'))).status).toBe(200);
   clock.fire(CHECK_MS);
   await eventually(() => expect(log).toContain('ledger.pruned'));

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
 import type { NewWebhook } from '../../src/notifications/delivery.ts';
 import { call, detailsOf, post, problemOf, trackedOf } from '../support/app/http-calls.ts';
-import { openApp } from '../support/app/running-app.ts';
+import { appForTest } from '../support/app/running-app.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
 import { cli } from '../support/processes/cli.ts';
@@ -15,8 +15,7 @@ const AS_ADMIN = { authorization: `Bearer ${ADMIN_TOKEN}` };
 /** Each kind of object that a caller can create has a maximum, which docs/http.md states. */
 async function open() {
   const database = join(tempFolder(), 'ledger.db');
-  const app = await openApp({ database, adminToken: ADMIN_TOKEN });
-  onTestFinished(() => app.close());
+  const app = await appForTest({ database, adminToken: ADMIN_TOKEN });
   const send = (method: string, path: string, body?: object) =>
     call(app.url, path, { method, body, headers: AS_ADMIN });
   return {

@@ -7,7 +7,7 @@ import type { AppDeps } from '../../src/app.ts';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
-import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { API_KEY, appForTest } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { eventually } from '../support/until.ts';
 
@@ -17,8 +17,7 @@ const shedMetric = 'dawatch_http_requests_shed_total';
 async function bounded(tuning: AppDeps['tuning'] = {}) {
   const lines: string[] = [];
   const database = join(tempFolder(), 'ledger.db');
-  const app = await openApp({ database, tuning, onLog: (line) => lines.push(line) });
-  onTestFinished(() => app.close());
+  const app = await appForTest({ database, tuning, onLog: (line) => lines.push(line) });
   return {
     url: app.url,
     database,

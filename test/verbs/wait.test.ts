@@ -1,5 +1,4 @@
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   call,
   detailsOf,
@@ -8,10 +7,9 @@ import {
   post,
   submissionOf,
 } from '../support/app/http-calls.ts';
-import { openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { appForTest, useAppWithSandbox } from '../support/app/running-app.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
 import { serve } from '../support/servers/upstream-server.ts';
-import { tempFolder } from '../support/temp-folder.ts';
 import { eventually } from '../support/until.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
@@ -103,15 +101,13 @@ describe('a submission that is final already, and whose first scheduled poll is 
     const upstream = await serve((_request, response) =>
       response.end(JSON.stringify(finalEnvelope({}, { id: undefined }))),
     );
-    const server = await openApp({
-      database: join(tempFolder(), 'ledger.db'),
+    const server = await appForTest({
       upstreamUrl: upstream.url,
       policy: () => (deps) => ({
         ...byAge(deps),
         register: (_item, _known, now) => now + 3_600_000,
       }),
     });
-    onTestFinished(() => server.close());
     return { ...upstream, server };
   };
 
@@ -141,8 +137,7 @@ describe('a submission that is final already, and whose first scheduled poll is 
 });
 
 it('responds to waiting clients when the server closes', async () => {
-  const closing = await openApp({ database: join(tempFolder(), 'ledger.db'), clock });
-  onTestFinished(() => closing.close());
+  const closing = await appForTest({ clock });
   await post(closing.url, { submission_id: 'open' });
   const response = call(closing.url, `${pathOf('open')}/wait?timeout_s=208`);
   await untilHeld(1, 208);

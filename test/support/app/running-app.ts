@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll } from 'vitest';
+import { afterAll, afterEach, beforeAll, onTestFinished } from 'vitest';
 import { type App, type AppDeps, startApp } from '../../../src/app.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLog } from '../../../src/operations/logging/logger.ts';
@@ -10,6 +10,7 @@ import type { UpstreamConfig } from '../../../src/polling/settings.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
 import { type Config, loadConfig } from '../../../src/wiring/settings.ts';
 import { createLedger } from '../ledger/ledger-file.ts';
+import { tempFolder } from '../temp-folder.ts';
 
 export const API_KEY = 'a-service-key-for-tests-0123456789';
 /** A closed port. */
@@ -145,6 +146,13 @@ function configOf(setting: AppSetting): Config {
       { other: { ...upstream, url: CLOSED_PORT_URL } },
     ),
   };
+}
+
+/** Opens an app, by default with a new ledger. It is closed when the test ends. */
+export async function appForTest(setting: Partial<AppSetting> = {}): Promise<App> {
+  const app = await openApp({ database: join(tempFolder(), 'ledger.db'), ...setting });
+  onTestFinished(() => app.close());
+  return app;
 }
 
 /**

@@ -1,8 +1,8 @@
 import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { call, detailsOf, pathOf, post } from '../../../support/app/http-calls.ts';
-import { openApp, useAppWithSandbox } from '../../../support/app/running-app.ts';
+import { appForTest, useAppWithSandbox } from '../../../support/app/running-app.ts';
 import { cli } from '../../../support/processes/cli.ts';
 import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
@@ -30,8 +30,7 @@ it('tracks the objects in the lines of NDJSON; options of the command apply to l
 
 describe('the list of another installation', () => {
   it('its open submissions are tracked with their options, and the others counted', async () => {
-    const other = await openApp({ database: join(tempFolder(), 'other.db') });
-    onTestFinished(() => other.close());
+    const other = await appForTest();
     const data_hash = `0x${'a'.repeat(64)}`;
     const item = { upstream: 'other', metadata: { order: 1 }, stuck_after_s: 77, data_hash };
     const tracked_at = '2026-01-02T03:04:05.000Z';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { startSandbox } from '../../../../src/sandbox/server.ts';
-import { openApp } from '../../../support/app/running-app.ts';
+import { appForTest, openApp } from '../../../support/app/running-app.ts';
 import { cli, startCli } from '../../../support/processes/cli.ts';
 import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
@@ -20,8 +20,7 @@ it('continues to wait while the server restarts', async () => {
   });
   await new Promise((resolve) => child.stderr.once('data', resolve));
   await before.close();
-  const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
-  onTestFinished(() => after.close());
+  await appForTest({ ...setting, port: Number(new URL(before.url).port) });
   expect(await exit).toBe(0);
   expect(shown).toContain(`finalized  ${id}`);
 });
