@@ -15,13 +15,7 @@ import type {
 } from './api.ts';
 import { waitUntilFinal } from './backoff.ts';
 import { bodyOf, noResponse, notDawatchError, toApiError } from './errors.ts';
-import {
-  type EventOptions,
-  type EventTypePattern,
-  type FeedEvent,
-  type OpenStream,
-  readEvents,
-} from './events.ts';
+import { type EventOptions, type FeedEvent, type OpenStream, readEvents } from './events.ts';
 import {
   type AuditQuery,
   type FoundSubmissions,
@@ -219,12 +213,10 @@ export class DawatchClient {
   /**
    * Yields every event of the live feed once and in order, from `after` or from now on. Reconnects
    * after connection losses and restarts of the server. Ends when the signal aborts. Throws
-   * ApiError for permanent errors: a refused key or filter. `types` narrow the type of the events.
+   * ApiError for permanent errors: a refused key or filter.
    */
-  events<const Pattern extends EventTypePattern = string>(
-    options: EventOptions<Pattern> = {},
-  ): AsyncGenerator<FeedEvent<Pattern>, void, undefined> {
-    return readEvents(this.#streamOf(options), options) as AsyncGenerator<FeedEvent<Pattern>>;
+  events(options: EventOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
+    return readEvents(this.#streamOf(options), options);
   }
 
   /** Returns a function that opens the live feed of these events. */

@@ -13,39 +13,8 @@ export type DawatchEvent = Event;
 /** Sent only by the live feed: events after `after` up to `through` may be missing. */
 export type FeedGap = { id: string; type: 'feed.gap'; data: { after: number; through: number } };
 
-type EventType = DawatchEvent['type'];
-
-/** An exact type, or a wildcard like "submission.*". A newer server may have further ones. */
-export type EventTypePattern =
-  | EventType
-  | '*'
-  | (EventType extends infer Type
-      ? Type extends `${infer Group}.${string}`
-        ? `${Group}.*`
-        : never
-      : never)
-  | (string & {});
-
-/** The types that a pattern selects. */
-type Selected<Pattern extends string> = Pattern extends '*'
-  ? EventType
-  : Pattern extends `${infer Group}.*`
-    ? Extract<EventType, `${Group}.${string}`>
-    : Extract<EventType, Pattern>;
-
-type WithType<Kind, Type> = Kind extends { type: infer Known }
-  ? [Known & Type] extends [never]
-    ? never
-    : Kind & { type: Known & Type }
-  : never;
-
-/**
- * An event with its sequence number. Pass the number as `after` to resume after the event.
- * `Pattern`: the requested types, such as 'submission.*', which narrow `type` and `data`.
- */
-export type FeedEvent<Pattern extends string = string> = (string extends Pattern
-  ? DawatchEvent
-  : WithType<DawatchEvent, Selected<Pattern>>) & { seq: number };
+/** An event with its sequence number. Pass the number as `after` to resume after the event. */
+export type FeedEvent = DawatchEvent & { seq: number };
 
 /** Returns whether an event is about a submission, so that it has `data.submission`. */
 export function isSubmissionEvent<Any extends DawatchEvent>(
@@ -54,14 +23,14 @@ export function isSubmissionEvent<Any extends DawatchEvent>(
   return 'submission' in event.data;
 }
 
-export type EventOptions<Pattern extends string = string> = {
+export type EventOptions = {
   /**
    * Start after the event with this sequence number; 0: with the first event. Default: only new
    * events.
    */
   after?: number;
   /** Only these types: exact ones, or wildcards like "submission.*". */
-  types?: readonly Pattern[];
+  types?: readonly string[];
   /** Only events about this submission. */
   submissionId?: string;
   /** Only events about submissions whose metadata has all these entries. */

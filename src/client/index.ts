@@ -60,7 +60,6 @@ export { ApiError, ConnectionError } from './errors.ts';
 export {
   type DawatchEvent,
   type EventOptions,
-  type EventTypePattern,
   type FeedEvent,
   type FeedGap,
   isSubmissionEvent,
