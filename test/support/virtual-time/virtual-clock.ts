@@ -78,10 +78,12 @@ function settlePromises(): Promise<void> {
 export class HeldClock implements Clock {
   readonly #held = new Map<() => void, number>();
   readonly #fromMs: number;
+  readonly #toMs: number;
 
-  /** Timers of at least this many milliseconds are held. */
-  constructor(fromMs = 100_000) {
+  /** Timers of at least `fromMs` and at most `toMs` milliseconds are held. */
+  constructor(fromMs = 100_000, toMs = Infinity) {
     this.#fromMs = fromMs;
+    this.#toMs = toMs;
   }
 
   now(): number {
@@ -93,7 +95,7 @@ export class HeldClock implements Clock {
   }
 
   after(delayMs: number, run: () => void): () => void {
-    if (delayMs < this.#fromMs) return systemClock.after(delayMs, run);
+    if (delayMs < this.#fromMs || delayMs > this.#toMs) return systemClock.after(delayMs, run);
     this.#held.set(run, delayMs);
     return () => this.#held.delete(run);
   }
