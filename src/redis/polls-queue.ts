@@ -83,7 +83,7 @@ export async function listWorkers(
   return [...new Set(names)].sort();
 }
 
-const PROBE_MS = 1_000;
+export const PROBE_MS = 1_000;
 /** A probe older than this is no longer valid: Redis, or this process, was suspended. */
 const PROBE_VALID_MS = 5_000;
 
