@@ -1,13 +1,7 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { secretsOfLogin, secretsOfQuery } from '../../lib/request-headers.ts';
-import {
-  checkWith,
-  closest,
-  isPath,
-  mistypedReason,
-  type SchemaProblem,
-} from './schema-problems.ts';
+import { checkWith, isPath, mistypedReason, type SchemaProblem } from './schema-problems.ts';
 import {
   counterpartOf,
   fileVariables,
@@ -79,14 +73,7 @@ function variablesOf(env: Environment): Record<string, string> {
 export function unknownVariables(variables: Record<string, string>): string[] {
   return Object.keys(variables)
     .filter((name) => !KNOWN.includes(name))
-    .map((name) => {
-      const similar = closest(name, KNOWN);
-      const hint =
-        similar === undefined
-          ? '`dawatch help settings` lists the variables'
-          : `did you mean ${similar}?`;
-      return `${name} is not a variable of dawatch; ${hint}`;
-    });
+    .map((name) => `${name} is not a variable of dawatch`);
 }
 
 /** Returns one sentence per variable that is in quotes, or is a path that begins with `~`. */

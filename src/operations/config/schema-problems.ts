@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { explainIssue } from '../../lib/explain-issue.ts';
 
 /** A problem of the value at `path`, such as "must be a number, not a string". */
@@ -23,7 +23,7 @@ export function checkWith<T extends z.ZodType>(schema: T, input: unknown): Check
     if (issue.code === 'unrecognized_keys')
       return issue.keys.map((key) => ({
         path: [...path, displayName(key)],
-        text: unknownKeyMessage(key, path, namesAt(schema, path)),
+        text: 'is not a setting',
       }));
     const { message } = (issue.code === 'invalid_key' && issue.issues[0]) || issue;
     return [{ path, text: message }];
@@ -31,57 +31,9 @@ export function checkWith<T extends z.ZodType>(schema: T, input: unknown): Check
   return { kind: 'invalid', problems };
 }
 
-function unknownKeyMessage(key: string, path: readonly string[], names: readonly string[]): string {
-  const similar = closest(key, names);
-  return `is not a setting${similar === undefined ? '' : `; did you mean ${[...path, similar].join('.')}?`}`;
-}
-
 /** For an unusual key: a line without a space after its colon is a key, and may be a secret. */
 function displayName(key: string): string {
   return /^[a-z_]+$/i.test(key) && key.length <= MAX_SHOWN_NAME ? key : '(hidden)';
-}
-
-/** The parts of a JSON Schema that lead to the names of a section. */
-type Node = { properties?: Record<string, Node>; additionalProperties?: Node | boolean };
-
-function namesAt(schema: z.ZodType, path: readonly string[]): string[] {
-  let node: Node = z.toJSONSchema(schema, { io: 'input' }) as Node;
-  for (const name of path) {
-    const { properties, additionalProperties } = node;
-    const named = typeof additionalProperties === 'object' ? additionalProperties : {};
-    node = properties?.[name] ?? named;
-  }
-  return Object.keys(node.properties ?? {});
-}
-
-/** Returns undefined if no name is similar enough to be misspelt. */
-export function closest(text: string, names: readonly string[]): string | undefined {
-  // At least two edits, because two swapped characters count as two. Names below four characters
-  // would match too much.
-  const limit = text.length < 4 ? 1 : Math.max(2, Math.floor(text.length / 3));
-  const ranked = names.map((name) => ({
-    name,
-    distance: distanceOf(text.toLowerCase(), name.toLowerCase()),
-  }));
-  const [best] = ranked.sort((a, b) => a.distance - b.distance);
-  return best && best.distance <= limit ? best.name : undefined;
-}
-
-function distanceOf(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (const [i, char] of [...a].entries()) {
-    const next = [i + 1];
-    for (let j = 0; j < b.length; j++)
-      next.push(
-        Math.min(
-          (row[j + 1] ?? 0) + 1,
-          (next[j] ?? 0) + 1,
-          (row[j] ?? 0) + (char === b[j] ? 0 : 1),
-        ),
-      );
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }
 
 /** A whole value, or in an address a part, that a shell or a template was to replace. */
