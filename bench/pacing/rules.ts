@@ -28,7 +28,6 @@ const waiter: Rule = (polls, random) => {
 const NOTHING_LEARNED: PacingDescription = {
   mode: 'age',
   slot: null,
-  senders: null,
   observed: 0,
   lagPrice: 1,
   curve: [],

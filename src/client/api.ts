@@ -929,8 +929,6 @@ export type SubmissionStatus =
 export type SubmissionWithHistory = Submission & {
   /** One entry per change, oldest first */
   history: HistoryEntry[];
-  /** Its newest 100 polls, oldest first. Only those since the start of the server, and among the newest 2,000 of its upstream; `polls` counts all */
-  recent_polls: RecentPoll[];
 };
 
 /** A test of one webhook */
@@ -1071,8 +1069,6 @@ export type UpstreamPacing = {
   } | null;
   /** null if no chain is configured */
   chain: ChainStatus | null;
-  /** Estimated number of serial senders of the upstream; null if it sends everything at once */
-  senders: number | null;
   /** Recently finalized submissions this was learned from; 0 for the initial assumption */
   observed: number;
   /** Learned distribution of finality time for a submission tracked now; empty if there is none yet */

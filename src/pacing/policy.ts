@@ -191,7 +191,7 @@ class EventPacing implements PacingPolicy {
   describe(now: number): PacingDescription {
     this.#current = null;
     this.#advance(now);
-    const { window, events, line, ages, silentAt, periodMs } = this.#model;
+    const { window, events, ages, silentAt, periodMs } = this.#model;
     const curve = window ? this.#curve(now) : ages.curve();
     const cdf = curve.map(({ probability }) => probability);
     const widths = curve.map(({ afterMs }, i) => (afterMs - (curve[i - 1]?.afterMs ?? 0)) / 1_000);
@@ -202,7 +202,6 @@ class EventPacing implements PacingPolicy {
     return {
       mode: isHeads ? 'heads' : window ? 'slots' : 'age',
       slot: window && { periodMs, nextEventAt: this.#nextEventAt(now), emptyShare: events.empty },
-      senders: line.isSerial ? line.senders : null,
       observed: ages.observed,
       lagPrice: this.#price,
       curve,

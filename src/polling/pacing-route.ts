@@ -3,15 +3,10 @@ import { operations } from '../http/problems.ts';
 import { type TypedServer, timeSchema } from '../http/typed-server.ts';
 import { type Clock, iso } from '../lib/clock.ts';
 import { type FinalitySums, LEAST_FINALIZED } from '../submissions/ledger-stats.ts';
-import {
-  MAX_RECENT_POLLS,
-  recentPollSchema,
-  toRecentPollBody,
-} from '../submissions/submission-body.ts';
 import { UPSTREAM_STATES } from '../submissions/upstream.ts';
 import { chainSchema, toChainBody } from './chain/chain-body.ts';
 import type { ChainStatus } from './chain/port.ts';
-import type { UpstreamPacing, Watcher } from './watcher.ts';
+import { MAX_RECENT_POLLS, type UpstreamPacing, type Watcher } from './watcher.ts';
 
 export const upstreamStateSchema = z
   .enum(UPSTREAM_STATES)
@@ -46,6 +41,23 @@ const modeSchema = z
 /** For how long polls are shown. */
 const RECENT_MS = 120_000;
 
+const recentPollSchema = z
+  .object({
+    at: timeSchema.describe('When the response arrived'),
+    duration_ms: z.number(),
+    result: z
+      .enum([
+        ...['pending', 'finalized', 'error', 'not_found'],
+        ...['rejected', 'unauthorized', 'throttled', 'unavailable'],
+      ] as const)
+      .describe(
+        'pending, finalized, error: the state that the upstream reports; not_found, rejected: it does not know or accept the id; unauthorized: it refuses the key; throttled: it requests a pause; unavailable: no usable response',
+      )
+      .meta({ id: 'PollResult' }),
+  })
+  .describe('A poll since the start of the server')
+  .meta({ id: 'RecentPoll' });
+
 const upstreamSchema = z
   .object({
     upstream: z.string(),
@@ -66,12 +78,6 @@ const upstreamSchema = z
       .nullable()
       .describe('null if no slots are known'),
     chain: chainSchema.nullable().describe('null if no chain is configured'),
-    senders: z
-      .int()
-      .nullable()
-      .describe(
-        'Estimated number of serial senders of the upstream; null if it sends everything at once',
-      ),
     observed: z
       .int()
       .describe(
@@ -175,7 +181,9 @@ export function registerPacing(
             },
             recent_polls: watcher
               .pollsSince(pacing.upstream, now - RECENT_MS)
-              .map(toRecentPollBody),
+              .map(({ at, durationMs, result }) => {
+                return { at: iso(at), duration_ms: Math.round(durationMs), result };
+              }),
           };
         }),
       };
@@ -184,7 +192,7 @@ export function registerPacing(
 }
 
 function toPacingBody({ description, budget, ...health }: UpstreamPacing): PacingBody {
-  const { mode, slot, senders, observed, lagPrice, curve, pollsMs } = description;
+  const { mode, slot, observed, lagPrice, curve, pollsMs } = description;
   return {
     upstream: health.upstream,
     state: health.state,
@@ -198,7 +206,6 @@ function toPacingBody({ description, budget, ...health }: UpstreamPacing): Pacin
       next_event_at: iso(slot.nextEventAt),
       empty_share: rounded(slot.emptyShare),
     },
-    senders,
     observed,
     curve: curve.map(({ afterMs, probability }) => ({
       after_ms: Math.round(afterMs),

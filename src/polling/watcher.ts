@@ -3,7 +3,6 @@ import type { FinalizedHead, PolicyFactory } from '../pacing/index.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { RecordedChange, Verdict } from '../submissions/store-results.ts';
 import { isFinal, type Submission } from '../submissions/submission.ts';
-import { MAX_RECENT_POLLS, type RecentPoll } from '../submissions/submission-body.ts';
 import type { SubmissionChange } from '../submissions/submission-store.ts';
 import type { UpstreamState } from '../submissions/upstream.ts';
 import type { PollingStores } from './deadlines.ts';
@@ -34,8 +33,6 @@ export type UpstreamPacing = UpstreamSummary & Outlook;
 
 /** If a poll is overdue for longer than this, its loop counts as not running. */
 const OVERDUE_MS = 60_000;
-/** Polls that are shown of one submission. */
-const MAX_POLLS_OF_ONE = 100;
 
 /** Watches submissions until they are final: one poll loop per upstream, all over one ledger. */
 export class Watcher {
@@ -174,11 +171,6 @@ export class Watcher {
     for (const done of [...(this.#waiters.get(submissionId) ?? [])]) done();
   }
 
-  /** Returns the newest polls of a submission since the start of the process, oldest first. */
-  recentPolls({ upstream, submissionId }: Submission): RecentPoll[] {
-    return this.#recent.get(upstream)?.of(submissionId, MAX_POLLS_OF_ONE) ?? [];
-  }
-
   /** Returns the polls of an upstream since `at`, oldest first. */
   pollsSince(upstream: string, at: number): RecentPoll[] {
     return this.#recent.get(upstream)?.since(at) ?? [];
@@ -244,20 +236,22 @@ function healthOf(upstream: string, { scheduler }: PollLoop, now: number): Upstr
   };
 }
 
+/** A poll that has ended. `at`: when its response arrived, epoch milliseconds. */
+export type RecentPoll = { at: number; durationMs: number; result: Observation['kind'] };
+
+/** Those that are kept of each upstream, in memory only. */
+export const MAX_RECENT_POLLS = 2_000;
+
 /** The newest polls of one upstream. */
 export class RecentPolls {
-  readonly #polls: (RecentPoll & { submissionId: string })[] = [];
+  readonly #polls: RecentPoll[] = [];
 
-  add({ submissionId, at, durationMs, kind: result }: Observation): void {
-    this.#polls.push({ submissionId, at, durationMs, result });
+  add({ at, durationMs, kind: result }: Observation): void {
+    this.#polls.push({ at, durationMs, result });
     if (this.#polls.length > MAX_RECENT_POLLS) this.#polls.shift();
   }
 
   since(at: number): RecentPoll[] {
     return this.#polls.filter((poll) => poll.at >= at);
-  }
-
-  of(submissionId: string, limit: number): RecentPoll[] {
-    return this.#polls.filter((poll) => poll.submissionId === submissionId).slice(-limit);
   }
 }

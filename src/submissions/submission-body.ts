@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { nextCursorSchema, timeSchema } from '../http/typed-server.ts';
 import { iso, isoOrNull } from '../lib/clock.ts';
 import { nearestTime } from '../lib/json.ts';
-import { type Observation, storedData } from './classify.ts';
+import { storedData } from './classify.ts';
 import { durationsOf } from './option-changes.ts';
 import {
   CHAIN_VERDICTS,
@@ -36,49 +36,6 @@ const chainFields = {
     .meta({ id: 'ChainVerdict' }),
   chain_reason: z.string().nullable().describe('Why the chain does not confirm the block'),
 };
-
-const POLL_RESULTS = [
-  'pending',
-  'finalized',
-  'error',
-  'not_found',
-  'rejected',
-  'unauthorized',
-  'throttled',
-  'unavailable',
-] as const satisfies Observation['kind'][];
-
-/** A poll that has ended. `at`: when its response arrived, epoch milliseconds. */
-export type RecentPoll = {
-  at: number;
-  durationMs: number;
-  result: (typeof POLL_RESULTS)[number];
-};
-
-/** The server keeps this number for each upstream, in memory only. */
-export const MAX_RECENT_POLLS = 2_000;
-
-export const recentPollSchema = z
-  .object({
-    at: timeSchema.describe('When the response arrived'),
-    duration_ms: z.number(),
-    result: z
-      .enum(POLL_RESULTS)
-      .describe(
-        'pending, finalized, error: the state that the upstream reports; not_found, rejected: it does not know or accept the id; unauthorized: it refuses the key; throttled: it requests a pause; unavailable: no usable response',
-      )
-      .meta({ id: 'PollResult' }),
-  })
-  .describe('A poll since the start of the server')
-  .meta({ id: 'RecentPoll' });
-
-export function toRecentPollBody({
-  at,
-  durationMs,
-  result,
-}: RecentPoll): z.output<typeof recentPollSchema> {
-  return { at: iso(at), duration_ms: Math.round(durationMs), result };
-}
 
 export const submissionFields = {
   submission_id: z.string(),
@@ -233,11 +190,6 @@ const historyEntrySchema = z
 export const submissionWithHistorySchema = submissionSchema
   .extend({
     history: z.array(historyEntrySchema).describe('One entry per change, oldest first'),
-    recent_polls: z
-      .array(recentPollSchema)
-      .describe(
-        `Its newest 100 polls, oldest first. Only those since the start of the server, and among the newest ${MAX_RECENT_POLLS.toLocaleString('en')} of its upstream; \`polls\` counts all`,
-      ),
   })
   .describe('A tracked submission with its history')
   .meta({ id: 'SubmissionWithHistory' });

@@ -25,11 +25,9 @@ import {
   type Submission,
 } from './submission.ts';
 import {
-  type RecentPoll,
   submissionSchema,
   submissionWithHistorySchema,
   toHistoryBody,
-  toRecentPollBody,
   toSubmissionBody,
   toTime,
   trackedSchema,
@@ -96,8 +94,6 @@ const OPERATIONS = operations('submissions', {
 });
 
 type PollKnowledge = {
-  /** The newest polls since the start of the server, oldest first. */
-  recentPolls(submission: Submission): RecentPoll[];
   /** When the submission is polled next, at the earliest, epoch ms; null: it is not polled. */
   nextPollAt(submission: Submission): number | null;
   /** Resolves when it is final, time is over, the server stops, or `signal` aborts. */
@@ -187,7 +183,6 @@ export function registerSubmissions(
       return {
         ...body(found.submission, request),
         history: found.history.map(toHistoryBody),
-        recent_polls: watcher.recentPolls(found.submission).map(toRecentPollBody),
       };
     },
   );

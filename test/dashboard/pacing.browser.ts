@@ -53,7 +53,6 @@ describe.skipIf(SKIPPED)('the pacing page', () => {
       ...learnedBy(now),
       mode: 'age',
       slot: null,
-      senders: null,
       observed: 0,
       curve: [],
       pollsMs: [],

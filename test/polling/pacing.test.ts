@@ -33,7 +33,6 @@ it('shows the learned distribution and polls of each upstream', async () => {
     lag_price: 1,
     mode: 'slots',
     slot: { period_ms: 20_000, next_event_at: TIME, empty_share: 0.03 },
-    senders: 3,
     observed: 200,
     curve: expect.arrayContaining([{ after_ms: 30_000, probability: 0.25 }]),
     polls_ms: [42_000, 60_000],

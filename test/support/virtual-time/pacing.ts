@@ -43,7 +43,6 @@ export function learnedBy(now: number): PacingDescription {
   return {
     mode: 'slots',
     slot: { periodMs: 20_000, nextEventAt: now + 10_000, emptyShare: 0.03 },
-    senders: 3,
     observed: 200,
     lagPrice: 1,
     curve: Array.from({ length: 61 }, (_, s) => ({
