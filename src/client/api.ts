@@ -1174,7 +1174,7 @@ export type WebhookDay = {
 
 /** A webhook with its failures by their error */
 export type WebhookDetails = Webhook & {
-  /** Most frequent first. Counts at most 10,000 deliveries */
+  /** Most frequent first. Counts at most 10,000 deliveries of each state */
   failures: WebhookFailure[];
 };
 

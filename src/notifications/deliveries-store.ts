@@ -277,7 +277,7 @@ export class Deliveries {
 
   /**
    * Failing deliveries and dead letters of a webhook by the error of their newest attempt, the most
-   * frequent first; null: no attempt was made. Counts at most MAX_FAILURES of them.
+   * frequent first; null: no attempt was made. Counts at most MAX_FAILURES of each state.
    */
   failures(destination: string): { error: string | null; failing: number; dead: number }[] {
     const parameters = destination === CALLBACKS ? [] : [{ destination }];
@@ -366,16 +366,16 @@ const REPLAY = `
 const NEWEST_ERROR = '(SELECT error FROM attempts WHERE delivery = d.id ORDER BY id DESC LIMIT 1)';
 const FAILED_WITH = `(state = 'dead' OR state = 'waiting') AND ${NEWEST_ERROR} = @error`;
 
-/** Some 30 ms of the event loop. */
+/** Of each state; some 30 ms of the event loop. */
 const MAX_FAILURES = 10_000;
 const failuresSql = (condition: string) => `
   SELECT error, sum(state = 'waiting') AS failing, sum(state = 'dead') AS dead FROM (
-    SELECT state, ${NEWEST_ERROR} AS error FROM deliveries d INDEXED BY deliveries_waiting
-    WHERE state = 'waiting' AND attempts > 0 AND ${condition}
-    UNION ALL
-    SELECT state, ${NEWEST_ERROR} FROM deliveries d INDEXED BY deliveries_dead
-    WHERE state = 'dead' AND ${condition}
-    LIMIT ${MAX_FAILURES})
+    SELECT * FROM (
+      SELECT state, ${NEWEST_ERROR} AS error FROM deliveries d INDEXED BY deliveries_waiting
+      WHERE state = 'waiting' AND attempts > 0 AND ${condition} LIMIT ${MAX_FAILURES})
+    UNION ALL SELECT * FROM (
+      SELECT state, ${NEWEST_ERROR} FROM deliveries d INDEXED BY deliveries_dead
+      WHERE state = 'dead' AND ${condition} LIMIT ${MAX_FAILURES}))
   GROUP BY error ORDER BY count(*) DESC`;
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */

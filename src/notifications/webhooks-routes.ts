@@ -87,7 +87,7 @@ export const webhookDetailsSchema = webhookSchema
   .extend({
     failures: z
       .array(failureSchema)
-      .describe('Most frequent first. Counts at most 10,000 deliveries'),
+      .describe('Most frequent first. Counts at most 10,000 deliveries of each state'),
   })
   .describe('A webhook with its failures by their error')
   .meta({ id: 'WebhookDetails' });
