@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { appForTest } from '../support/app/running-app.ts';
+import { callWith, signInWith } from '../support/app/sessions.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
@@ -38,23 +39,35 @@ it('another program that has locked the ledger delays tracking, and stops nothin
   expect([response.status, response.text]).toEqual([202, expect.stringContaining('"accepted":2')]);
 });
 
-it('another program that has locked the ledger is named to callers and in the log', async () => {
+it('another program that has locked the ledger is named to callers and in the log, and no change of a credential is stored', async () => {
   const { url, lock, unlock, log } = await open();
+  const admin = { authorization: `Bearer ${ADMIN_TOKEN}` };
+  const send = (method: string, path: string, body?: object) =>
+    callWith(url, undefined, path, { method, headers: admin, body });
+  const create = () => send('POST', '/v1/credentials', { name: 'billing', role: 'service' });
+  const { id, secret } = JSON.parse((await create()).text);
+  const { cookie } = await signInWith(url, secret);
   lock();
-  const create = () =>
-    call(url, '/v1/credentials', {
-      method: 'POST',
-      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
-      body: { name: 'billing', role: 'service' },
-    });
-  const refused = await create();
-  expect(refused.status).toBe(503);
-  expect(refused.headers['retry-after']).toBe('5');
-  expect(problemOf(refused).detail).toBe(
-    'another program has locked the ledger: nothing of the request was stored',
-  );
+  for (const refused of [
+    await create(),
+    await send('DELETE', `/v1/credentials/${id}`),
+    await send('POST', '/v1/session'),
+    await callWith(url, cookie, '/v1/session', { method: 'DELETE' }),
+  ]) {
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5']);
+    expect(problemOf(refused).detail).toBe(
+      'another program has locked the ledger: nothing of the request was stored',
+    );
+    expect(refused.text).not.toMatch(/dawatch_|\.db/);
+    expect(refused.headers['set-cookie']).toBeUndefined();
+  }
+  const headers = { 'x-api-key': secret };
+  expect((await call(url, '/v1/whoami', { headers })).status, 'while it is locked').toBe(200);
   expect(log()).toContain('another program has locked');
   expect(log()).not.toContain('another dawatch');
   unlock();
+  const { credentials } = JSON.parse((await send('GET', '/v1/credentials')).text);
+  expect(credentials).toMatchObject([{ id, state: 'valid' }]);
+  expect((await callWith(url, cookie, '/v1/whoami')).status).toBe(200);
   expect((await create()).status).toBe(201);
 });
