@@ -1,5 +1,5 @@
 import rateLimit from '@fastify/rate-limit';
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { sendProblem, setRetryAfter } from '../http/problems.ts';
 import { isUnlimited } from '../http/typed-server.ts';
 import { LedgerError } from '../ledger/errors.ts';
@@ -132,7 +132,7 @@ export async function addLimits(
   });
 
   /** Returns the limit that the request exceeds, and counts the request. */
-  const exceededBy = async (request: FastifyRequest, reply: FastifyReply) => {
+  const exceededBy = async (request: FastifyRequest) => {
     const { kind } = authenticator.identify(request);
     if (maxFailures > 0 && (kind === 'unknown' || kind === 'forwarded')) {
       const failed = (await failures(request, { increment: kind === 'unknown' })) as Bucket;
@@ -149,7 +149,6 @@ export async function addLimits(
     }
     if (maxRequests === 0) return undefined;
     const bucket = (await requests(request)) as Bucket;
-    setRateLimitHeaders(reply, bucket);
     return bucket.isExceeded
       ? { limit: `at most ${maxRequests} requests a minute`, bucket }
       : undefined;
@@ -158,10 +157,9 @@ export async function addLimits(
   // With an async hook, Fastify would call the handler of a refused request that disconnects.
   return (request, reply, done) => {
     if (isUnlimited(request.routeOptions.url)) return done();
-    exceededBy(request, reply).then((exceeded) => {
+    exceededBy(request).then((exceeded) => {
       if (!exceeded) return done();
       const { limit, bucket } = exceeded;
-      setRateLimitHeaders(reply, bucket);
       setRetryAfter(reply, bucket.ttl);
       const detail = `${limit}; try again in ${bucket.ttlInSeconds} s`;
       sendProblem(reply, 429, detail);
@@ -170,20 +168,11 @@ export async function addLimits(
 }
 
 type Bucket = {
-  max: number;
   remaining: number;
   ttl: number;
   ttlInSeconds: number;
   isExceeded: boolean;
 };
-
-function setRateLimitHeaders(reply: FastifyReply, { max, remaining, ttlInSeconds }: Bucket): void {
-  reply.headers({
-    'ratelimit-limit': max,
-    'ratelimit-remaining': remaining,
-    'ratelimit-reset': ttlInSeconds,
-  });
-}
 
 function logFailure(request: FastifyRequest, reason: AuthenticationFailure): void {
   const { id, method, clientAddress: address, routeOptions } = request;

@@ -35,7 +35,7 @@ const PREFLIGHT_HEADERS = {
     'authorization, content-type, last-event-id, x-api-key, x-request-id',
   'access-control-max-age': '600',
 } as const;
-const EXPOSED = 'ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, x-request-id';
+const EXPOSED = 'retry-after, x-request-id';
 
 /** Without origins, no CORS headers are sent. Cookies are never allowed: pages send tokens. */
 export function allowOrigins(origins: readonly string[]): onRequestHookHandler {

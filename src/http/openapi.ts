@@ -23,22 +23,17 @@ const EXAMPLES: Partial<Record<ProblemStatus, string>> = {
   507: 'the disk is full: nothing of the request was stored',
 };
 
-const number = (description: string, example: number) => ({
-  description,
-  schema: { type: 'integer' },
-  example,
-});
-
 const RESPONSE_HEADERS = {
   'x-request-id': {
     description: "Id of this request, as in the logs; the client's own if it sent a valid one",
     schema: { type: 'string' },
     example: '0b9ff3b2-6f0a-4f2c-8a50-8d0a4f6f1a55',
   },
-  'ratelimit-limit': number('Requests per minute', 60_000),
-  'ratelimit-remaining': number('Requests left in this window', 59_998),
-  'ratelimit-reset': number('Seconds until the window ends', 43),
-  'retry-after': number('Seconds to wait before the next attempt', 17),
+  'retry-after': {
+    description: 'Seconds to wait before the next attempt',
+    schema: { type: 'integer' },
+    example: 17,
+  },
   'www-authenticate': {
     description: 'How to authenticate',
     schema: { type: 'string' },
@@ -62,8 +57,7 @@ const PROBLEM_RESPONSES = {
       const content = { 'application/problem+json': { schema: PROBLEM_REF, example } };
       const special: HeaderName[] =
         status === 401 ? ['www-authenticate'] : RETRIED.includes(status) ? ['retry-after'] : [];
-      const headers = { ...headerRefs(special), ...commonRefs({ isLimited: true }) };
-      return [name, { description, headers, content }];
+      return [name, { description, headers: headerRefs(['x-request-id', ...special]), content }];
     }),
   ),
   Problem: {
@@ -88,8 +82,7 @@ function completeOperation(path: string, operation: Operation): void {
     if (Number(status) in EXAMPLES && isProblem(response)) {
       const [name] = PROBLEMS[Number(status) as ProblemStatus];
       operation.responses[status] = { $ref: `#/components/responses/${name}` } as object;
-    } else
-      response.headers = { ...response.headers, ...commonRefs({ isLimited: !isUnlimited(path) }) };
+    } else response.headers = { ...response.headers, ...headerRefs(['x-request-id']) };
   }
   for (const parameter of operation.parameters ?? []) {
     const { allOf = [], ...schema } = parameter.schema;
@@ -100,11 +93,6 @@ function completeOperation(path: string, operation: Operation): void {
 
 function isProblem({ content }: { content?: object }): boolean {
   return content === undefined || 'application/problem+json' in content;
-}
-
-function commonRefs({ isLimited }: { isLimited: boolean }) {
-  const limits = ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'] as const;
-  return headerRefs(['x-request-id', ...(isLimited ? limits : [])]);
 }
 
 function headerRefs(names: readonly HeaderName[]) {

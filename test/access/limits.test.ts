@@ -53,22 +53,17 @@ async function limited(limits: Partial<Config['limits']>): Promise<Limited> {
 
 const key = (secret: string) => ({ 'x-api-key': secret });
 const GOOD = key(API_KEY);
-const limitOf = ({ headers }: HttpResponse) => [
-  headers['ratelimit-limit'],
-  headers['ratelimit-remaining'],
-];
 
 describe('the requests of one credential', () => {
-  it('are counted in headers, refused with 429 and Retry-After past the limit, and counted again a minute later', async () => {
+  it('are refused with 429 and Retry-After past the limit, and counted again a minute later', async () => {
     const app = await limited({ requests_per_minute: 2 });
-    expect(limitOf(await app.request(GOOD))).toEqual(['2', '1']);
+    expect((await app.request(GOOD)).status).toBe(200);
     vi.setSystemTime(Date.now() + 20_000);
     const inOtherHeader = { authorization: `Bearer ${API_KEY}` };
-    expect(limitOf(await app.request(inOtherHeader))).toEqual(['2', '0']);
+    expect((await app.request(inOtherHeader)).status).toBe(200);
     const refused = await app.request(GOOD);
     expect(refused.status).toBe(429);
     expect(problemOf(refused).detail).toMatch(/^at most 2 requests a minute; try again in \d+ s$/);
-    expect(refused.headers['retry-after']).toBe(refused.headers['ratelimit-reset']);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
     expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(40);
     vi.setSystemTime(Date.now() + 41_000);
@@ -96,12 +91,11 @@ describe('the requests of one credential', () => {
 
   it('are not limited by 0, nor on routes for monitoring', async () => {
     const off = await limited({ requests_per_minute: 0 });
-    expect(limitOf(await off.request(GOOD))).toEqual([undefined, undefined]);
+    expect((await off.request(GOOD)).status).toBe(200);
     const app = await limited({ requests_per_minute: 1 });
     await app.request(GOOD);
     for (const path of ['/livez', '/readyz', '/metrics', '/livez', '/readyz', '/metrics']) {
-      const response = await app.request(GOOD, path);
-      expect([response.status, ...limitOf(response)]).toEqual([200, undefined, undefined]);
+      expect((await app.request(GOOD, path)).status).toBe(200);
     }
   });
 
@@ -135,7 +129,6 @@ describe('wrong credentials of one address', () => {
       /^too many wrong credentials came from this address; try again in \d+ s$/,
     );
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-    expect(limitOf(refused)).toEqual(['2', '0']);
     expect(refused.headers['www-authenticate']).toBeUndefined();
     vi.setSystemTime(Date.now() + 61_000);
     expect(await guess(app, 'd')).toBe(401);
@@ -250,13 +243,10 @@ describe('where the upstream judges the bearers', () => {
 
   it('lookups ignore x-api-key and do not reveal whether it is known', async () => {
     const { lookups } = await forwarding();
-    const remaining: number[] = [];
-    for (const secret of ['guess', API_KEY, 'guess']) {
-      const response = await call(lookups.url, userPath(), { headers: key(secret) });
-      expect(response.status).toBe(401);
-      remaining.push(Number(response.headers['ratelimit-remaining']));
-    }
-    expect(remaining).toEqual([59_999, 59_998, 59_997]);
+    const send = (secret: string) => call(lookups.url, userPath(), { headers: key(secret) });
+    const [guessed, known] = [problemOf(await send('guess')), problemOf(await send(API_KEY))];
+    expect([guessed.status, known.status]).toEqual([401, 401]);
+    expect(known.detail).toBe(guessed.detail);
   });
 });
 
