@@ -6,13 +6,13 @@ import { PATIENCE } from './test/support/patience.ts';
 
 /** The files that take longest on an idle machine. */
 const LONGEST = [
-  '/detection-lag.',
-  '/redis-fails.',
   '/kill-',
-  '/simulation.',
-  '/failing-disk.',
+  '/redis-fails.',
+  '/upstream-',
   '/power-loss.',
-  '/canary.',
+  '/failing-disk.',
+  '/redis-link.',
+  '/stall.',
 ];
 
 process.env.TEST_SEED ??= String(Date.now() % 2 ** 31);
@@ -23,12 +23,12 @@ export default defineConfig({
     include: ['test/**/*.fault.ts', 'test/pacing/*.world.ts'],
     // Some start dozens of processes.
     testTimeout: 3 * PATIENCE.testTimeout,
-    globalSetup: 'test/faults/support/print-seed.ts',
+    globalSetup: ['test/faults/support/print-seed.ts', 'test/faults/support/build.ts'],
     isolate: false,
     // The tests mostly wait for processes.
     maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: longestFirst(LONGEST) },
     // As in vitest.config.ts. The loss of power is simulated on a recorded disk.
-    env: MEMORY === undefined ? {} : { TMPDIR: MEMORY },
+    env: { TEST_MAIN: 'dist/main.js', ...(MEMORY !== undefined && { TMPDIR: MEMORY }) },
   },
 });

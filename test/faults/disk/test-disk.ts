@@ -11,7 +11,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { MAIN } from '../../support/processes/child-process.ts';
+import { COMPILED, MAIN } from '../../support/processes/child-process.ts';
 import { SimulatedDisk } from '../power-loss/simulated-disk.ts';
 import { readStorageLog } from '../power-loss/storage-log.ts';
 
@@ -104,7 +104,7 @@ export function openTestDisk(folder: string, { records = true } = {}) {
     /** Runs `dawatch …` on this disk, beside this process. Throws if it fails. */
     async run(args: readonly string[]): Promise<void> {
       const child = spawn(process.execPath, [MAIN, ...args], {
-        env: { PATH: process.env.PATH, ...env },
+        env: { PATH: process.env.PATH, ...COMPILED, ...env },
       });
       const output: string[] = [];
       for (const stream of [child.stdout, child.stderr])

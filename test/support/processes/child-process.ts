@@ -47,8 +47,8 @@ export function startChild(
 
 const ROOT = join(import.meta.dirname, '../../..');
 
-/** The file that `dawatch` runs. */
-export const MAIN = join(ROOT, 'src/cli/main.js');
+/** The file that `dawatch` runs: of the sources, or as published. */
+export const MAIN = join(ROOT, process.env.TEST_MAIN ?? 'src/cli/main.js');
 
 /** The options that `npm start` passes to Node. */
 export const NODE_FLAGS = pkg.scripts.start.split(' ').filter((word) => word.startsWith('--'));
