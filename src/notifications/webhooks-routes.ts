@@ -25,6 +25,7 @@ import {
   metadataFilterSchema,
   WEBHOOK_HEADERS,
   type Webhook,
+  type WebhookPatch,
   webhookDestination,
   webhookIdSchema,
 } from './delivery.ts';
@@ -367,7 +368,8 @@ export function registerWebhooks(
         );
       const refused = invalidField(refusalOf, { url: body.url });
       if (refused) return sendInvalidField(reply, ...refused);
-      const patch = withoutUndefined(body);
+      // JSON has no undefined.
+      const patch = body as WebhookPatch;
       const entry = {
         action: 'webhooks.update',
         subject: id,
@@ -449,12 +451,6 @@ function invalidField(
   if (urlRefusal !== undefined) return ['url', urlRefusal];
   const reason = secret === undefined ? undefined : checkSecret(secret);
   return reason === undefined ? undefined : ['secret', reason];
-}
-
-function withoutUndefined<T extends object>(fields: T) {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
 }
 
 function unknown(reply: FastifyReply, id: string): FastifyReply {

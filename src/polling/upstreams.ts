@@ -43,11 +43,11 @@ export class UpstreamClient {
   readonly #agent: Dispatcher;
   readonly #origin: string;
   readonly #prefix: string;
-  /** By headers, mostly one object: making one takes half as long as a poll (row polls-local). */
-  readonly #redactors = new WeakMap<UpstreamRequest['headers'], (text: string) => string>();
+  /** For polls: making one takes half as long as a poll (row polls-local). */
+  readonly #redactPoll: (text: string) => string;
 
   /** Of every request. Firewalls refuse requests without a `user-agent`. */
-  #common: Record<string, string> = {};
+  readonly #common: Record<string, string>;
   readonly #extraSecrets: string[];
   readonly #headers: Record<string, string>;
 
@@ -60,6 +60,7 @@ export class UpstreamClient {
       accept: 'application/json',
       ...(apiKey !== undefined && { 'x-api-key': apiKey }),
     };
+    this.#redactPoll = this.#redactorFor(this.#headers);
     const url = new URL(options.url);
     this.#prefix = url.pathname.replace(/\/+$/, '');
     // undici's own timeouts would obscure the reason.
@@ -100,18 +101,14 @@ export class UpstreamClient {
 
   /** Removes the request's credentials from its response, which is stored, shown and sent. */
   #redact(headers: UpstreamRequest['headers'], response: HttpResult): HttpResult {
-    const redact = this.#redactorFor(headers);
+    const redact = headers === this.#headers ? this.#redactPoll : this.#redactorFor(headers);
     return response.kind === 'failure'
       ? { ...response, detail: redact(response.detail) }
       : { ...response, body: redact(response.body) };
   }
 
   #redactorFor(headers: UpstreamRequest['headers']): (text: string) => string {
-    const existing = this.#redactors.get(headers);
-    if (existing) return existing;
-    const redact = redactorOf([...credentialsIn(headers), ...this.#extraSecrets]);
-    this.#redactors.set(headers, redact);
-    return redact;
+    return redactorOf([...credentialsIn(headers), ...this.#extraSecrets]);
   }
 
   async close(): Promise<void> {

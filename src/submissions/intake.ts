@@ -6,6 +6,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { SubmissionSettings } from './settings.ts';
 import type { TrackEffect, TrackedSubmission, TrackResult } from './store-results.ts';
 import type { TrackOption, TrackRequest } from './submission.ts';
+import type { SubmissionStore } from './submission-store.ts';
 import {
   MAX_IDS_PER_REQUEST,
   type TrackBody,
@@ -41,9 +42,7 @@ const STUCK_AFTER_MS = 600_000;
  * between two commits.
  */
 export class Intake {
-  readonly #store: {
-    track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
-  };
+  readonly #store: Pick<SubmissionStore, 'track'>;
   readonly #clock: Clock;
   readonly #context: Omit<TrackContext, 'now'>;
   #queue: QueuedRequest[] = [];
@@ -52,7 +51,7 @@ export class Intake {
 
   constructor(deps: {
     config: SubmissionSettings;
-    store: { track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] };
+    store: Pick<SubmissionStore, 'track'>;
     clock: Clock;
     hasUpstream: (name: string) => boolean;
     refusalOf: (url: string) => string | undefined;

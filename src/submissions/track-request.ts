@@ -330,14 +330,11 @@ export const updateBodySchema = z
   });
 export type UpdateBody = z.output<typeof updateBodySchema>;
 
-/** `field`: the invalid one. */
-type InvalidField = { kind: 'invalid'; field: string; reason: string };
-
 /** `refusalOf` returns why a callback URL is not allowed; undefined: it is allowed. */
 export function toOptionsPatch(
   body: UpdateBody,
   { now, refusalOf }: { now: number; refusalOf: (url: string) => string | undefined },
-): { kind: 'patch'; patch: OptionsPatch } | InvalidField {
+): { kind: 'patch'; patch: OptionsPatch } | Invalid {
   const { deadline, unknown_grace_s, stuck_after_s, metadata, callback_url, data_hash } = body;
   const wrongTime = findWrongTime({ deadline }, now);
   if (wrongTime) return { kind: 'invalid', ...wrongTime };

@@ -34,7 +34,6 @@ const escaped = (char: string) => (/[!-/:-@[-`{-~]/.test(char) ? `\\${char}` : c
 /** In a code span only a backtick has to be escaped. */
 const inCode = escapeWith({ '`': "'" });
 
-/** Exported to test the limits, which current messages do not reach. */
 function toDiscordBody({ title, severity, lines, link }: Message): unknown {
   const heading = truncate(title, MAX_TITLE_CHARS, escaped);
   let available = MAX_EMBED_CHARS - heading.length;

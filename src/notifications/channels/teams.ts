@@ -22,7 +22,6 @@ export function createTeamsChannel(options: ChatOptions): Channel {
 /** List and heading markup applies only at the start of a line, which `toText` sets. */
 const escaped = (char: string) => (/[\\`*_{}[\]()#|~<>&]/.test(char) ? `\\${char}` : char);
 
-/** Exported to test the limit, which current messages do not reach. */
 function toTeamsBody({ title, severity, lines, link }: Message): unknown {
   const heading = block(truncate(title, MAX_TEXT_CHARS, escaped), {
     size: 'Medium',
