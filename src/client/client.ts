@@ -25,7 +25,6 @@ import {
   type SendRequest,
   type SubmissionFilter,
   type SubmissionQuery,
-  toJson,
 } from './request.ts';
 import { type Resources, resourcesOf } from './resources.ts';
 import { type TrackOptions, track } from './track.ts';
@@ -295,7 +294,7 @@ export class DawatchClient {
         ...this.#headers,
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
-      ...(body !== undefined && { body: toJson(body) }),
+      ...(body !== undefined && { body: JSON.stringify(body) }),
       signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
     });
     if (response.status === 204) return undefined as T;

@@ -76,17 +76,3 @@ export function pathOf(submissionId: string): string {
 export function filterQuery({ metadata, ...query }: SubmissionQuery): string {
   return queryOf({ ...query, metadata: metadata && JSON.stringify(metadata) });
 }
-
-/** Throws TypeError for values that JSON cannot represent: cycles and excessive nesting. */
-export function toJson(body: unknown): string {
-  try {
-    return JSON.stringify(body);
-  } catch (cause) {
-    throw new TypeError(
-      'the request cannot be serialized as JSON: it is cyclic or nested too deeply',
-      {
-        cause,
-      },
-    );
-  }
-}

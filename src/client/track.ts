@@ -1,6 +1,6 @@
 import type { TrackedSubmissions, TrackItem, TrackRequest } from './api.ts';
 import { ApiError } from './errors.ts';
-import { type SendRequest, toJson } from './request.ts';
+import type { SendRequest } from './request.ts';
 
 /** Options of all submissions of a request. */
 export type TrackOptions = Omit<TrackRequest, 'submission_id' | 'submission_ids' | 'submissions'>;
@@ -16,7 +16,7 @@ export function partsOf<Item>(
   { options, itemOf }: { options: TrackOptions; itemOf: (item: Item) => unknown },
 ): Item[][] {
   const encoder = new TextEncoder();
-  const bytesOf = (value: unknown) => encoder.encode(toJson(value)).length + 1;
+  const bytesOf = (value: unknown) => encoder.encode(JSON.stringify(value)).length + 1;
   const emptyBytes = bytesOf({ submission_ids: [], ...options });
   let part: Item[] = [];
   let bytes = emptyBytes;
