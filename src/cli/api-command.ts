@@ -22,7 +22,7 @@ Sends DAWATCH_API_KEY as x-api-key and DAWATCH_ADMIN_TOKEN as the bearer, if the
 Examples:
   dawatch api /v1/overview
   dawatch api '/v1/deliveries?state=dead&limit=10'
-  dawatch api /v1/mutes --data '{"rule":"stuck","duration_s":3600}'
+  dawatch api /v1/mutes --data '{"rule":"stuck","until":"2027-01-02T06:00:00Z"}'
   dawatch api PATCH /v1/webhooks/wh_1 --data @webhook.json`,
     )
     .action(async (words: string[], options: Options) => {
