@@ -189,7 +189,7 @@ describe.skipIf(SKIPPED)('a list in the dashboard', () => {
     await app.cancelled(['operators']);
     const page = await open('');
     onTestFinished(() => page.setViewportSize({ width: 1_280, height: 720 }));
-    for (const width of [390, 768, 1_280]) {
+    for (const width of [340, 768, 1_280]) {
       await page.setViewportSize({ width, height: 720 });
       await goTo(page, 'audit?subject=operators');
       const isCut = await rowOf(page, 'submissions.cancel')
