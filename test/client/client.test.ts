@@ -30,15 +30,9 @@ it('tracks a submission until it is final, and reads its history', async () => {
   expect(await client().track([id])).toMatchObject({ accepted: 0, already_final: 1 });
 });
 
-it('rejects metadata nested too deeply: the error names the limit or the depth', async () => {
-  const deep = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
-  await expect(client().track(['deep'], { metadata: deep(65) })).rejects.toThrow(
-    /at most 64 levels/,
-  );
-  await expect(client().track(['deep'], { metadata: deep(1_000_000) })).rejects.toThrow(
-    // Node 26 represents them, so that the server refuses them.
-    /nested too deeply|at most 64 levels/,
-  );
+it('rejects metadata nested too deeply with the limit of the server', async () => {
+  const metadata = JSON.parse(`${'{"a":'.repeat(65)}1${'}'.repeat(65)}`);
+  await expect(client().track(['deep'], { metadata })).rejects.toThrow(/at most 64 levels/);
   await expect(client().get('deep')).rejects.toMatchObject({ status: 404 });
 });
 
