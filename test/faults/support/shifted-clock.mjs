@@ -1,7 +1,8 @@
 // Loaded before the product with --import: shifts the machine's clock by the milliseconds in a
-// file.
-import { readFileSync, watchFile } from 'node:fs';
+// file, and copies them to a file with the suffix .applied.
+import { copyFileSync, readFileSync, watchFile } from 'node:fs';
 import { performance } from 'node:perf_hooks';
+import { isMainThread } from 'node:worker_threads';
 
 const file = process.env.SHIFT_FILE;
 const read = () => Number(readFileSync(file, 'utf8'));
@@ -12,6 +13,7 @@ const origin = performance.timeOrigin + shiftMs;
 Object.defineProperty(performance, 'timeOrigin', { get: () => origin });
 watchFile(file, { interval: 100, persistent: false }, () => {
   shiftMs = read();
+  if (isMainThread) copyFileSync(file, `${file}.applied`);
 });
 
 const RealDate = globalThis.Date;
