@@ -3,7 +3,7 @@ import { readLines } from '../cli/input.ts';
 import { explainIssue } from '../lib/explain-issue.ts';
 import { isObject, tryParse } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
-import { canonicalId, canRetrack, isFinal, STATUSES, Status } from './submission.ts';
+import { byName, canonicalId, canRetrack, isFinal, STATUSES, Status } from './submission.ts';
 import {
   findWrongTime,
   hasSameOptions,
@@ -37,7 +37,7 @@ const LISTED = {
   stuck_after_s: 'stuck_after_s',
   metadata: 'metadata',
   callback_url: 'callback_url',
-  data_hash: 'data_hash',
+  ...byName(({ name }) => name),
 } as const;
 
 /**

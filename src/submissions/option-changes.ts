@@ -1,11 +1,16 @@
 import { z } from 'zod';
 import { DamagedRowError, isObject, isSameJson, parseStored } from '../lib/json.ts';
 import {
+  byKey,
+  byName,
   type OptionChanges,
   type Submission,
+  TEXT_OPTIONS,
+  type TextFields,
   TRACK_OPTIONS,
   type TrackOption,
   type TrackRequest,
+  textsOf,
 } from './submission.ts';
 
 const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();
@@ -22,7 +27,7 @@ const changesSchema: z.ZodType<OptionChanges> = z.object({
   stuckAfterMs: pair(z.number()),
   metadata: pair(metadataSchema),
   callbackOrigin: pair(z.string().nullable()),
-  dataHash: pair(z.string().nullable()),
+  ...byKey(() => pair(z.string().nullable())),
 });
 
 /** New values of options. Times are epoch milliseconds; durations begin when tracking does. */
@@ -32,8 +37,7 @@ export type OptionsPatch = {
   stuckAfterMs?: number;
   metadata?: Record<string, unknown> | null;
   callbackUrl?: string | null;
-  dataHash?: string | null;
-};
+} & Partial<TextFields>;
 
 /** The options that only an open submission can change. */
 export const TIME_LIMITS = [
@@ -81,7 +85,8 @@ export function changesBetween(before: Submission, after: Submission): OptionCha
   // The URLs may differ only in their paths, which are not stored.
   if (before.callbackUrl !== after.callbackUrl)
     changes.callbackOrigin = [originOf(before.callbackUrl), originOf(after.callbackUrl)];
-  if (before.dataHash !== after.dataHash) changes.dataHash = [before.dataHash, after.dataHash];
+  for (const { key } of TEXT_OPTIONS)
+    if (before[key] !== after[key]) changes[key] = [before[key], after[key]];
   return Object.keys(changes).length === 0 ? null : changes;
 }
 
@@ -92,7 +97,7 @@ export function changedOptions(changes: OptionChanges): TrackOption[] {
     stuck_after_s: changes.stuckAfterMs,
     metadata: changes.metadata,
     callback_url: changes.callbackOrigin,
-    data_hash: changes.dataHash,
+    ...byName(({ key }) => changes[key]),
   };
   return TRACK_OPTIONS.filter((option) => changed[option] !== undefined);
 }
@@ -103,8 +108,8 @@ export function otherOptions(
   request: TrackRequest,
   now: number,
 ): TrackOption[] {
-  const { metadata, callbackUrl, dataHash = null, trackedAt = now, named = [] } = request;
-  const options = { metadata, callbackUrl, dataHash, trackedAt };
+  const { metadata, callbackUrl, trackedAt = now, named = [] } = request;
+  const options = { metadata, callbackUrl, trackedAt, ...textsOf(request) };
   const wanted = { ...tracked, ...options, ...limitsFrom(request, now) };
   const others = changedOptions(changesBetween(tracked, wanted) ?? {});
   return others.filter((option) => named.includes(option));

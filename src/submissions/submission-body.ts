@@ -5,6 +5,7 @@ import { nearestTime } from '../lib/json.ts';
 import { storedData } from './classify.ts';
 import { durationsOf } from './option-changes.ts';
 import {
+  byName,
   CHAIN_VERDICTS,
   FINALITY_SOURCES,
   type HistoryEntry,
@@ -129,10 +130,7 @@ export const submissionSchema = z
       .describe(
         'Receives the events; only the role admin sees the whole address, others see scheme, host and port, because the rest may be secret',
       ),
-    data_hash: z
-      .string()
-      .nullable()
-      .describe('Hash that the data must have; null: none is required'),
+    ...byName(({ returned }) => z.string().nullable().describe(returned)),
     data_root: z
       .string()
       .nullable()
@@ -164,7 +162,7 @@ const changesSchema = z
     stuck_after_s: changedSecondsSchema,
     metadata: changed(z.record(z.string(), z.unknown()).nullable()),
     callback_url: changedTextSchema,
-    data_hash: changedTextSchema,
+    ...byName(() => changedTextSchema),
   })
   .partial()
   .describe(
@@ -245,7 +243,7 @@ export function toSubmissionBody(
     unknown_grace_s: toSeconds(unknownGraceMs),
     stuck_after_s: toSeconds(stuckAfterMs),
     callback_url: callbackUrl,
-    data_hash: submission.dataHash,
+    ...byName(({ key }) => submission[key]),
     data_root: submission.proof?.dataRoot ?? null,
   };
 }
@@ -267,7 +265,8 @@ export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntry
 
 function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
   const { trackedAt, deadlineAt, unknownGraceMs, stuckAfterMs } = changes;
-  const { metadata, callbackOrigin, dataHash } = changes;
+  const { metadata, callbackOrigin } = changes;
+  const texts = byName(({ key }) => changes[key] && fromTo(changes[key], (text) => text));
   return {
     ...(trackedAt && { tracked_at: fromTo(trackedAt, toTime) }),
     ...(deadlineAt && { deadline_at: fromTo(deadlineAt, toTime) }),
@@ -275,7 +274,7 @@ function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
     ...(stuckAfterMs && { stuck_after_s: fromTo(stuckAfterMs, toSeconds) }),
     ...(metadata && { metadata: fromTo(metadata, (value) => value) }),
     ...(callbackOrigin && { callback_url: fromTo(callbackOrigin, (origin) => origin) }),
-    ...(dataHash && { data_hash: fromTo(dataHash, (hash) => hash) }),
+    ...texts,
   };
 }
 

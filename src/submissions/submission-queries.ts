@@ -4,7 +4,6 @@ import { readChanges } from './option-changes.ts';
 import type { Deadline } from './store-results.ts';
 import {
   canonicalId,
-  dataHashSchema,
   type HistoryEntry,
   isFinal,
   isHeld,
@@ -12,6 +11,7 @@ import {
   STATUSES,
   Status,
   type Submission,
+  TEXT_OPTIONS,
 } from './submission.ts';
 
 /** A submission as stored, named like its fields. `endedAt`: the time of its final status. */
@@ -34,7 +34,7 @@ const SUBMISSION_COLUMNS = `
   s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt, s.finality_at AS finalityAt,
   s.finality_source AS finalitySource, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
   s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.metadata,
-  s.callback_url AS callbackUrl, s.data_hash AS dataHash, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
+  s.callback_url AS callbackUrl, ${TEXT_OPTIONS.map(({ name, key }) => `s.${name} AS ${key}`).join(', ')}, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
   h.chain, h.chain_reason AS chainReason, h.proof_block AS blockHash, h.leaf,
   (SELECT data_root FROM proof_blocks WHERE hash = h.proof_block) AS dataRoot`;
 
@@ -53,8 +53,8 @@ export function toSubmission({ id: _id, ...stored }: SubmissionRow): Submission 
   storedTime(row.deadlineAt, name, 'deadline_at');
   storedTime(row.finalizedAt ?? 0, name, 'finalized_at');
   storedTime(row.finalityAt ?? 0, name, 'finality_at');
-  if (!dataHashSchema.nullable().safeParse(row.dataHash).success)
-    throw new DamagedRowError(name, 'data_hash');
+  for (const { name: column, key, schema } of TEXT_OPTIONS)
+    if (!schema.nullable().safeParse(row[key]).success) throw new DamagedRowError(name, column);
   return {
     ...row,
     watched: row.watched === 1,

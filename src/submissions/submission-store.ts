@@ -33,7 +33,10 @@ import {
   type OptionChanges,
   Status,
   type Submission,
+  TEXT_OPTIONS,
   type TrackRequest,
+  textsOf,
+  textsWith,
 } from './submission.ts';
 import {
   type StatusCounts,
@@ -63,14 +66,14 @@ const INDEX_METADATA = `
 
 const INSERT = `
   INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at, grace_ends_at,
-                           stuck_at, metadata, callback_url, data_hash)
+                           stuck_at, metadata, callback_url, ${TEXT_OPTIONS.map(({ name }) => name)})
   VALUES (@submissionId, @upstream, 'tracking', 1, 1, @trackedAt, @deadlineAt, @graceEndsAt,
-          @stuckAt, @metadata, @callbackUrl, @dataHash)`;
+          @stuckAt, @metadata, @callbackUrl, ${TEXT_OPTIONS.map(({ key }) => `@${key}`)})`;
 
 const UPDATE_OPTIONS = `
   UPDATE submissions
   SET tracked_at = @trackedAt, deadline_at = @deadlineAt, grace_ends_at = @graceEndsAt, stuck_at = @stuckAt,
-      metadata = @metadata, callback_url = @callbackUrl, data_hash = @dataHash
+      metadata = @metadata, callback_url = @callbackUrl, ${TEXT_OPTIONS.map(({ name, key }) => `${name} = @${key}`)}
   WHERE id = @id`;
 
 /** Adds the events of a submission and their deliveries, in the transaction of the change. */
@@ -163,11 +166,11 @@ export class SubmissionStore {
 
   #insert(request: TrackRequest, now: number): Submission {
     const { submissionId, upstream, metadata, callbackUrl, trackedAt = now } = request;
-    const { dataHash = null } = request;
     const limits = limitsFrom(request, now);
+    const texts = textsOf(request);
     const text = metadata && JSON.stringify(metadata);
-    const values = { submissionId, upstream, trackedAt, callbackUrl, dataHash, metadata: text };
-    const { lastInsertRowid } = this.#db.run(INSERT, { ...values, ...limits });
+    const values = { submissionId, upstream, trackedAt, callbackUrl, metadata: text };
+    const { lastInsertRowid } = this.#db.run(INSERT, { ...values, ...limits, ...texts });
     const id = Number(lastInsertRowid);
     if (text !== null) this.#db.run(INDEX_METADATA, { id, text });
     const submission: Submission = {
@@ -176,7 +179,7 @@ export class SubmissionStore {
       ...limits,
       metadata,
       callbackUrl,
-      dataHash,
+      ...texts,
       status: Status.tracking,
       watched: true,
       stuck: false,
@@ -298,7 +301,7 @@ export class SubmissionStore {
       ...limitsFrom(request, now),
       ...(named.includes('metadata') && { metadata: request.metadata }),
       ...(named.includes('callback_url') && { callbackUrl: request.callbackUrl }),
-      ...(named.includes('data_hash') && { dataHash }),
+      ...textsWith(({ name, key }) => (named.includes(name) ? (request[key] ?? null) : undefined)),
     };
     const submission = this.#writeOptions({ row, before }, after, { at: now, event });
     return { submission, effect: 'retracked' };
@@ -407,10 +410,10 @@ export class SubmissionStore {
     // Unchanged metadata keep their text, which may be damaged.
     const isSame = isSameJson(before.metadata, after.metadata);
     const metadata = isSame ? row.metadata : after.metadata && JSON.stringify(after.metadata);
-    const { callbackUrl, dataHash } = after;
+    const { callbackUrl } = after;
     this.#db.run(UPDATE_OPTIONS, {
       ...{ trackedAt: after.trackedAt, deadlineAt: after.deadlineAt, stuckAt: after.stuckAt },
-      ...{ graceEndsAt: after.graceEndsAt, metadata, callbackUrl, dataHash, id: row.id },
+      ...{ graceEndsAt: after.graceEndsAt, metadata, callbackUrl, ...textsOf(after), id: row.id },
     });
     if (callbackUrl !== row.callbackUrl) this.#outbox.moveCallbacks(row, callbackUrl, change.at);
     this.#write({ row: { ...row, metadata, callbackUrl }, before }, after, {

@@ -94,16 +94,59 @@ export type ChainResult = {
   isSettled?: boolean;
 };
 
-export const dataHashSchema = z
-  .string()
-  .regex(
-    /^0x[0-9a-f]{64}$/i,
-    'must be 0x and 64 hexadecimal digits: the BLAKE2b-256 or Keccak-256 hash of the data',
-  )
-  .toLowerCase()
-  .describe(
-    'BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted; with `verify_data`, unavailable if the block has the data of the upstream. Where the upstream encrypts, the hash of the encrypted data',
-  );
+/**
+ * Options stored and returned as text, in a column of this name; PATCH with null removes one.
+ * `key`: its name in Submission. `patch`, `returned`: what it means there.
+ */
+export const TEXT_OPTIONS = [
+  {
+    name: 'data_hash',
+    key: 'dataHash',
+    schema: z
+      .string()
+      .regex(
+        /^0x[0-9a-f]{64}$/i,
+        'must be 0x and 64 hexadecimal digits: the BLAKE2b-256 or Keccak-256 hash of the data',
+      )
+      .toLowerCase()
+      .describe(
+        'BLAKE2b-256 hash of the submitted data, with `verify_data` also Keccak-256: 0x and 64 hexadecimal digits in any case. If the upstream reports another one, the submission is contradicted; with `verify_data`, unavailable if the block has the data of the upstream. Where the upstream encrypts, the hash of the encrypted data',
+      ),
+    patch: 'Hash of the submitted data; null: none is required',
+    returned: 'Hash that the data must have; null: none is required',
+  },
+] as const;
+
+type TextOption = (typeof TEXT_OPTIONS)[number];
+type TextName = TextOption['name'];
+type TextKey = TextOption['key'];
+
+export type TextFields = Record<TextKey, string | null>;
+
+/** Returns a value for each text option, by its name in requests and responses. */
+export function byName<Value>(value: (option: TextOption) => Value): Record<TextName, Value> {
+  const entries = TEXT_OPTIONS.map((option) => [option.name, value(option)]);
+  return Object.fromEntries(entries) as Record<TextName, Value>;
+}
+
+/** Returns a value for each text option, by its name in Submission. */
+export function byKey<Value>(value: (option: TextOption) => Value): Record<TextKey, Value> {
+  const entries = TEXT_OPTIONS.map((option) => [option.key, value(option)]);
+  return Object.fromEntries(entries) as Record<TextKey, Value>;
+}
+
+/** Returns the text options that have a value, by their names in Submission. */
+export function textsWith(
+  value: (option: TextOption) => string | null | undefined,
+): Partial<TextFields> {
+  const entries = TEXT_OPTIONS.map((option) => [option.key, value(option)]);
+  return Object.fromEntries(entries.filter(([, text]) => text !== undefined));
+}
+
+/** Returns the text options of a request; those that it does not name are null. */
+export function textsOf(request: Partial<TextFields>): TextFields {
+  return byKey(({ key }) => request[key] ?? null);
+}
 
 /** The options of a tracking request, named as in its body. */
 export const TRACK_OPTIONS = [
@@ -112,7 +155,7 @@ export const TRACK_OPTIONS = [
   'stuck_after_s',
   'metadata',
   'callback_url',
-  'data_hash',
+  ...TEXT_OPTIONS.map(({ name }) => name),
 ] as const;
 export type TrackOption = (typeof TRACK_OPTIONS)[number];
 
@@ -131,16 +174,17 @@ export type TrackRequest = {
   named?: readonly TrackOption[];
   /** Import: since when another system has tracked it. Absent: from the commit on. */
   trackedAt?: number;
-  dataHash?: string | null;
-};
+} & Partial<TextFields>;
 
 /** chain: a node announced the block. estimate: from the polls. */
 export const FINALITY_SOURCES = ['chain', 'estimate'] as const;
 export type FinalitySource = (typeof FINALITY_SOURCES)[number];
 
+type Options = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' | keyof TextFields> &
+  TextFields;
+
 /** A submission in the ledger. Times are epoch milliseconds. */
-export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named'> & {
-  dataHash: string | null;
+export type Submission = Options & {
   status: Status;
   /** When tracking began; if the submission was tracked again, when it last began. */
   trackedAt: number;
@@ -186,8 +230,7 @@ export type OptionChanges = {
   metadata?: Pair<Record<string, unknown> | null> | undefined;
   /** Scheme, host and port: the rest of the URL may hold secrets. */
   callbackOrigin?: Pair<string | null> | undefined;
-  dataHash?: Pair<string | null> | undefined;
-};
+} & { [Key in keyof TextFields]?: Pair<string | null> | undefined };
 
 export type HistoryEntry = {
   seq: number;

@@ -11,12 +11,14 @@ import {
 } from '../lib/json.ts';
 import type { OptionsPatch } from './option-changes.ts';
 import {
+  byKey,
+  byName,
   canonicalId,
-  dataHashSchema,
   NEW_ID_PATTERN,
   SUBMISSION_ID_PATTERN,
   TRACK_OPTIONS,
   type TrackRequest,
+  textsWith,
 } from './submission.ts';
 
 /** Of a request, which is one commit: each id takes 20 to 50 µs, in which nothing else runs. */
@@ -82,7 +84,7 @@ const optionFields = {
     .describe(
       'Receives the events of the submission, signed with the secret of the webhook `callbacks`',
     ),
-  data_hash: dataHashSchema,
+  ...byName(({ schema }) => schema),
 };
 
 const trackFields = {
@@ -247,7 +249,7 @@ function toRequestOptions(
     stuckAt: from + milliseconds(options.stuck_after_s, defaults.stuckAfterMs),
     metadata: options.metadata ?? null,
     callbackUrl: callback_url ?? null,
-    dataHash: options.data_hash ?? null,
+    ...byKey(({ name }) => options[name] ?? null),
     retrack: options.retrack ?? false,
     named: TRACK_OPTIONS.filter((option) => options[option] !== undefined),
     requestedAt: now,
@@ -317,9 +319,7 @@ export const updateBodySchema = z
       .describe(
         'Receives the events from now on, and those that were not delivered to the earlier URL; null: no further events are sent',
       ),
-    data_hash: dataHashSchema
-      .nullable()
-      .describe('Hash of the submitted data; null: none is required'),
+    ...byName(({ schema, patch }) => schema.nullable().describe(patch)),
   })
   .partial()
   .refine((body) => Object.keys(body).length > 0, 'must have at least one field')
@@ -335,7 +335,7 @@ export function toOptionsPatch(
   body: UpdateBody,
   { now, refusalOf }: { now: number; refusalOf: (url: string) => string | undefined },
 ): { kind: 'patch'; patch: OptionsPatch } | Invalid {
-  const { deadline, unknown_grace_s, stuck_after_s, metadata, callback_url, data_hash } = body;
+  const { deadline, unknown_grace_s, stuck_after_s, metadata, callback_url } = body;
   const wrongTime = findWrongTime({ deadline }, now);
   if (wrongTime) return { kind: 'invalid', ...wrongTime };
   const refusal =
@@ -347,7 +347,7 @@ export function toOptionsPatch(
     ...(stuck_after_s !== undefined && { stuckAfterMs: Math.round(stuck_after_s * 1_000) }),
     ...(metadata !== undefined && { metadata }),
     ...(callback_url !== undefined && { callbackUrl: callback_url }),
-    ...(data_hash !== undefined && { dataHash: data_hash }),
+    ...textsWith(({ name }) => body[name]),
   };
   return { kind: 'patch', patch };
 }

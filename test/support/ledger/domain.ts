@@ -1,6 +1,11 @@
 import type { HttpResult } from '../../../src/lib/http-call.ts';
 import type { Classification, Observation } from '../../../src/submissions/classify.ts';
-import type { HistoryEntry, Status, Submission } from '../../../src/submissions/submission.ts';
+import {
+  byKey,
+  type HistoryEntry,
+  type Status,
+  type Submission,
+} from '../../../src/submissions/submission.ts';
 import {
   contextOfRequest,
   type TransitionContext,
@@ -73,7 +78,7 @@ export function submission(fields: Partial<Submission> = {}): Submission {
     stuckAt: 2_000,
     metadata: null,
     callbackUrl: null,
-    dataHash: null,
+    ...byKey(() => null),
     status: 'tracking',
     trackedAt: 0,
     finalizedAt: null,
