@@ -47,10 +47,7 @@ function toFlag(name: string, schema: z.ZodType): Option {
     // The options without a default are numbers.
     if (typeof fallback === 'number' || fallback === undefined)
       return text.trim() === '' ? Number.NaN : Number(text);
-    if (typeof fallback !== 'boolean') return text;
-    if (text !== 'true' && text !== 'false')
-      throw new InvalidArgumentError('Expected true or false.');
-    return text === 'true';
+    return text;
   });
 }
 
