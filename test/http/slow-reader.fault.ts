@@ -4,6 +4,7 @@ import { type EventReader, readEvents } from '../support/app/event-reader.ts';
 import { post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
+import { STEP_MS } from '../support/patience.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 import { eventually } from '../support/until.ts';
@@ -26,6 +27,8 @@ async function openVerboseApp(clock: HeldClock) {
   const app = await openApp({
     database: join(tempFolder(), 'ledger.db'),
     upstreamUrl: upstream.url,
+    // A late response would add the event of an outage.
+    upstream: { timeout_s: STEP_MS / 1_000 },
     clock,
     onLog: (line) => {
       log += line;
