@@ -26,6 +26,12 @@ const button = (page: Page, name: string) =>
   page.locator('main, dialog').getByRole('button', { name, exact: true });
 const rowOf = (page: Page, text: string) => main(page).getByRole('row').filter({ hasText: text });
 
+app.prepare(async () => {
+  // The announcement of an alert would replace that of a result.
+  const until = new Date(Date.now() + 86_400_000).toISOString();
+  expect((await app.admin('POST', '/v1/mutes', { until })).status).toBe(201);
+});
+
 /** Opens a page as an admin, in one tab for all tests. */
 async function open(path: string): Promise<Page> {
   const page = await browser.show(app.url, path);
