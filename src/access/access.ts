@@ -1,5 +1,11 @@
 import { hash } from 'node:crypto';
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onRequestHookHandler,
+  preHandlerHookHandler,
+} from 'fastify';
 import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/typed-server.ts';
 import type { Actor } from '../lib/actor.ts';
@@ -134,6 +140,27 @@ export function mayContinue(
   const { identity } = request;
   const caller = identity && authenticator.currentCaller(identity);
   return caller !== undefined && mayCall(request, caller);
+}
+
+/**
+ * Checks the credential again before the handler: it may have become invalid meanwhile. Applies to
+ * later routes, and must follow every hook that lets requests wait.
+ */
+export function recheckBeforeHandlers(app: FastifyInstance, authenticator: Authenticator): void {
+  const recheck: preHandlerHookHandler = (request, reply, done) => {
+    const { caller, identity, method, routeOptions } = request;
+    const isExpensive = routeOptions.config?.isExpensive;
+    // Bodies of other requests are not read, so they have not waited since the first check.
+    const mayHaveWaited = !['GET', 'HEAD'].includes(method) || isExpensive;
+    if (!mayHaveWaited || !caller || !identity) return done();
+    const current = authenticator.currentCaller(identity);
+    if (!current || !mayCall(request, current)) return sendEnded(reply);
+    request.caller = current;
+    done();
+  };
+  app.addHook('onRoute', (route) => {
+    route.preHandler = [route.preHandler ?? [], recheck].flat();
+  });
 }
 
 /** The interval at which the live feed checks its readers. */

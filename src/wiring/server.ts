@@ -8,7 +8,13 @@ import {
   type onRequestHookHandler,
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import { allowEveryone, authorize, type Credentials, preferBearer } from '../access/access.ts';
+import {
+  allowEveryone,
+  authorize,
+  type Credentials,
+  preferBearer,
+  recheckBeforeHandlers,
+} from '../access/access.ts';
 import { registerAudit } from '../access/audit-routes.ts';
 import {
   type AuthenticationFailure,
@@ -185,6 +191,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   };
   for (const [name] of REQUEST_HOOKS) app.addHook('onRequest', hooks[name]);
   serializeExpensiveRoutes(app);
+  recheckBeforeHandlers(app, authenticator);
   limitUnreadResponses(app);
 
   const admission = new Admission({

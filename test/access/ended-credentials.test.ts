@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
@@ -52,6 +54,43 @@ function degrade(database: string) {
   db.prepare("UPDATE credentials SET role = 'operator' WHERE role = 'admin'").run();
   db.close();
 }
+
+/** Sends the headers and the first byte of a body. The returned function sends the rest. */
+async function begin(url: string, path: string, headers: Record<string, string>, body: string) {
+  const { hostname, port, host } = new URL(url);
+  const socket = connect(Number(port), hostname).setEncoding('latin1');
+  const own = { 'content-type': 'application/json', 'content-length': body.length, ...headers };
+  const lines = Object.entries({ host, connection: 'close', expect: '100-continue', ...own });
+  socket.write(`POST ${path} HTTP/1.1\r\n`);
+  socket.write(`${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`);
+  let received = '';
+  socket.on('data', (text) => {
+    received += text;
+  });
+  // The server has read the headers, and waits for the body.
+  await eventually(() => expect(received).toMatch(/^HTTP\/1.1 100 /));
+  socket.write(body.slice(0, 1));
+  return async () => {
+    const closed = once(socket, 'close');
+    socket.write(body.slice(1));
+    await closed;
+    return received.slice(received.lastIndexOf('HTTP/1.1'));
+  };
+}
+
+it.each(WAYS)(
+  'a request whose body arrives after the end of %s changes nothing',
+  async (_, isSession) => {
+    const world = await open();
+    const { headers, end } = await openCredential(world, isSession);
+    const body = JSON.stringify({ name: 'late', role: 'admin' });
+    const finish = await begin(world.url, '/v1/credentials', headers, body);
+    await end();
+    const response = await finish();
+    expect(response).toMatch(/^HTTP\/1.1 401 /);
+    expect(response).toContain('the credential has expired or was revoked');
+  },
+);
 
 /** A request that waits for a submission, with a credential. */
 async function openWaiting(isSession: boolean) {
