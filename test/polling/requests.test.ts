@@ -91,13 +91,14 @@ describe('a response', () => {
   });
 });
 
-it('that quotes a key has it redacted', async () => {
-  const { url } = await serve((request, response) =>
-    response.end(`no such key: ${request.headers['x-api-key']}`),
+it('a response that quotes the credential of its request has it redacted', async () => {
+  const { url } = await serve(({ headers }, response) =>
+    response.end(`no such key: ${headers['x-api-key'] ?? headers.authorization}`),
   );
-  expect(await openClient(url).getSubmissionInfo('a')).toMatchObject({
-    body: 'no such key: [redacted]',
-  });
+  const client = openClient(url);
+  expect(await client.getSubmissionInfo('a')).toMatchObject({ body: 'no such key: [redacted]' });
+  const lookup = { path: '/users/get_user', headers: { authorization: 'Bearer of-an-admin' } };
+  expect(await client.get(lookup)).toMatchObject({ body: 'no such key: Bearer [redacted]' });
 });
 
 describe('connections', () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { foundSchema } from '../../src/submissions/search-route.ts';
 import { call, listOf, pathOf, post, problemOf } from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
+import { rawConnection } from '../support/ledger/ledger-file.ts';
 
 const app = useApp();
 const growing = useApp();
@@ -53,7 +54,6 @@ describe('a list', () => {
     ['status=tracking,cancelled', ['b2', 'b1', 'a2', 'a1']],
     ['status=cancelled&status=expired', ['b2', 'a1']],
     ['upstream=other', ['b2']],
-    ['stuck=true', []],
     ['metadata.order=4711', ['b1', 'a2', 'a1']],
     ['metadata.order=4711&metadata.shop=berlin', ['a2', 'a1']],
     [`metadata.shop=${encodeURIComponent('a=b & c')}`, ['b1']],
@@ -91,6 +91,12 @@ describe('a list', () => {
     }
     expect(seen).toEqual(await list(query));
     expect(seen.length).toBeGreaterThan(1);
+  });
+
+  it('of those that are reported as stuck contains no ended ones', async () => {
+    const reported = "UPDATE submissions SET stuck = 1 WHERE submission_id LIKE 'a%'";
+    rawConnection(app.database).exec(reported);
+    expect(await list('stuck=true')).toEqual(['a2']);
   });
 
   const cursor = (text: string) => `cursor=${Buffer.from(text).toString('base64url')}`;
