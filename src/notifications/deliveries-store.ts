@@ -306,7 +306,7 @@ export class Deliveries {
     return this.#db.transaction(() => {
       if (!this.#routes.isEnabled(destination)) return undefined;
       const replayed = this.#db.values<string>(
-        `${REPLAY} WHERE ${matches(destination)} AND ${error === undefined ? "state = 'dead'" : FAILED_WITH} RETURNING destination`,
+        `${REPLAY} WHERE ${error === undefined ? `state = 'dead' AND ${matches(destination)}` : failedWith(matches(destination))} RETURNING destination`,
         {
           now,
           ...(destination !== CALLBACKS && { destination }),
@@ -364,7 +364,13 @@ const REPLAY = `
   SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, waiting_since = @now`;
 
 const NEWEST_ERROR = '(SELECT error FROM attempts WHERE delivery = d.id ORDER BY id DESC LIMIT 1)';
-const FAILED_WITH = `(state = 'dead' OR state = 'waiting') AND ${NEWEST_ERROR} = @error`;
+/** By the indexes of the two states: there may be millions that are delivered. */
+const failedWith = (condition: string) => `
+  d.id IN (
+    SELECT id FROM deliveries INDEXED BY deliveries_waiting
+    WHERE state = 'waiting' AND attempts > 0 AND ${condition}
+    UNION ALL SELECT id FROM deliveries INDEXED BY deliveries_dead WHERE state = 'dead' AND ${condition})
+  AND ${NEWEST_ERROR} = @error`;
 
 /** Of each state; some 30 ms of the event loop. */
 const MAX_FAILURES = 10_000;
